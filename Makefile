@@ -1,0 +1,70 @@
+# Each target sets up what it needs: a virtual environment in .venv, pinned by constraints.txt.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check bench pins clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+FAST_TESTS := $(wildcard tests/unit tests/store tests/arch)
+SLOW_TESTS := $(wildcard tests/rooms tests/simulation tests/house tests/docs)
+SOURCES := $(wildcard src tests benchmarks examples)
+TYPED := $(wildcard src tests examples)
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/ready ## A workflow that kills its own process half way, and goes on
+	@$(BIN)/python examples/demo.py
+
+check: $(VENV)/ready ## Format, lint, types, layers, fast tests: under 60 s
+	@$(BIN)/ruff format --check --quiet $(SOURCES)
+	@$(BIN)/ruff check --quiet $(SOURCES)
+	@$(BIN)/mypy $(TYPED)
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m pytest -q -n $(WORKERS) $(FAST_TESTS)
+
+test: check ## Everything: check, then rooms, simulation, house, docs
+ifneq ($(SLOW_TESTS),)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) $(SLOW_TESTS)
+endif
+
+bench: $(VENV)/ready-bench ## Our numbers, and a rival beside us (BENCH="noop idle --quick" to choose)
+	@$(BIN)/python -m benchmarks $(BENCH)
+
+pins: ## Write constraints.txt anew from the newest versions
+	@rm -rf build/pins && $(call find_python,python) && $$python -m venv build/pins
+	@build/pins/bin/python -m pip install --quiet --disable-pip-version-check hatchling editables
+	@build/pins/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[dev,bench]'
+	@{ head -n 1 constraints.txt; build/pins/bin/python -m pip freeze --exclude watchbill; } > build/pins.txt
+	@mv build/pins.txt constraints.txt && rm -rf build/pins
+
+clean: ## Remove the environment, the caches and what was built
+	rm -rf $(VENV) build dist .coverage htmlcov .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# A name on the PATH may be a launcher without an interpreter behind it, and Debian splits venv off: so each is tried.
+define find_python
+$(1)=; for candidate in $(or $(PYTHON),python3.13 python3.12 python3.11 python3); do \
+	if $$candidate -c 'import sys, venv, ensurepip, sqlite3; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+	then $(1)=$$candidate; break; fi; done; \
+if [ -z "$$$(1)" ]; then \
+	echo "watchbill needs Python 3.11 or newer with venv, pip and sqlite3; tried: $(or $(PYTHON),python3.13 python3.12 python3.11 python3)." >&2; \
+	echo "Install it (Debian, Ubuntu: sudo apt-get install python3 python3-venv; macOS: brew install python@3.13)," >&2; \
+	echo "or name one: make PYTHON=/path/to/python3.13" >&2; exit 1; fi
+endef
+
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --root-user-action=ignore -c constraints.txt
+
+# The build backend is installed first, from the pins: pip does not apply them to an isolated build.
+$(VENV)/ready: pyproject.toml constraints.txt
+	@$(call find_python,python); echo "setting up $(VENV) with $$($$python --version)"; \
+		$$python -m venv $(VENV)
+	@$(PIP) hatchling editables
+	@$(PIP) --no-build-isolation -e '.[dev]'
+	@touch $@
+
+$(VENV)/ready-bench: $(VENV)/ready
+	@$(PIP) --no-build-isolation -e '.[bench]'
+	@touch $@

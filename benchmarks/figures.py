@@ -1,0 +1,95 @@
+"""What is measured, and what each figure must reach (gate) and should reach (goal)."""
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.rounds import Rounds
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One number of one program in each round; the best of them is what it measured."""
+
+    program: str
+    key: str
+    more_is_better: bool = False
+    scale: float = 1
+
+    def each(self, rounds: Rounds) -> list[float]:
+        return [lap[self.program].figures[self.key] * self.scale for lap in rounds]
+
+    def measured(self, rounds: Rounds) -> float:
+        return (max if self.more_is_better else min)(self.each(rounds))
+
+    def programs(self) -> set[str]:
+        return {self.program}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two readings compared: best with best, because the best of three noisy quotients only finds the luckiest."""
+
+    left: Reading
+    right: Reading
+    compare: Callable[[float, float], float]
+
+    def each(self, rounds: Rounds) -> list[float]:
+        return [self.compare(*both) for both in zip(self.left.each(rounds), self.right.each(rounds), strict=True)]
+
+    def measured(self, rounds: Rounds) -> float:
+        return self.compare(self.left.measured(rounds), self.right.measured(rounds))
+
+    def programs(self) -> set[str]:
+        return self.left.programs() | self.right.programs()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table."""
+
+    title: str
+    program: str  # whose name on the command line asks for it, and whose probe stands beside it
+    source: Reading | Pair
+    unit: str
+    gate: float | None = None
+    goal: float | None = None
+    more_is_better: bool = False
+
+    def verdict(self, value: float) -> str:
+        if self.gate is None:
+            return "-"
+        return "ok" if (value >= self.gate if self.more_is_better else value <= self.gate) else "below gate"
+
+
+def speed(program: str, key: str = "steps_per_s") -> Reading:
+    return Reading(program, key, more_is_better=True)
+
+
+def milliseconds(program: str, key: str) -> Reading:
+    return Reading(program, key, scale=1e3)
+
+
+SYNC_BY_ASYNC = Pair(speed("threads"), speed("noop"), operator.truediv)
+OURS_BY_RIVAL = Pair(speed("noop"), speed("rival"), operator.truediv)
+YOUNG_BY_OLD = Pair(speed("decay", "young_steps_per_s"), speed("decay", "old_steps_per_s"), operator.truediv)
+GAP_LESS_PROBE = Pair(milliseconds("alone", "gap_s"), milliseconds("alone", "probe_s"), operator.sub)
+
+FIGURES = (
+    Figure("no-op, async", "noop", speed("noop"), "steps/s", gate=20_000, goal=35_000, more_is_better=True),
+    Figure("no-op, CPU of the process", "noop", Reading("noop", "cpu_us_per_step"), "us/step", gate=28),
+    Figure("no-op, sync def", "threads", speed("threads"), "steps/s", more_is_better=True),
+    Figure("sync by async", "threads", SYNC_BY_ASYNC, "x", gate=0.9, more_is_better=True),
+    Figure("DBOS on SQLite, no-op, 100 runs", "rival", speed("rival"), "steps/s", more_is_better=True),
+    Figure("no-op by DBOS", "rival", OURS_BY_RIVAL, "x", more_is_better=True),
+    Figure("typed and watched", "typed", speed("typed"), "steps/s", gate=12_000, goal=20_000, more_is_better=True),
+    Figure("alone, commits", "alone", Reading("alone", "commits_per_step"), "/step", gate=1.05),
+    Figure("alone, step to step less probe", "alone", GAP_LESS_PROBE, "ms p50", gate=1),
+    Figure("idle, start to result", "idle", milliseconds("idle", "p50_s"), "ms p50", gate=3),
+    Figure("idle, start to result", "idle", milliseconds("idle", "p99_s"), "ms p99"),
+    Figure("gather of 2,000", "gather", Reading("gather", "seconds"), "s", gate=0.3),
+    Figure("after 1,000,000 journal rows", "decay", YOUNG_BY_OLD, "x slower", gate=1.4),
+    Figure("import watchbill", "imports", milliseconds("imports", "seconds"), "ms", gate=80),
+)
+
+PROGRAMS = tuple(dict.fromkeys(figure.program for figure in FIGURES))

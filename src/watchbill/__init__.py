@@ -1,0 +1,53 @@
+"""Watchbill: durable workflows in plain Python, under a supervisor that looks for the failures nobody reports."""
+
+from watchbill.app.app import App
+from watchbill.app.handle import Handle
+from watchbill.app.status import Health, RunStatus, State
+from watchbill.errors import (
+    DuplicateRun,
+    ImpureWorkflowError,
+    InvalidOptionError,
+    InvalidValueError,
+    NotInWorkflowError,
+    Permanent,
+    RunCancelled,
+    RunFailed,
+    RunHeld,
+    RunNotFound,
+    StepFailed,
+    StoreError,
+    WatchbillError,
+)
+from watchbill.events import Event
+from watchbill.flow.context import attempt
+from watchbill.flow.steps import Step
+from watchbill.flow.timers import sleep
+from watchbill.flow.workflows import Workflow
+from watchbill.model.policy import Retry
+
+__all__ = [
+    "App",
+    "DuplicateRun",
+    "Event",
+    "Handle",
+    "Health",
+    "ImpureWorkflowError",
+    "InvalidOptionError",
+    "InvalidValueError",
+    "NotInWorkflowError",
+    "Permanent",
+    "Retry",
+    "RunCancelled",
+    "RunFailed",
+    "RunHeld",
+    "RunNotFound",
+    "RunStatus",
+    "State",
+    "Step",
+    "StepFailed",
+    "StoreError",
+    "WatchbillError",
+    "Workflow",
+    "attempt",
+    "sleep",
+]

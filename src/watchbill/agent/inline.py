@@ -1,0 +1,294 @@
+"""InlineAgent: the agent that shares its process with the other rooms; its steps run on the loop, in threads, or alone.
+
+It tends every attempt of this process that has a row: those it leased, and those of the scheduler's rowless lane that
+became visible. One beat speaks for all of them.
+"""
+
+import zlib
+from typing import Final
+
+import msgspec
+
+from watchbill.clock import SECOND, Micros
+from watchbill.env import Env, process_identity
+from watchbill.errors import InvalidValueError, StoreUnreachableError
+from watchbill.events import Events
+from watchbill.flow.context import Attempt, Checkpoint
+from watchbill.flow.execute import Executor
+from watchbill.flow.failures import failure_of
+from watchbill.flow.registry import Registry
+from watchbill.loop import Loop
+from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.failure import Cause, Failure, Remedy
+from watchbill.model.policy import OWN_CHILD_FROM, Policy
+from watchbill.store.protocol import AgentStore
+
+SHOW_PROGRESS_EVERY: Final[Micros] = SECOND // 4  # visible within a second, and not a write per mark
+DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
+
+_encode = msgspec.json.Encoder().encode
+_decode_policy = msgspec.json.Decoder(Policy).decode
+
+
+class InlineAgent(Loop):
+    """Leases, runs, beats and reports for one process."""
+
+    name = "agent"
+
+    def __init__(  # noqa: PLR0913 - a room is built in one place, by name
+        self,
+        env: Env,
+        events: Events,
+        *,
+        store: AgentStore,
+        registry: Registry,
+        executor: Executor,
+        namespace: str,
+        region: str,
+        process: int,
+        lasting: Micros | None,
+    ) -> None:
+        super().__init__(env, events)
+        self._store = store
+        self._registry = registry
+        self._executor = executor
+        self._namespace = namespace
+        self._region = region
+        self._id = process
+        self._lasting = lasting
+        self._running: dict[int, Attempt] = {}
+        self._ended: list[Attempt] = []
+        self._moved: dict[int, Attempt] = {}
+        self._reports: list[tuple[Report, Attempt | None, Checkpoint | None]] = []
+        self._asked = True  # the store may hold something for us
+        self._cut = False  # the last lease left something behind for want of room
+        self._lease_no = 1
+        self._beat_at: Micros = 0
+        self._show_at: Micros = 0
+        executor.rows = self
+
+    def hint(self) -> None:
+        """The store may hold something for this room."""
+        self._asked = True
+        self.wake()
+
+    async def open(self) -> None:
+        """Join."""
+        info = _encode(process_identity())
+        name = f"embedded-{self._id}"
+        await self._store.join(self._id, self._namespace, self._region, name, info, self._lasting)
+
+    async def turn(self) -> Micros | None:
+        """Report what ended, beat, lease what there is room for."""
+        self._gather()
+        await self._report()
+        asked, self._asked = self._asked, False
+        boot = self.env.clock.boot()
+        try:
+            if self._beat_is_due(asked, boot):
+                await self._beat(boot)
+            if (asked or self._polls) and not self._stopping:
+                await self._lease()
+        except StoreUnreachableError:
+            self._asked = self._asked or asked  # whatever the hint was about is still there
+            raise
+        return self._wish()
+
+    async def close(self) -> None:
+        """Stop what can be stopped, wait for what cannot, report it all, hand back the rest and leave."""
+        for attempt in list(self._running.values()):
+            self._executor.cancel(attempt)
+        until = self.env.clock.boot() + DRAIN
+        while self._running and (left := until - self.env.clock.boot()) > 0:
+            self._woken.clear()
+            if not self._ended and not self._reports:
+                await self.env.wait(self._woken, left)
+            self._gather()
+            await self._report()
+        for attempt in self._running.values():
+            self._executor.abandon(attempt)
+        await self._store.leave(self._id)
+
+    # --- what the executor tells
+
+    def finished(self, attempt: Attempt) -> None:
+        """Keep the outcome for the next report; there is room for more now."""
+        self._ended.append(attempt)
+        self._asked = self._asked or self._cut
+        self.wake()
+
+    def moved(self, attempt: Attempt) -> None:
+        """It has progress or checkpoints; or it is new here, handed over by the rowless lane."""
+        if attempt.row is None:
+            return
+        self._running.setdefault(attempt.row, attempt)
+        self._moved[attempt.row] = attempt
+        # At once: whoever waits for a checkpoint must not wait for the next beat, which takes the progress along.
+        for checkpoint in attempt.take_checkpoints():
+            self._reports.append(
+                (Report(attempt.row, attempt.fence, Act.CHECKPOINT, checkpoint.body), attempt, checkpoint)
+            )
+        self.wake()
+
+    # --- reporting
+
+    def _gather(self) -> None:
+        ended, self._ended = self._ended, []
+        for attempt in ended:
+            self._reports.append((_report(attempt, stopping=self._stopping), attempt, None))
+
+    async def _report(self) -> None:
+        if not self._reports:
+            return
+        sending = list(self._reports)
+        answers = await self._store.report(self._id, [report for report, _, _ in sending])
+        del self._reports[: len(sending)]
+        for (report, attempt, checkpoint), answer in zip(sending, answers, strict=True):
+            if attempt is not None and checkpoint is not None:
+                self._answer(attempt, checkpoint, answer)
+            elif attempt is not None:
+                self._forget(report.id)
+
+    def _answer(self, attempt: Attempt, checkpoint: Checkpoint, answer: Answer) -> None:
+        if answer is not Answer.LATE:
+            checkpoint.settle()
+        else:
+            attempt.save(checkpoint)
+            self._lose(attempt)
+
+    def _forget(self, row: int) -> None:
+        self._running.pop(row, None)
+        self._moved.pop(row, None)
+
+    def _lose(self, attempt: Attempt) -> None:
+        """Somebody else has the call now: stop, and say nothing more about it."""
+        self._forget(_row(attempt))
+        self._executor.abandon(attempt)
+
+    # --- beating
+
+    @property
+    def _polls(self) -> bool:
+        return self._lasting is not None
+
+    def _beat_is_due(self, asked: bool, boot: Micros) -> bool:
+        if self._lasting is not None and boot >= self._beat_at:
+            return True
+        return bool(self._running) and (asked or (bool(self._moved) and boot >= self._show_at))
+
+    async def _beat(self, boot: Micros) -> None:
+        marks = []
+        moved, self._moved = self._moved, {}
+        for row, attempt in moved.items():
+            progress = attempt.take_progress()
+            if progress is not None:
+                marks.append(ProgressMark(row, attempt.fence, *progress))
+        held = [(row, attempt.fence) for row, attempt in self._running.items()]
+        try:
+            orders = await self._store.beat(self._id, self._lasting, marks, held)
+        except StoreUnreachableError:
+            self._moved = {**moved, **self._moved}
+            raise
+        self._show_at = boot + SHOW_PROGRESS_EVERY
+        if self._lasting is not None:
+            self._beat_at = boot + self._lasting // 4
+        await self._obey(orders)
+
+    async def _obey(self, orders: Orders) -> None:
+        ended = {attempt.row for attempt in self._ended}
+        for row in orders.cancel:
+            attempt = self._running.get(row)
+            if attempt is not None and not attempt.cancelled:
+                self._executor.cancel(attempt)
+        for row in orders.lost:
+            if row in self._running and row not in ended:
+                self._lose(self._running[row])
+        if not orders.alive:
+            await self._join_anew()
+
+    async def _join_anew(self) -> None:
+        """Everything this agent held is somebody else's now; a lost agent comes back under a new id."""
+        for attempt in list(self._running.values()):
+            self._lose(attempt)
+        self._id = self.env.new_id()
+        self._lease_no = 1
+        await self.open()
+
+    # --- leasing
+
+    async def _lease(self) -> None:
+        room, alone = self._executor.free, max(0, self._executor.free_children)
+        self._cut = True  # until we know better: whoever ends meanwhile makes us ask again
+        if room <= 0:
+            return
+        queues = await self._store.queues(self._namespace, self._region, ())
+        rows = await self._store.lease(self._id, self._lease_no, queues, room, alone)
+        self._lease_no += 1  # only now: an answer that was lost is asked for again under the same number
+        for row in rows:
+            self._start(row)
+        self._cut = len(rows) >= room or sum(needs_own_process(row) for row in rows) >= alone
+
+    def _start(self, row: AttemptRow) -> None:
+        before = self._running.get(row.id)
+        if before is not None:
+            if before.fence == row.fence:
+                return  # the same lease, asked for again
+            self._lose(before)  # it was pronounced late or lost, and has not heard of it yet
+        attempt = self._attempt(row)
+        if attempt is None:
+            return
+        self._running[row.id] = attempt
+        self._executor.start(attempt, self, at=row.started_at or 0, boot=self.env.clock.boot())
+
+    def _attempt(self, row: AttemptRow) -> Attempt | None:
+        step = self._registry.steps.get(row.step)
+        if step is None:
+            # Other code may know it: handed back, uncharged.
+            self._reports.append((Report(row.id, row.fence, Act.HAND_BACK), None, None))
+            return None
+        policy = _decode_policy(row.policy)
+        try:
+            args, kwargs = step.signature.decode_args(row.args)
+        except InvalidValueError as error:
+            failure = msgspec.structs.replace(failure_of(error), remedy=Remedy.GIVE_UP)
+            self._reports.append((Report(row.id, row.fence, Act.FAILED, _encode(failure)), None, None))
+            self.wake()
+            return None
+        key = (self._namespace, row.run_id, row.part, row.call, zlib.crc32(row.args))
+        attempt = Attempt(step, args, kwargs, policy, key, row.fence)
+        attempt.number, attempt.rung, attempt.losses = row.number, row.rung, row.losses - 1
+        attempt.restored_body, attempt.row = row.checkpoint, row.id
+        return attempt
+
+    def _wish(self) -> Micros | None:
+        if self._ended or self._reports or self._asked:
+            return 0
+        boot = self.env.clock.boot()
+        wishes = []
+        if self._lasting is not None:
+            wishes.append(self._beat_at)
+        if self._moved:
+            wishes.append(self._show_at)
+        return max(0, min(wishes) - boot) if wishes else None
+
+
+def needs_own_process(row: AttemptRow) -> bool:
+    """True when a leased row is run in a process of its own."""
+    return row.losses > OWN_CHILD_FROM or _decode_policy(row.policy).own
+
+
+def _row(attempt: Attempt) -> int:
+    assert attempt.row is not None  # noqa: S101 - only attempts with a row come here
+    return attempt.row
+
+
+def _report(attempt: Attempt, *, stopping: bool) -> Report:
+    """Say how an attempt ended; one that was stopped because this process stops is handed back, uncharged."""
+    failure: Failure | None = attempt.failure
+    if failure is None:
+        return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body)
+    if failure.cause is Cause.CANCELLED and stopping:
+        return Report(_row(attempt), attempt.fence, Act.HAND_BACK)
+    act = Act.DIED if failure.cause is Cause.KILLED else Act.FAILED
+    return Report(_row(attempt), attempt.fence, act, _encode(failure))

@@ -1,0 +1,228 @@
+"""App: what a program holds: its steps and workflows, its store, and the rooms when it runs them."""
+
+import asyncio
+import contextlib
+import functools
+import os
+import re
+import sys
+import warnings
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+from watchbill.app.handle import Client, Handle
+from watchbill.errors import ImpureWorkflowError, InvalidOptionError, WatchbillError
+from watchbill.events import Events
+from watchbill.flow.program import stop_if_reading
+from watchbill.flow.registry import Registry
+from watchbill.flow.steps import Step, StepOptions
+from watchbill.flow.workflows import START_KEYWORDS, Workflow, WorkflowOptions
+from watchbill.model.run import NewRun, check_id
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+DEFAULT_STORE: Final = "sqlite:///watchbill.db"
+ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # no letters that look like digits
+
+
+class StepDecorator(Protocol):
+    """What `@app.step(...)` gives: it makes a step of a sync or an async function alike."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> Step[P, T]: ...
+    @overload
+    def __call__(self, function: Callable[P, T], /) -> Step[P, T]: ...
+
+
+class WorkflowDecorator(Protocol):
+    """What `@app.workflow(...)` gives."""
+
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> Workflow[P, T]:
+        """Make a workflow of an async function."""
+        ...
+
+
+class App:
+    """A program's steps and workflows around one store."""
+
+    def __init__(
+        self,
+        store: str | None = None,
+        *,
+        namespace: str = "default",
+        retention: object = None,
+        alerts: object = None,
+        keys: object = None,
+    ) -> None:
+        for name, value in (("retention", retention), ("alerts", alerts), ("keys", keys)):
+            if value is not None:
+                raise InvalidOptionError(f"App({name}=) comes with a later version: leave it out")
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", namespace):
+            raise InvalidOptionError(f"a namespace has 1-100 characters of A-Z a-z 0-9 . _ -, got {namespace!r}")
+        self.url = store if store is not None else os.environ.get("WATCHBILL_STORE", DEFAULT_STORE)
+        self.namespace = namespace
+        self.registry = Registry()
+        self.events = Events()
+        self._scanned: set[str] = set()
+
+    # --- what an author writes
+
+    @overload
+    def step(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> Step[P, T]: ...
+    @overload
+    def step(self, function: Callable[P, T], /) -> Step[P, T]: ...
+    @overload
+    def step(self, /, **options: Unpack[StepOptions]) -> StepDecorator: ...
+
+    def step(self, function: Callable[..., Any] | None = None, /, **options: Unpack[StepOptions]) -> object:
+        """Make a function a step: `@app.step` or `@app.step(timeout="10m", retry=2)`."""
+
+        def add(function: Callable[..., Any]) -> Step[..., Any]:
+            step: Step[..., Any] = Step(function, **options)
+            self.registry.add_step(step)
+            return step
+
+        return add if function is None else add(function)
+
+    @overload
+    def workflow(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> Workflow[P, T]: ...
+    @overload
+    def workflow(self, /, **options: Unpack[WorkflowOptions]) -> WorkflowDecorator: ...
+
+    def workflow(self, function: Callable[..., Any] | None = None, /, **options: Unpack[WorkflowOptions]) -> object:
+        """Make an async function a workflow: `@app.workflow` or `@app.workflow(retry=5)`."""
+
+        def add(function: Callable[..., Any]) -> Workflow[..., Any]:
+            workflow: Workflow[..., Any] = Workflow(function, **options)
+            self.registry.add_workflow(workflow)
+            return workflow
+
+        return add if function is None else add(function)
+
+    # --- running
+
+    def run(self, workflow: Workflow[..., T], /, *args: Any, id: str | None = None, **kwargs: Any) -> T:
+        """Run a workflow to its end in this process and give its result. For scripts: it blocks."""
+        stop_if_reading()
+        if _event_loop_runs():
+            raise WatchbillError("app.run() blocks, and an event loop is running here: use `await app.start(...)`")
+        id = check_id(id) if id is not None else self._new_run_id(workflow)
+        try:
+            return asyncio.run(self._run(workflow, args, kwargs, id))
+        except KeyboardInterrupt:
+            hint = f"run {id!r} stays open: run it again with id={id!r} and it goes on where it was"
+            print(hint, file=sys.stderr)  # noqa: T201 - said to the person who pressed Ctrl-C
+            raise
+
+    async def _run(self, workflow: Workflow[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], id: str) -> T:
+        async with self.rooms():
+            handle = await self.start(workflow, *args, id=id, **kwargs)
+            return await self._hall.result(handle, None, held_too=True)
+
+    @contextlib.asynccontextmanager
+    async def rooms(
+        self,
+        *,
+        scheduler: bool = True,
+        agent: bool = True,
+        supervisor: bool = True,
+        slots: int = 1_000,
+        threads: int = 32,
+        needs: Sequence[str] = (),
+        region: str | None = None,
+        profile: str = "critical",
+    ) -> AsyncIterator["App"]:
+        """Open the rooms in this process: every open run of the store that this code knows goes on."""
+        stop_if_reading()
+        if needs or region is not None or profile != "critical":
+            raise InvalidOptionError("rooms(needs=, region=, profile=) come with a later version: leave them out")
+        for name, value in (("slots", slots), ("threads", threads)):
+            if value < 1:
+                raise InvalidOptionError(f"rooms({name}=) must be above zero, got {value!r}")
+        async with self._hall.rooms(
+            scheduler=scheduler, agent=agent, supervisor=supervisor, slots=slots, threads=threads
+        ):
+            yield self
+
+    # --- starting and finding runs
+
+    async def start(self, workflow: Workflow[..., T], /, *args: Any, id: str | None = None, **kwargs: Any) -> Handle[T]:
+        """Start a run; durable when this returns. The same id with the same work gives the run that is there."""
+        return (await self.start_many([(workflow, args, {**kwargs, "id": id})]))[0]
+
+    async def start_many(self, starts: Sequence[tuple[Any, ...]]) -> list[Handle[Any]]:
+        """Start many runs in one commit, all or none: `(workflow, args)` or `(workflow, args, {"id": ...})` each."""
+        stop_if_reading()
+        return await self._hall.start([self._new_run(*start) for start in starts])
+
+    def handle(self, id: str, workflow: Workflow[..., T] | None = None) -> Handle[T]:
+        """Give a handle on a run by its id; without its workflow, results are plain JSON values."""
+        return Handle(self._hall, id, workflow)
+
+    @functools.cached_property
+    def sync(self) -> Any:
+        """The same client for synchronous programs: `app.sync.start(wf, 1).result()`."""
+        from watchbill.app.sync import Sync
+
+        return Sync(self, lambda: self._hall.loop)
+
+    async def close(self) -> None:
+        """Let go of the store that a client without rooms has opened."""
+        await self._hall.close()
+
+    @functools.cached_property
+    def _hall(self) -> Client:
+        # The rooms and the store are half of the import time, and a program that only defines steps needs neither.
+        from watchbill.app.hall import Hall
+
+        return Hall(self.url, self.namespace, self.registry, self.events)
+
+    def _new_run(
+        self, workflow: Workflow[..., Any], args: Sequence[Any] = (), options: Mapping[str, Any] = MappingProxyType({})
+    ) -> tuple[Workflow[..., Any], NewRun]:
+        self._check_known(workflow)
+        kwargs = dict(options)
+        id = kwargs.pop("id", None)
+        for name in sorted(START_KEYWORDS & kwargs.keys()):
+            raise InvalidOptionError(f"start({name}=) comes with a later version: leave it out")
+        self._scan(workflow)
+        body = workflow.signature.encode_args(tuple(args), kwargs)
+        workflow.signature.decode_args(body)  # a wrong type is refused here, where it happened
+        run_id = check_id(id) if id is not None else self._new_run_id(workflow)
+        num = self._hall.env.new_id()
+        return workflow, NewRun(num, self.namespace, run_id, workflow.name, workflow.version, body)
+
+    def _check_known(self, workflow: object) -> None:
+        if not isinstance(workflow, Workflow):
+            raise InvalidOptionError(f"start() takes a workflow (a function under @app.workflow), got {workflow!r}")
+        if self.registry.workflows.get(workflow.name) is not workflow:
+            raise InvalidOptionError(f"workflow {workflow.name!r} belongs to another App: start it there")
+
+    def _scan(self, workflow: Workflow[..., Any]) -> None:
+        """Look for clocks, chance and I/O in the workflow's code, once, before its first start."""
+        if workflow.name in self._scanned:
+            return
+        found = workflow.scan
+        for warning in found.warnings:
+            warnings.warn(str(warning), stacklevel=5)
+        if found.errors:
+            raise ImpureWorkflowError(workflow.name, tuple(str(error) for error in found.errors))
+        self._scanned.add(workflow.name)
+
+    def _new_run_id(self, workflow: Workflow[..., Any]) -> str:
+        number, letters = self._hall.env.new_id(), ""
+        while number:
+            number, digit = divmod(number, len(ALPHABET))
+            letters = ALPHABET[digit] + letters
+        name = re.sub(r"[^A-Za-z0-9._:-]", "_", getattr(workflow, "name", "run"))[:100]
+        return f"{name}-{letters}"
+
+
+def _event_loop_runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,198 @@
+"""Hall: where a program meets its store: opens it, builds the house around it, and serves the handles."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from watchbill.app.handle import Handle
+from watchbill.app.house import House
+from watchbill.app.report import status_of
+from watchbill.app.status import RunStatus
+from watchbill.app.waiting import Waiting
+from watchbill.clock import SECOND, Micros
+from watchbill.env import Env, SystemEnv
+from watchbill.errors import ErrorData, RunCancelled, RunFailed, RunHeld, RunNotFound, WatchbillError
+from watchbill.events import Events
+from watchbill.flow.registry import Registry
+from watchbill.flow.values import encode, plain
+from watchbill.flow.workflows import Workflow
+from watchbill.model.failure import RunError
+from watchbill.model.run import NewRun
+from watchbill.model.states import RunState
+from watchbill.store.open import is_memory, open_reader, open_store
+from watchbill.store.protocol import ClientStore, Ending, FactKind, NewFact, Store, Told
+
+T = TypeVar("T")
+
+POLL_BESIDE_OWNER: Final[Micros] = SECOND // 5  # a client that reads beside the owner hears no events
+
+_decode_error = msgspec.json.Decoder(RunError).decode
+
+
+class Hall:
+    """The store of a program: owned while rooms are open, for one door at a time otherwise; in memory, kept."""
+
+    def __init__(self, url: str, namespace: str, registry: Registry, events: Events) -> None:
+        self.url = url
+        self.namespace = namespace
+        self.env: Env = SystemEnv()
+        self.loop: asyncio.AbstractEventLoop | None = None  # the event loop of the open rooms
+        self._registry = registry
+        self._events = events
+        self._store: Store | None = None
+        self._waiting: Waiting | None = None
+
+    @contextlib.asynccontextmanager
+    async def rooms(
+        self, *, scheduler: bool, agent: bool, supervisor: bool, slots: int, threads: int
+    ) -> AsyncIterator[None]:
+        """Open the rooms."""
+        if self.loop is not None:
+            raise WatchbillError("the rooms of this App are open already: one `async with app.rooms()` at a time")
+        self.loop = asyncio.get_running_loop()
+        try:
+            async with self._owned() as store:
+                self._waiting = waiting = Waiting(store.client)
+                deaf = self._events.listen(waiting.notice)
+                house = House(
+                    self.env,
+                    store,
+                    self._registry,
+                    self._events,
+                    namespace=self.namespace,
+                    scheduler=scheduler,
+                    agent=agent,
+                    supervisor=supervisor,
+                    slots=slots,
+                    threads=threads,
+                    on_failure=waiting.fail,
+                )
+                await house.start()
+                try:
+                    yield
+                finally:
+                    deaf()
+                    self._waiting = None
+                    await house.stop()
+        finally:
+            self.loop = None
+
+    async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]]) -> list[Handle[Any]]:
+        """Insert runs, all or none, and give their handles."""
+        async with self._writing() as client:
+            submitted = await client.submit([run for _, run in asked])
+        return [
+            Handle(self, there.run.id, workflow, there.run.num)
+            for (workflow, _), there in zip(asked, submitted, strict=True)
+        ]
+
+    async def result(self, handle: Handle[T], timeout: float | None, *, held_too: bool = False) -> T:
+        """Wait for a run's end and give its result; `held_too`: raise RunHeld when it is held."""
+        async with asyncio.timeout(timeout):
+            ending = await self._ending(handle.id, await self._num(handle), held_too=held_too)
+        return _read(handle, ending)
+
+    async def status(self, id: str) -> RunStatus:
+        """Say how a run stands."""
+        async with self._reading() as client:
+            record = await client.record(self.namespace, id)
+        if record is None:
+            raise RunNotFound(id, self.namespace)
+        return status_of(record)
+
+    async def cancel(self, id: str, reason: str) -> None:
+        """Ask for a run to be cancelled."""
+        body = encode(str(reason), what="the reason of a cancel")
+        fact = NewFact(self.namespace, id, FactKind.CANCEL, str(self.env.new_id()), "client", body)
+        async with self._writing() as client:
+            (told,) = await client.tell([fact])
+        if told is Told.UNKNOWN:
+            raise RunNotFound(id, self.namespace)
+
+    async def close(self) -> None:
+        """Let go of a store in memory."""
+        if self.loop is None and self._store is not None:
+            store, self._store = self._store, None
+            await store.close()
+
+    async def _num(self, handle: Handle[T]) -> int:
+        if handle.num is None:
+            async with self._reading() as client:
+                row = await client.find(self.namespace, handle.id)
+            if row is None:
+                raise RunNotFound(handle.id, self.namespace)
+            handle.num = row.num
+        return handle.num
+
+    async def _ending(self, id: str, num: int, *, held_too: bool) -> Ending:
+        """Wait for a run's end: told by events where the rooms are, by looking again beside their process."""
+        if self._waiting is not None:
+            return await self._waiting.ending(id, num, held_too=held_too)
+        never = asyncio.Event()
+        while True:
+            async with self._reading() as client:
+                (ending,) = await client.endings([num])
+            if ending.status.terminal or (held_too and ending.held is not None):
+                return ending
+            await self.env.wait(never, POLL_BESIDE_OWNER)
+
+    # --- the store, for as long as it is needed
+
+    @contextlib.asynccontextmanager
+    async def _owned(self) -> AsyncIterator[Store]:
+        store = self._store = self._store or await open_store(self.url, self.env)
+        try:
+            yield store
+        finally:
+            if not is_memory(self.url):
+                self._store = None
+                await store.close()
+
+    async def _open_here(self) -> Store | None:
+        """Give the store that is open here; None for a file that another process may own."""
+        if self._store is None and is_memory(self.url):
+            self._store = await open_store(self.url, self.env)
+        return self._store
+
+    @contextlib.asynccontextmanager
+    async def _writing(self) -> AsyncIterator[ClientStore]:
+        """Give the doors for one write: a client without rooms owns a file only for that long."""
+        if (store := await self._open_here()) is not None:
+            yield store.client
+            return
+        store = await open_store(self.url, self.env)
+        try:
+            yield store.client
+        finally:
+            await store.close()
+
+    @contextlib.asynccontextmanager
+    async def _reading(self) -> AsyncIterator[ClientStore]:
+        """Give the doors for reading: of the store that is open here, or of the file, beside its owner."""
+        if (store := await self._open_here()) is not None:
+            yield store.client
+            return
+        reader = open_reader(self.url, self.env)
+        try:
+            yield reader
+        finally:
+            await reader.close()
+
+
+def _read(handle: Handle[T], ending: Ending) -> T:
+    match ending.status:
+        case RunState.COMPLETED:
+            workflow = handle.workflow
+            value = workflow.signature.decode_result(ending.body) if workflow is not None else plain(ending.body)
+            return cast(T, value)  # as the workflow's annotation says
+        case RunState.CANCELLED:
+            raise RunCancelled(handle.id, str(plain(ending.body)))
+        case RunState.FAILED | RunState.UNDONE | RunState.UNDO_FAILED:
+            error = _decode_error(ending.body)
+            data = ErrorData(error.type, error.message, error.traceback)
+            raise RunFailed(handle.id, data, step=error.step, attempts=error.attempts, cause=error.cause.value)
+        case _:
+            raise RunHeld(handle.id, ending.held or ending.status.word)

@@ -1,0 +1,108 @@
+"""House: the rooms of one process around one store."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from watchbill.agent.inline import InlineAgent
+from watchbill.clock import SECOND, Micros
+from watchbill.env import Env
+from watchbill.errors import StoreError
+from watchbill.events import Events
+from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS, Executor
+from watchbill.flow.registry import Registry
+from watchbill.loop import Loop
+from watchbill.scheduler.scheduler import Scheduler
+from watchbill.store.protocol import Hint, Store
+from watchbill.supervisor.supervisor import Supervisor
+
+LEASE: Final[Micros] = 30 * SECOND  # rooms that share a process with steps: a blocked interpreter is not a death
+
+
+class House:
+    """Starts the rooms in order and stops them in reverse. No room knows another; each gets its own doors."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        registry: Registry,
+        events: Events,
+        *,
+        namespace: str,
+        region: str = "",
+        scheduler: bool = True,
+        agent: bool = True,
+        supervisor: bool = True,
+        slots: int = DEFAULT_SLOTS,
+        threads: int = DEFAULT_THREADS,
+        on_failure: Callable[[StoreError], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._on_failure = on_failure
+        self._executor = Executor(env, slots=slots, threads=threads) if agent else None
+        lasting = None if store.lasting_leases else LEASE
+        process = env.new_id()
+        self.rooms: list[Loop] = []
+        self._deaf: list[Callable[[], None]] = []
+        if self._executor is not None:
+            self._add(
+                Hint.AGENT,
+                InlineAgent(
+                    env,
+                    events,
+                    store=store.agent,
+                    registry=registry,
+                    executor=self._executor,
+                    namespace=namespace,
+                    region=region,
+                    process=process,
+                    lasting=lasting,
+                ),
+            )
+        if supervisor:
+            self._add(Hint.SUPERVISOR, Supervisor(env, events, store=store.supervisor, polls=lasting is not None))
+        if scheduler:
+            self._add(
+                Hint.SCHEDULER,
+                Scheduler(
+                    env,
+                    events,
+                    store=store.scheduler,
+                    registry=registry,
+                    executor=self._executor,
+                    namespace=namespace,
+                    region=region,
+                    process=process,
+                    lasting=lasting,
+                ),
+            )
+
+    def _add(self, whom: Hint, room: "Scheduler | InlineAgent | Supervisor") -> None:
+        self.rooms.append(room)
+        self._deaf.append(self._store.listen(whom, room.hint))
+
+    async def start(self) -> None:
+        """Start every room."""
+        for room in self.rooms:
+            room.start().add_done_callback(self._room_ended)
+
+    async def stop(self) -> None:
+        """Stop in reverse: first who starts work, last who does it and reports it."""
+        failure: BaseException | None = None
+        for room in reversed(self.rooms):
+            try:
+                await room.stop()
+            except StoreError as error:
+                failure = failure or error
+        for deaf in self._deaf:
+            deaf()
+        if self._executor is not None:
+            self._executor.close()
+        if failure is not None:
+            raise failure
+
+    def _room_ended(self, task: "asyncio.Task[None]") -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, StoreError) and self._on_failure is not None:
+            self._on_failure(error)

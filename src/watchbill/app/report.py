@@ -1,0 +1,195 @@
+"""Report: how a run stands, read from what is stored about it, and from nothing else."""
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from watchbill.app.status import AttemptStatus, Health, RunStatus, State, StepState, StepStatus
+from watchbill.clock import Micros, to_datetime
+from watchbill.model.attempt import AttemptRow, Progress
+from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.decision import Decision
+from watchbill.model.failure import Failure, FinalFailure
+from watchbill.model.states import AttemptState, RunState
+from watchbill.store.protocol import Record
+
+_decode_decision = msgspec.json.Decoder(Decision).decode
+_decode_progress = msgspec.json.Decoder(Progress).decode
+_decode_failure = msgspec.json.Decoder(Failure).decode
+_decode_final = msgspec.json.Decoder(FinalFailure).decode
+
+_WORST: Final = (Health.WAITING_FOR_PERSON, Health.LATE, Health.RETRYING, Health.WAITING_FOR_AGENT, Health.OK)
+
+
+def status_of(record: Record) -> RunStatus:
+    """Say how a run stands."""
+    run = record.run
+    held = held_reason(record)
+    steps = _steps(record)
+    live = [row for row in record.attempts if row.state < AttemptState.DONE and not row.cancel]
+    healths = [_health(row, record.now) for row in live] if not run.status.terminal else []
+    if held is not None:
+        healths.append(Health.WAITING_FOR_PERSON)
+    state = State(run.status.word)
+    if state is State.RUNNING and live and all(is_quarantined(row) for row in live):
+        state = State.WAITING
+    return RunStatus(
+        id=run.id,
+        workflow=run.workflow,
+        state=state,
+        health=min(healths, key=_WORST.index, default=Health.OK),
+        paused=run.paused,
+        progress=_run_progress(steps),
+        waiting_for=_waiting_for(record, live, held),
+        since=to_datetime(run.ended_at or run.begun_at or run.created_at),
+        steps=steps,
+        held=held,
+    )
+
+
+def held_reason(record: Record) -> str | None:
+    """Say why nothing moves this run, when it is held."""
+    run = record.run
+    if run.status.terminal:
+        return None
+    if run.held is not None:
+        return run.held
+    if run.status is RunState.DIVERGED:
+        told = [_decode_decision(row.body).message for row, _ in record.decisions if row.call == ""]
+        return told[-1] if told else "diverged"
+    quarantined = [row for row in record.attempts if is_quarantined(row)]
+    if quarantined:
+        row = quarantined[0]
+        return f"call {row.call!r} (step {row.step!r}) is quarantined: it was lost {row.losses} times"
+    return None
+
+
+def is_quarantined(row: AttemptRow) -> bool:
+    """True when only a person may let this call go."""
+    return row.state is AttemptState.PARKED and row.why == "quarantine"
+
+
+def _health(row: AttemptRow, now: Micros) -> Health:
+    if is_quarantined(row):
+        return Health.WAITING_FOR_PERSON
+    if row.state is AttemptState.RUNNING and row.watch_at is not None and row.watch_at <= now:
+        return Health.LATE
+    if row.failures or row.state in (AttemptState.FAILED, AttemptState.PARKED):
+        return Health.RETRYING
+    if row.state is AttemptState.READY:
+        return Health.WAITING_FOR_AGENT
+    return Health.OK
+
+
+def _waiting_for(record: Record, live: list[AttemptRow], held: str | None) -> str | None:
+    run = record.run
+    if run.status.terminal:
+        return None
+    if held is not None:
+        return f"a person: {held}"
+    if run.status is RunState.WAITING and run.wake_at is not None:
+        return f"time, until {to_datetime(run.wake_at).isoformat()}"
+    if live:
+        return ", ".join(sorted({row.call for row in live}))
+    return "its scheduler" if run.status is RunState.SCHEDULED else None
+
+
+def _run_progress(steps: tuple[StepStatus, ...]) -> Progress | None:
+    if not steps:
+        return None
+    done = sum(step.state is StepState.COMPLETED for step in steps)
+    return Progress(done, len(steps), f"{done} of {len(steps)} steps seen")
+
+
+def _steps(record: Record) -> tuple[StepStatus, ...]:
+    """Give the calls of steps in the order in which they began."""
+    judged = _judged(record)
+    steps: list[tuple[Micros, int, StepStatus]] = []
+    for entry in record.journal:
+        if entry.kind == Kind.STEP:
+            began = entry.started_at if entry.started_at is not None else entry.at
+            steps.append((began, entry.seq, _ended_step(entry, judged.get(entry.key, []))))
+    after = len(record.journal)
+    for row in record.attempts:
+        if row.state is not AttemptState.DONE or not any(step.key == row.call for _, _, step in steps):
+            began = row.started_at if row.started_at is not None else record.now
+            earlier = [attempt.started_at for attempt in judged.get(row.call, []) if attempt.started_at is not None]
+            first = min([began, *(round(at.timestamp() * 1_000_000) for at in earlier)])
+            steps.append((first, after, _open_step(row, judged.get(row.call, []))))
+    return tuple(step for _, _, step in sorted(steps, key=lambda item: item[:2]))
+
+
+def _judged(record: Record) -> dict[str, list[AttemptStatus]]:
+    """Give the attempts that did not succeed, by call: each was judged, the last word on each counts."""
+    latest: dict[tuple[str, int], AttemptStatus] = {}
+    for row, _ in record.decisions:
+        decision = _decode_decision(row.body)
+        if decision.number and decision.cause is not None:
+            latest[(row.call, decision.number)] = AttemptStatus(
+                number=decision.number,
+                rung=decision.rung,
+                agent=decision.agent,
+                started_at=_at(decision.started_at),
+                ended_at=_at(decision.ended_at),
+                cause=decision.cause,
+                error=f"{decision.type}: {decision.message}",
+            )
+    calls: dict[str, list[AttemptStatus]] = {}
+    for (call, _), attempt in sorted(latest.items()):
+        calls.setdefault(call, []).append(attempt)
+    return calls
+
+
+def _ended_step(entry: JournalEntry, judged: list[AttemptStatus]) -> StepStatus:
+    failed = _decode_final(entry.body) if entry.outcome == Outcome.FAILED else None
+    attempts = list(judged)
+    if failed is None:
+        number = 1 + max((attempt.number for attempt in judged), default=0)
+        attempts.append(AttemptStatus(number, 0, entry.agent, _at(entry.started_at), _at(entry.at), None, None))
+    name = failed.step if failed is not None else step_name(entry.key)
+    state = StepState.COMPLETED if failed is None else StepState.FAILED
+    return StepStatus(entry.key, name, state, None, tuple(attempts))
+
+
+def _open_step(row: AttemptRow, judged: list[AttemptStatus]) -> StepStatus:
+    attempts = [attempt for attempt in judged if attempt.number != row.number or row.state is not AttemptState.RUNNING]
+    if row.state in (AttemptState.RUNNING, AttemptState.DONE):
+        attempts.append(
+            AttemptStatus(row.number or 1, row.rung, row.agent, _at(row.started_at), _at(row.ended_at), None, None)
+        )
+    elif row.state is AttemptState.FAILED and row.result is not None and not judged:
+        failure = _decode_failure(row.result)
+        error = f"{failure.type}: {failure.message}"
+        attempts.append(
+            AttemptStatus(row.number, row.rung, row.agent, _at(row.started_at), _at(row.ended_at), failure.cause, error)
+        )
+    progress = _decode_progress(row.progress) if row.progress is not None else None
+    return StepStatus(row.call, row.step, _open_state(row), progress, tuple(attempts))
+
+
+def _open_state(row: AttemptRow) -> StepState:
+    if row.cancel:
+        return StepState.CANCELLED
+    match row.state:
+        case AttemptState.READY:
+            return StepState.READY
+        case AttemptState.RUNNING:
+            return StepState.RUNNING
+        case AttemptState.DONE:
+            return StepState.COMPLETED
+        case AttemptState.GAVE_UP:
+            return StepState.FAILED
+        case AttemptState.FAILED | AttemptState.PARKED:
+            return StepState.WAITING
+
+
+def step_name(key: str) -> str:
+    """Give the step's name out of a call's key: `order.2/charge.3` is a call of `charge`."""
+    last = key.rpartition("/")[2]
+    name, dot, number = last.rpartition(".")
+    return name if dot and number.isdigit() else last
+
+
+def _at(at: Micros | None) -> datetime | None:
+    return None if at is None else to_datetime(at)

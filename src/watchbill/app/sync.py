@@ -1,0 +1,68 @@
+"""Sync: the same client for synchronous programs: one generic bridge, no second copy of the API."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from watchbill.app.handle import Handle
+from watchbill.env import LoopThread
+from watchbill.errors import WatchbillError
+
+LoopOf = Callable[[], asyncio.AbstractEventLoop | None]  # of the open rooms, if there are any
+
+
+class Sync:
+    """Calls the coroutines of what it stands for, on another thread's event loop, and waits for them."""
+
+    def __init__(self, target: object, loop_of: LoopOf, own: LoopThread | None = None) -> None:
+        self._target = target
+        self._loop_of = loop_of
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the target has
+        """Give the target's attribute; a function is called on the loop, and what it gives can be called likewise."""
+        value = getattr(self._target, name)
+        if not callable(value):
+            return value
+
+        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - passed through
+            return self._wrap(self._call(value, args, kwargs))
+
+        return call
+
+    def __repr__(self) -> str:
+        """Say what it stands for."""
+        return f"<Sync {self._target!r}>"
+
+    def _call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+        loop = self._loop()
+        if _running() is loop:
+            raise WatchbillError("app.sync cannot wait on the event loop it needs: use `await app.start(...)` here")
+
+        async def run() -> Any:  # noqa: ANN401 - passed through
+            value = function(*args, **kwargs)
+            return await value if inspect.isawaitable(value) else value
+
+        return asyncio.run_coroutine_threadsafe(run(), loop).result()
+
+    def _wrap(self, value: Any) -> Any:  # noqa: ANN401 - passed through
+        if isinstance(value, list):
+            return [self._wrap(item) for item in value]
+        return Sync(value, self._loop_of, self._own) if isinstance(value, Handle) else value
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """Give the loop of the open rooms; without rooms, one of our own on a thread."""
+        rooms = self._loop_of()
+        if rooms is not None:
+            return rooms
+        if self._own is None:
+            self._own = LoopThread("watchbill sync")
+        return self._own.loop
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

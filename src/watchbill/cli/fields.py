@@ -1,0 +1,108 @@
+"""Fields: what programs read. The names and their order are a promise."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from watchbill.app.report import status_of
+from watchbill.app.status import Health, State
+from watchbill.clock import to_datetime
+from watchbill.model.attempt import Progress
+from watchbill.model.call import Kind
+from watchbill.model.failure import Cause, RunError
+from watchbill.model.states import RunState
+from watchbill.store.protocol import Record
+
+
+class RunFields(msgspec.Struct, frozen=True):
+    """A run, as lists have it."""
+
+    id: str
+    workflow: str
+    version: int
+    state: State
+    health: Health
+    paused: bool
+    priority: int
+    tags: dict[str, str]
+    parent: str | None
+    created_at: datetime
+    ended_at: datetime | None
+    waiting_for: str | None
+    progress: Progress | None
+
+
+class ErrorFields(msgspec.Struct, frozen=True):
+    """Why a run did not complete; the traceback is empty when it was cancelled."""
+
+    type: str
+    message: str
+    traceback: str
+    step: str | None
+    attempts: int | None
+    cause: Cause
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How a run ended: with a result or with an error; with neither, it is open."""
+
+    result: msgspec.Raw | None = None  # the JSON as it is stored: no number is rounded, no key moved
+    error: ErrorFields | None = None
+
+
+class Migrated(msgspec.Struct, frozen=True):
+    """A store that was made or upgraded; schema 0 is none, and equal ones mean that there was nothing to do."""
+
+    store: str
+    before: int
+    after: int
+
+
+_decode_error = msgspec.json.Decoder(RunError).decode
+_decode_reason = msgspec.json.Decoder(str).decode
+
+
+def run_fields(record: Record) -> RunFields:
+    """Give what a list says about a run."""
+    run, status = record.run, status_of(record)
+    return RunFields(
+        id=run.id,
+        workflow=run.workflow,
+        version=run.version,
+        state=status.state,
+        health=status.health,
+        paused=run.paused,
+        priority=run.priority,
+        tags={},
+        parent=None,
+        created_at=to_datetime(run.created_at),
+        ended_at=to_datetime(run.ended_at) if run.ended_at is not None else None,
+        waiting_for=status.waiting_for,
+        progress=status.progress,
+    )
+
+
+def shown_fields(record: Record) -> Mapping[str, object]:
+    """Give what a list says about a run, what it did, and how it ended."""
+    ending = ending_of(record)
+    return {
+        **msgspec.structs.asdict(run_fields(record)),
+        "steps": status_of(record).steps,
+        "result": ending.result,
+        "error": ending.error,
+    }
+
+
+def ending_of(record: Record) -> Ending:
+    """Read how a run ended from the last entry of its journal."""
+    end = record.journal[-1] if record.journal else None
+    if end is None or end.kind != Kind.END:
+        return Ending()
+    if record.run.status is RunState.COMPLETED:
+        return Ending(result=msgspec.Raw(end.body))
+    if record.run.status is RunState.CANCELLED:
+        reason = _decode_reason(end.body)
+        return Ending(error=ErrorFields("RunCancelled", reason, "", None, None, Cause.CANCELLED))
+    why = _decode_error(end.body)
+    return Ending(error=ErrorFields(why.type, why.message, why.traceback, why.step, why.attempts, why.cause))

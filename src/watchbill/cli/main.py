@@ -1,0 +1,80 @@
+"""Main: the `watchbill` command, its nouns, and its exit codes.
+
+0 ok, 1 the run failed or is not there, 2 usage, 3 the store cannot be reached or used, 4 timed out. What can be
+expected to go wrong is one line on stderr, never a traceback.
+"""
+
+import sys
+from typing import Annotated, Final, NoReturn
+
+import typer
+
+from watchbill.cli.escape import visible
+from watchbill.cli.migrate import migrate
+from watchbill.cli.runs import runs
+from watchbill.errors import InvalidOptionError, StoreError, WatchbillError
+
+FAILED: Final = 1
+USAGE: Final = 2
+UNREACHABLE: Final = 3
+
+# Plain help, and no pretty tracebacks: both would import rich before anybody has asked for a table.
+commands = typer.Typer(name="watchbill", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+commands.add_typer(runs, name="run")
+commands.command("migrate")(migrate)
+
+
+def main() -> None:
+    """Run the command that the arguments name, and exit."""
+    try:
+        _check_encoding(sys.argv[1:])
+        commands(prog_name="watchbill")
+    except WatchbillError as error:
+        _complain(str(error), _exit_code(error))
+    except OSError as error:  # those of the store are WatchbillErrors
+        _complain(f"the output cannot be written: {error}", FAILED)
+
+
+def _check_encoding(words: list[str]) -> None:
+    """Refuse bytes that no store can hold, before one is asked for them."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidOptionError(f"the argument {word!r} is not valid UTF-8") from error
+
+
+def _complain(message: str, code: int) -> NoReturn:
+    typer.echo(f"watchbill: {visible(message)}", err=True)
+    sys.exit(code)
+
+
+def _exit_code(error: WatchbillError) -> int:
+    match error:
+        case StoreError():
+            return UNREACHABLE
+        case InvalidOptionError():
+            return USAGE
+        case _:
+            return FAILED
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"watchbill {version('watchbill')}")
+        raise typer.Exit
+
+
+@commands.callback()
+def watchbill(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Durable workflows in plain Python: look at runs, and look after their store."""
+
+
+if __name__ == "__main__":
+    main()

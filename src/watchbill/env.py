@@ -1,0 +1,306 @@
+"""Env: everything the house takes from the world comes in here, so that a simulation can be the world."""
+
+import asyncio
+import os
+import queue
+import random
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from watchbill.clock import SECOND, Clock, Micros, SystemClock
+
+T = TypeVar("T")
+Job = Callable[[], T]
+Done = Callable[[T | None, BaseException | None], None]
+
+ID_EPOCH: Micros = 1_735_689_600 * SECOND  # 2025-01-01: 63 bits of microseconds and salt last until 2097
+SALT_BITS = 12
+
+
+class Threads(Protocol):
+    """Runs jobs off the event loop and hands their results back to it, many in one wake-up."""
+
+    def submit(self, job: Job[T], done: Done[T]) -> None:
+        """Run `job` on a thread; then `done(result, error)` on the event loop."""
+        ...
+
+    def close(self) -> None:
+        """Let the threads end once their queue is empty."""
+        ...
+
+
+class Wire(Protocol):
+    """One end of a connection between a process and its child; the two exchange whole messages."""
+
+    async def send(self, message: bytes) -> None:
+        """Send one message."""
+        ...
+
+    async def receive(self) -> bytes | None:
+        """Receive one message; None when the other end is gone."""
+        ...
+
+
+class Child(Wire, Protocol):
+    """A child process that runs one attempt."""
+
+    def kill(self) -> None:
+        """Kill it now."""
+        ...
+
+    async def ended(self) -> str:
+        """Wait until the process is gone; gives how it ended, in words."""
+        ...
+
+
+class Env(Protocol):
+    """The world: time, chance, names, threads, processes."""
+
+    clock: Clock
+
+    def random(self) -> float:
+        """Draw a float below 1."""
+        ...
+
+    def new_id(self) -> int:
+        """Make a number of 63 bits, larger than the ones this process made before, unlike any made elsewhere."""
+        ...
+
+    async def wait(self, event: asyncio.Event, at_most: Micros | None) -> None:
+        """Wait until the event is set or the time has passed."""
+        ...
+
+    def call_later(self, delay: Micros, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call back on the event loop after `delay`."""
+        ...
+
+    def threads(self, name: str, count: int) -> Threads:
+        """Make a pool of at most `count` threads."""
+        ...
+
+    async def spawn(self) -> Child:
+        """Start a child process that waits for one attempt."""
+        ...
+
+
+class SystemEnv:
+    """The real world."""
+
+    def __init__(self) -> None:
+        self.clock: Clock = SystemClock()
+        self._random = random.SystemRandom()
+        self._last_id = 0
+
+    def random(self) -> float:
+        """Draw a float below 1."""
+        return self._random.random()
+
+    def new_id(self) -> int:
+        """Time-ordered, so that rows are appended to their tables, salted, so that processes do not collide."""
+        fresh = (self.clock.wall() - ID_EPOCH) << SALT_BITS | self._random.getrandbits(SALT_BITS)
+        # A wall clock that jumps back must not make an id twice.
+        self._last_id = max(fresh, self._last_id + 1)
+        return self._last_id
+
+    async def wait(self, event: asyncio.Event, at_most: Micros | None) -> None:
+        """Wait until the event is set or the time has passed."""
+        if at_most is None or event.is_set():
+            await event.wait()
+            return
+        timer = self.call_later(at_most, event.set)
+        try:
+            await event.wait()
+        finally:
+            timer.cancel()
+
+    def call_later(self, delay: Micros, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call back on the event loop after `delay`."""
+        return asyncio.get_running_loop().call_later(max(delay, 0) / SECOND, callback)
+
+    def threads(self, name: str, count: int) -> Threads:
+        """Make a pool of at most `count` threads."""
+        return SystemThreads(name, count)
+
+    async def spawn(self) -> Child:
+        """Start a fresh interpreter that waits for one attempt on a socket of its own."""
+        ours, theirs = socket.socketpair()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "watchbill.flow.child", str(theirs.fileno()), pass_fds=(theirs.fileno(),)
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        reader, writer = await asyncio.open_connection(sock=ours)
+        return SystemChild(process, reader, writer)
+
+
+class SystemThreads:
+    """Threads that share one queue; finished jobs gather in a list and wake the event loop once per batch.
+
+    An executor of the standard library wakes the loop for each job: three times slower for short steps.
+    """
+
+    def __init__(self, name: str, count: int) -> None:
+        self._name = name
+        self._count = count
+        self._loop = asyncio.get_running_loop()
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._finished: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._started = 0
+        self._busy = 0  # counted on the event loop alone
+
+    def submit(self, job: Job[T], done: Done[T]) -> None:
+        """Run `job` on a thread; then `done(result, error)` on the event loop."""
+
+        def work() -> None:
+            result: T | None = None
+            failure: BaseException | None = None
+            try:
+                result = job()
+            except BaseException as error:
+                failure = error
+            self._hand_back(lambda: done(result, failure))
+
+        self._busy += 1
+        self._jobs.put(work)
+        if self._started < min(self._busy, self._count):
+            self._started += 1
+            # Daemon: a step that never returns must not keep the process from ending.
+            threading.Thread(target=self._serve, name=f"{self._name}-{self._started}", daemon=True).start()
+
+    def close(self) -> None:
+        """Let the threads end once their queue is empty."""
+        for _ in range(self._started):
+            self._jobs.put(None)
+
+    def _serve(self) -> None:
+        while (work := self._jobs.get()) is not None:
+            work()
+
+    def _hand_back(self, finish: Callable[[], None]) -> None:
+        with self._lock:
+            self._finished.append(finish)
+            if len(self._finished) > 1:
+                return  # the wake-up for the first one takes this one along
+        try:
+            self._loop.call_soon_threadsafe(self._deliver)
+        except RuntimeError:
+            return  # the event loop has ended: nobody waits for this any more
+
+    def _deliver(self) -> None:
+        with self._lock:
+            batch, self._finished = self._finished, []
+        self._busy -= len(batch)
+        for finish in batch:
+            finish()
+
+
+class LoopThread:
+    """An event loop on a thread of its own, for synchronous programs."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, name=name, daemon=True).start()
+
+    def stop(self) -> None:
+        """End the loop and its thread."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+
+class FramedWire:
+    """A stream on which each message is framed by its length."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def send(self, message: bytes) -> None:
+        """Send one message."""
+        self._writer.write(len(message).to_bytes(8, "big") + message)
+        await self._writer.drain()
+
+    async def receive(self) -> bytes | None:
+        """Receive one message; None when the other end is gone."""
+        try:
+            size = await self._reader.readexactly(8)
+            return await self._reader.readexactly(int.from_bytes(size, "big"))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+
+    def hang_up(self) -> None:
+        """Close this end."""
+        self._writer.close()
+
+
+class SystemChild(FramedWire):
+    """A child process and the socket to it."""
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        super().__init__(reader, writer)
+        self._process = process
+
+    def kill(self) -> None:
+        """Kill it now."""
+        if self._process.returncode is None:
+            self._process.kill()
+
+    async def ended(self) -> str:
+        """Wait until the process is gone; gives how it ended, in words."""
+        self.hang_up()
+        code = await self._process.wait()
+        return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def process_identity() -> dict[str, str | int]:
+    """Name this process so that a neighbour can prove its death: boot, pid namespace, pid, start time."""
+    return {"boot": _boot_id(), "pid_namespace": _pid_namespace(), "pid": os.getpid(), "started": _started(os.getpid())}
+
+
+def is_dead(identity: dict[str, str | int]) -> bool:
+    """True only with proof: the same machine and namespace, and that process is gone or is another one now."""
+    if identity.get("boot") != _boot_id() or identity.get("pid_namespace") != _pid_namespace():
+        return False
+    pid = identity.get("pid")
+    if not isinstance(pid, int):
+        return False
+    started = _started(pid)
+    return started == "" or started != identity.get("started")
+
+
+def _boot_id() -> str:
+    return _read("/proc/sys/kernel/random/boot_id").strip()
+
+
+def _pid_namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str:
+    # The name in parentheses may hold spaces and parentheses: the fields are counted from the last one.
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return fields[19] if len(fields) > 19 else ""
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+async def pause(seconds: float) -> None:
+    """Wait on whatever event loop this runs; a workflow's own loop makes it durable."""
+    await asyncio.sleep(seconds)

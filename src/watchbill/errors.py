@@ -1,0 +1,252 @@
+"""Every exception of the house.
+
+WatchbillError
+├── InvalidOptionError         an option, name, id or duration that cannot be used
+├── InvalidValueError          a value that cannot be written as typed JSON, or read back as its type
+├── NotInWorkflowError         a workflow asked its loop for I/O, a thread or another process
+├── ImpureWorkflowError        the scan found a clock, randomness or I/O in workflow code
+├── StoreError                 the store cannot be used; each says which one and what to do
+│   ├── StoreUrlError          an address that names no store
+│   ├── StoreOwnedError        another living process owns the file (.pid)
+│   ├── StoreCorruptError      the file is damaged or is no Watchbill store
+│   ├── StoreReadOnlyError     the file or its folder cannot be written
+│   ├── StoreFullError         no space left for the next commit
+│   ├── StoreNewerError        written by a newer Watchbill
+│   ├── StoreOutdatedError     needs `watchbill migrate` before it can be read
+│   └── StoreUnreachableError  no answer: it may or may not have happened
+├── RunNotFound                no run has that id
+├── DuplicateRun               that id belongs to a run with other work
+├── RunHeld                    diverged, quarantined or stuck: left open for a person (.reason)
+├── RunFailed                  the run ended as a failure (.error, .step, .attempts)
+├── RunCancelled               the run was cancelled
+├── StepFailed                 a step failed for good; raised inside the workflow
+└── Permanent                  raised by a step: trying again would not help
+"""
+
+from dataclasses import dataclass
+
+__all__ = [
+    "DuplicateRun",
+    "ErrorData",
+    "ImpureWorkflowError",
+    "InvalidOptionError",
+    "InvalidValueError",
+    "NotInWorkflowError",
+    "Permanent",
+    "RunCancelled",
+    "RunFailed",
+    "RunHeld",
+    "RunNotFound",
+    "StepFailed",
+    "StoreCorruptError",
+    "StoreError",
+    "StoreFullError",
+    "StoreNewerError",
+    "StoreOutdatedError",
+    "StoreOwnedError",
+    "StoreReadOnlyError",
+    "StoreUnreachableError",
+    "StoreUrlError",
+    "WatchbillError",
+]
+
+
+class WatchbillError(Exception):
+    """Everything Watchbill raises."""
+
+
+class InvalidOptionError(WatchbillError, ValueError):
+    """An option, name, id or duration cannot be used; the message says which one and what would do."""
+
+
+class InvalidValueError(WatchbillError, TypeError):
+    """A value cannot be written as typed JSON, or read back as its type."""
+
+
+class NotInWorkflowError(WatchbillError, RuntimeError):
+    """A workflow asked for something that only a step may do."""
+
+    def __init__(self, call: str) -> None:
+        self.call = call
+        super().__init__(f"asyncio {call}() is not possible inside a workflow: put it in a step")
+
+
+class ImpureWorkflowError(WatchbillError):
+    """Workflow code reads a clock, draws randomness or does I/O; each finding has file, line and remedy."""
+
+    def __init__(self, workflow: str, findings: tuple[str, ...]) -> None:
+        self.workflow = workflow
+        self.findings = findings
+        super().__init__(f"workflow {workflow!r} cannot be replayed:\n  " + "\n  ".join(findings))
+
+
+class StoreError(WatchbillError):
+    """The store cannot be used."""
+
+
+class StoreUrlError(StoreError, ValueError):
+    """The address names no store."""
+
+    def __init__(self, url: str, why: str) -> None:
+        self.url = url
+        super().__init__(
+            f"store {url!r}: {why}; use sqlite:///relative.db, sqlite:////absolute.db or sqlite:///:memory:"
+        )
+
+
+class StoreOwnedError(StoreError):
+    """Another living process owns the store's file."""
+
+    def __init__(self, url: str, pid: int | None) -> None:
+        self.url = url
+        self.pid = pid
+        owner = f"process {pid}" if pid is not None else "another process"
+        super().__init__(
+            f"store {url!r} is owned by {owner}, which is alive: one process writes to a SQLite store;"
+            " stop it, or give this one a store of its own"
+        )
+
+
+class StoreCorruptError(StoreError):
+    """The file is damaged, or is no Watchbill store."""
+
+    def __init__(self, url: str, detail: str) -> None:
+        self.url = url
+        super().__init__(
+            f"store {url!r} cannot be read: {detail}; nothing was changed:"
+            " restore a backup, or name another file to begin anew"
+        )
+
+
+class StoreReadOnlyError(StoreError):
+    """The file or its folder cannot be written."""
+
+    def __init__(self, url: str, detail: str) -> None:
+        self.url = url
+        super().__init__(f"store {url!r} cannot be written: {detail}; give this user write access to file and folder")
+
+
+class StoreFullError(StoreError):
+    """There is no space for the next commit."""
+
+    def __init__(self, url: str, detail: str) -> None:
+        self.url = url
+        super().__init__(
+            f"store {url!r} is full: {detail}; what was acknowledged is kept: free some space and start again"
+        )
+
+
+class StoreNewerError(StoreError):
+    """The store was written by a newer Watchbill."""
+
+    def __init__(self, url: str, found: int, known: int) -> None:
+        self.url = url
+        self.found = found
+        self.known = known
+        super().__init__(
+            f"store {url!r} has schema {found}, this Watchbill knows up to {known}: install the newer Watchbill"
+        )
+
+
+class StoreOutdatedError(StoreError):
+    """The store must be migrated before it can be read."""
+
+    def __init__(self, url: str, found: int, known: int) -> None:
+        self.url = url
+        self.found = found
+        self.known = known
+        super().__init__(f"store {url!r} has schema {found}, this Watchbill needs {known}: run `watchbill migrate`")
+
+
+class StoreUnreachableError(StoreError):
+    """No answer came back: the request may or may not have been carried out."""
+
+
+class RunNotFound(WatchbillError, LookupError):
+    """No run has that id."""
+
+    def __init__(self, id: str, namespace: str) -> None:
+        self.id = id
+        self.namespace = namespace
+        super().__init__(
+            f"there is no run {id!r} in namespace {namespace!r}: `watchbill run list` shows those there are"
+        )
+
+
+class DuplicateRun(WatchbillError):
+    """That id belongs to a run of another workflow or with other arguments."""
+
+    def __init__(self, id: str, *, existing: str, asked: str) -> None:
+        self.id = id
+        self.existing = existing
+        self.asked = asked
+        super().__init__(
+            f"run {id!r} exists already as {existing}, and was asked for as {asked}:"
+            " choose another id, or give the same workflow and arguments to get the existing run"
+        )
+
+
+class RunHeld(WatchbillError):
+    """The run is open, but nothing moves it until its cause is removed."""
+
+    def __init__(self, id: str, reason: str) -> None:
+        self.id = id
+        self.reason = reason
+        super().__init__(f"run {id!r} is held: {reason}; it stays open and nothing of it is lost")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorData:
+    """An exception as it was stored: never imported by name, never rebuilt as code."""
+
+    type: str
+    message: str
+    traceback: str
+
+
+class RunFailed(WatchbillError):
+    """The run ended as a failure."""
+
+    def __init__(self, id: str, error: ErrorData, *, step: str | None, attempts: int | None, cause: str) -> None:
+        self.id = id
+        self.error = error
+        self.step = step
+        self.attempts = attempts
+        self.cause = cause
+        where = f" in step {step!r} after {attempts} attempts" if step is not None else ""
+        super().__init__(f"run {id!r} failed ({cause}){where}: {error.type}: {error.message}")
+
+
+class RunCancelled(WatchbillError):
+    """The run was cancelled."""
+
+    def __init__(self, id: str, reason: str) -> None:
+        self.id = id
+        self.reason = reason
+        super().__init__(f"run {id!r} was cancelled" + (f": {reason}" if reason else ""))
+
+
+class StepFailed(WatchbillError):
+    """A step failed for good: the original exception as data, the same live and in replay."""
+
+    def __init__(
+        self,
+        *,
+        step: str,
+        type: str,
+        message: str,
+        attempts: int,
+        cause: str,
+        traceback: str = "",
+    ) -> None:
+        self.step = step
+        self.type = type
+        self.message = message
+        self.attempts = attempts
+        self.cause = cause
+        self.traceback = traceback
+        super().__init__(f"step {step!r} failed ({cause}) after {attempts} attempts: {type}: {message}")
+
+
+class Permanent(WatchbillError):
+    """Raised by a step when trying again would not help."""

@@ -1,0 +1,99 @@
+"""Events: names and payloads of everything that happens, told after the commit that made it true."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+log = logging.getLogger("watchbill")
+
+RUN_STARTED: Final = "run.started"
+RUN_RESUMED: Final = "run.resumed"  # loaded again after a restart or a long wait
+RUN_WAITING: Final = "run.waiting"
+RUN_COMPLETED: Final = "run.completed"
+RUN_FAILED: Final = "run.failed"
+RUN_CANCELLED: Final = "run.cancelled"
+RUN_DIVERGED: Final = "run.diverged"
+RUN_HELD: Final = "run.held"  # quarantined, or waits for nothing: .cause says which
+RUN_WARNED: Final = "run.warned"
+STEP_COMPLETED: Final = "step.completed"
+STEP_FAILED: Final = "step.failed"  # one attempt failed; what becomes of the call is a verdict
+STEP_LOST: Final = "step.lost"
+STEP_LATE: Final = "step.late"
+STEP_RETRIED: Final = "step.retried"
+STEP_GAVE_UP: Final = "step.gave_up"
+STEP_QUARANTINED: Final = "step.quarantined"
+SHARDS_TAKEN: Final = "shards.taken"
+SHARDS_LOST: Final = "shards.lost"
+TURN_FAILED: Final = "turn.failed"  # a room's turn raised; the room goes on
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """Something that happened: who, what, why, whom, then."""
+
+    kind: str
+    at: int  # the store's time, in microseconds
+    actor: str  # the room: scheduler, agent, supervisor
+    run: str = ""
+    step: str = ""
+    call: str = ""
+    attempt: int = 0
+    agent: int | None = None
+    cause: str = ""
+    note: str = ""
+    duration: int | None = None  # microseconds, of the attempt that ended
+
+
+Subscriber = Callable[[Sequence[Event]], None]
+
+TROUBLE: Final = frozenset(
+    {RUN_DIVERGED, RUN_HELD, RUN_WARNED, STEP_LOST, STEP_LATE, STEP_GAVE_UP, STEP_QUARANTINED, SHARDS_LOST, TURN_FAILED}
+)
+
+
+class Events:
+    """Hands each batch of events to everybody who listens; one that raises is logged and does not stop the house."""
+
+    __slots__ = ("_listeners", "_subscribers")
+
+    def __init__(self) -> None:
+        self._listeners: list[Subscriber] = [log_trouble]  # of the house: ends and trouble are enough for them
+        self._subscribers: list[Subscriber] = []
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call `subscriber` with every batch of events from now on; gives the function that ends it."""
+        self._subscribers.append(subscriber)
+        return lambda: self._subscribers.remove(subscriber)
+
+    def listen(self, listener: Subscriber) -> Callable[[], None]:
+        """Like subscribe, for those who need no routine events: they are built only when a subscriber wants them."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    @property
+    def wanted(self) -> bool:
+        """True when somebody wants to hear of what goes well, too."""
+        return bool(self._subscribers)
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Hand over one batch."""
+        for subscriber in (*self._listeners, *self._subscribers):
+            try:
+                subscriber(events)
+            except Exception:
+                log.exception("an event subscriber raised: %r", subscriber)
+
+
+def log_trouble(events: Sequence[Event]) -> None:
+    """Log what an operator would want to see; the routine stays silent."""
+    for event in events:
+        if event.kind in TROUBLE:
+            log.warning("%s", sentence(event))
+
+
+def sentence(event: Event) -> str:
+    """One event as one line: what, whom, why, then."""
+    whom = " ".join(part for part in (event.run, event.call or event.step) if part)
+    why = f" ({event.cause})" if event.cause else ""
+    return f"{event.kind} {whom}{why}" + (f": {event.note}" if event.note else "")

@@ -1,0 +1,1 @@
+"""FLOW: what authors write and what runs it: steps, workflows, values, the workflow's loop, one attempt."""

@@ -1,0 +1,97 @@
+"""Child: the program of a process that runs one attempt and tells its parent about it."""
+
+import asyncio
+import contextlib
+import socket
+import sys
+
+import msgspec
+
+from watchbill.env import Env, FramedWire, SystemEnv, Wire
+from watchbill.flow.context import Attempt, Checkpoint
+from watchbill.flow.execute import Executor
+from watchbill.flow.failures import failure_of
+from watchbill.flow.own_process import Ended, Message, Moved, Order, Saved, decode_message, encode_message
+from watchbill.flow.program import read_step
+from watchbill.model.failure import Cause
+
+
+class Reporter:
+    """The host of the one attempt in a child: everything goes to the parent."""
+
+    def __init__(self, channel: Wire) -> None:
+        self._channel = channel
+        self._waiting: dict[int, Checkpoint] = {}
+        self._numbers = 0
+        self._outbox: asyncio.Queue[Message | None] = asyncio.Queue()
+
+    def finished(self, attempt: Attempt) -> None:
+        """Send the outcome, as the last message."""
+        self._outbox.put_nowait(Ended(None if attempt.failure else attempt.body, attempt.failure))
+        self._outbox.put_nowait(None)
+
+    def moved(self, attempt: Attempt) -> None:
+        """Send the newest progress and every new checkpoint."""
+        if attempt.progress_mark is not None:
+            self._outbox.put_nowait(Moved(attempt.progress_mark))
+        for checkpoint in attempt.take_checkpoints():
+            self._numbers += 1
+            self._waiting[self._numbers] = checkpoint
+            self._outbox.put_nowait(Saved(self._numbers, checkpoint.body))
+
+    async def relay(self) -> None:
+        """Send what gathers, until the outcome is out."""
+        while (message := await self._outbox.get()) is not None:
+            await self._channel.send(encode_message(message))
+
+    async def hear(self) -> None:
+        """Hear which checkpoints are durable; without a parent there is nobody to work for."""
+        while (message := await self._channel.receive()) is not None:
+            reply = decode_message(message)
+            if isinstance(reply, Saved):
+                self._waiting.pop(reply.number).settle()
+
+
+async def serve(env: Env, channel: Wire) -> None:
+    """Run the one attempt that comes over the channel."""
+    message = await channel.receive()
+    if message is None:
+        return
+    order = decode_message(message)
+    if not isinstance(order, Order):
+        return
+    reporter = Reporter(channel)
+    try:
+        attempt = _attempt(order)
+    except Exception as error:
+        # Not the step's failure: it never ran. It counts as one more death, and a person will see why.
+        await channel.send(encode_message(Ended(failure=failure_of(error, cause=Cause.KILLED))))
+        return
+    Executor(env, slots=1, threads=1).start(attempt, reporter, at=0, boot=env.clock.boot())
+    loop = asyncio.get_running_loop()
+    hearing, relaying = loop.create_task(reporter.hear()), loop.create_task(reporter.relay())
+    await asyncio.wait({hearing, relaying}, return_when=asyncio.FIRST_COMPLETED)
+    hearing.cancel()
+    if not relaying.done():
+        raise SystemExit("the parent process is gone")
+
+
+def _attempt(order: Order) -> Attempt:
+    step = read_step(order.program, order.step)
+    args, kwargs = step.signature.decode_args(order.args)
+    policy = msgspec.structs.replace(order.policy, own=False)  # it is in its own process already
+    attempt = Attempt(step, args, kwargs, policy, order.key, order.fence)
+    attempt.number, attempt.rung, attempt.restored_body = order.number, order.rung, order.restored
+    return attempt
+
+
+async def main(fd: int) -> None:
+    """Serve the parent on an inherited socket."""
+    reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=fd))
+    with contextlib.suppress(ConnectionError):  # the parent is gone: there is nobody to work for
+        await serve(SystemEnv(), FramedWire(reader, writer))
+    writer.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1])))

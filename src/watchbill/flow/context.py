@@ -1,0 +1,253 @@
+"""Attempt: what `attempt()` gives inside a step, and all the house knows about one try while it runs."""
+
+import asyncio
+import concurrent.futures
+from collections.abc import Awaitable, Callable, Generator
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from watchbill.clock import SECOND, Clock, Micros
+from watchbill.errors import WatchbillError
+from watchbill.flow.steps import Step
+from watchbill.flow.values import Value, encode, plain
+from watchbill.model.attempt import Progress
+from watchbill.model.failure import Failure
+from watchbill.model.policy import Policy
+
+T = TypeVar("T")
+
+_current: ContextVar["Attempt | None"] = ContextVar("watchbill_attempt", default=None)
+_encode_progress = msgspec.json.Encoder().encode
+
+
+class AttemptLostError(WatchbillError):
+    """The attempt's lease is gone: somebody else has the call now."""
+
+    def __init__(self, step: str, call: str) -> None:
+        self.step = step
+        self.call = call
+        super().__init__(
+            f"the lease on {call!r} (step {step!r}) was lost: stop this attempt; its result will not be recorded"
+        )
+
+
+class Host(Protocol):
+    """Who started an attempt and hears of it. Called on the event loop only."""
+
+    def finished(self, attempt: "Attempt") -> None:
+        """It ended: `body` and `value`, or `failure`, are set."""
+        ...
+
+    def moved(self, attempt: "Attempt") -> None:
+        """It has progress or checkpoints to be written."""
+        ...
+
+
+class Checkpoint:
+    """A value to be made durable; whoever waits for it hears when it is."""
+
+    __slots__ = ("body", "written")
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.written: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+    def settle(self, error: Exception | None = None) -> None:
+        """Tell whoever waits; a step that was cancelled while it waited has cancelled this, too."""
+        if self.written.done():
+            return
+        if error is None:
+            self.written.set_result(None)
+        else:
+            self.written.set_exception(error)
+
+
+class Attempt:
+    """One try of one step. It lives in one process, for as long as the step runs.
+
+    What most attempts never have (progress, a row, a failure) is a default of the class: making an attempt is part of
+    every step, and each attribute that is set costs.
+    """
+
+    number = 1
+    rung = 0
+    losses = 0
+    restored_body: bytes | None = None
+    row: int | None = None  # the id of its row in the store, once it has one
+    host: Host | None = None
+    loop: asyncio.AbstractEventLoop | None = None
+    clock: Clock | None = None
+    started_at: Micros = 0  # in the store's time
+    started_boot: Micros = 0
+    task: "asyncio.Task[None] | None" = None
+    cancelled = False
+    body: bytes = b""
+    value: Value = None
+    failure: Failure | None = None
+    progress_mark: Progress | None = None
+    _increased = False
+    _told = False
+    checkpoints: list[Checkpoint] | None = None
+    owner: Value = None  # what the host needs to find its place again
+
+    def __init__(  # noqa: PLR0913 (what every attempt has)
+        self,
+        step: Step[..., Any],
+        args: tuple[Value, ...],
+        kwargs: dict[str, Value],
+        policy: Policy,
+        key: "CallKey",
+        fence: int,
+    ) -> None:
+        self.step = step
+        self.args = args
+        self.kwargs = kwargs
+        self.policy = policy
+        self._key = key
+        self.fence = fence
+
+    # --- for the step's author
+
+    @property
+    def key(self) -> str:
+        """The idempotency key: the same for every attempt of this call, unlike that of any other call."""
+        namespace, run, part, call, digest = self._key
+        return f"{namespace}:{run}:{part}:{call}:{digest:08x}"
+
+    @property
+    def restored(self) -> Value:
+        """The last checkpoint of an earlier attempt, as a plain JSON value; None when there is none."""
+        return plain(self.restored_body) if self.restored_body is not None else None
+
+    def remaining(self) -> float:
+        """Seconds until this attempt is late."""
+        elapsed = self.clock.boot() - self.started_boot if self.clock is not None else 0
+        return (self.policy.timeout - elapsed) / SECOND
+
+    def progress(self, done: float, total: float | None = None, note: str = "") -> None:
+        """Say how far it is: fire and forget, the newest counts, visible within a second."""
+        before = self.progress_mark
+        if before is None or done > before.done:
+            self._increased = True
+        self.progress_mark = Progress(done, total, str(note))
+        self._tell_host()
+
+    def checkpoint(self, value: Value) -> Awaitable[None]:
+        """Make a value durable for the next attempt: durable when it returns; `await` it in async steps."""
+        checkpoint = Checkpoint(encode(value, what=f"the checkpoint of step {self.step.name!r}"))
+        self.save(checkpoint)
+        self._tell_host()
+        if self.step.is_async:
+            return asyncio.wrap_future(checkpoint.written)
+        checkpoint.written.result()
+        return Nothing()
+
+    # --- for the house
+
+    @property
+    def call_key(self) -> "CallKey":
+        """What the idempotency key is made of."""
+        return self._key
+
+    @property
+    def run(self) -> str:
+        """The run's id."""
+        return self._key[1]
+
+    @property
+    def call(self) -> str:
+        """The call's key in its run."""
+        return self._key[3]
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Keep a checkpoint until the host takes it."""
+        if self.checkpoints is None:
+            self.checkpoints = []
+        self.checkpoints.append(checkpoint)
+
+    def take_checkpoints(self) -> list[Checkpoint]:
+        """Take what is to be made durable."""
+        taken, self.checkpoints = self.checkpoints, None
+        return taken or []
+
+    def take_progress(self) -> tuple[bytes, bool] | None:
+        """Give the newest progress and whether `done` has grown since the last time; None when there is nothing."""
+        mark, increased = self.progress_mark, self._increased
+        if mark is None:
+            return None
+        self._increased = False
+        return _encode_progress(mark), increased
+
+    def lose(self) -> None:
+        """Tell whoever waits for a checkpoint that it will not be written."""
+        for checkpoint in self.take_checkpoints():
+            checkpoint.settle(AttemptLostError(self.step.name, self.call))
+
+    def _tell_host(self) -> None:
+        if self.loop is not None and not self._told:
+            self._told = True  # one wake-up for all that gathers until it is heard
+            self.loop.call_soon_threadsafe(self._tell)
+
+    def _tell(self) -> None:
+        self._told = False
+        if self.host is not None:
+            self.host.moved(self)
+        else:
+            self.lose()
+
+
+CallKey = tuple[str, str, int, str, int]  # namespace, run, part, call, checksum of the arguments
+
+
+class Unattached:
+    """What `attempt()` gives outside an attempt: number 1, nothing restored, progress and checkpoint do nothing."""
+
+    number = 1
+    rung = 0
+    fence = 0
+    key = "unattached"
+    cancelled = False
+    restored = None
+
+    def remaining(self) -> float:
+        """Seconds until this attempt is late: never."""
+        return float("inf")
+
+    def progress(self, done: float, total: float | None = None, note: str = "") -> None:
+        """Do nothing."""
+
+    def checkpoint(self, value: Value) -> Awaitable[None]:
+        """Do nothing; may be awaited or not."""
+        return Nothing()
+
+
+class Nothing:
+    """An awaitable that has nothing left to do, and may be dropped without a warning."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        """Finish at once."""
+        yield from ()
+
+
+UNATTACHED = Unattached()
+
+
+def attempt() -> Attempt | Unattached:
+    """Give the attempt this code runs in: its key, fence and number, its progress and its checkpoints."""
+    return _current.get() or UNATTACHED
+
+
+def run_within(attempt: Attempt, function: Callable[[Attempt], T]) -> T:
+    """Call `function` with `attempt()` being this one."""
+    token = _current.set(attempt)
+    try:
+        return function(attempt)
+    finally:
+        _current.reset(token)
+
+
+def enter(attempt: Attempt) -> None:
+    """Make `attempt()` this one for the rest of the running task."""
+    _current.set(attempt)

@@ -1,0 +1,166 @@
+"""Drain: runs a workflow's callbacks, in order, until nothing is ready, and nothing of the world in between."""
+
+import gc
+import logging
+import sys
+from asyncio import _get_running_loop, _set_running_loop
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextvars import Context, copy_context
+from itertools import islice
+from typing import Any, Final
+
+from watchbill.clock import SECOND, Micros
+from watchbill.flow.branches import bury_generator
+from watchbill.flow.futures import Handle
+from watchbill.flow.refusals import Refusals
+
+MOST_HOPS: Final = 1_000_000  # of one drain: `while True: await sleep(0)` never rests
+LONGEST_DRAIN: Final[Micros] = 5 * SECOND  # the same for slow hops: other runs wait meanwhile
+HOPS_PER_LOOK: Final = 64  # between two looks at the clock: an ordinary drain has fewer and never looks
+GENERATORS_PER_LOOK: Final = 32  # between two looks for finished ones
+
+# Whether one of these is raised depends on the process, not on the workflow.
+FATAL: Final = (KeyboardInterrupt, SystemExit, MemoryError, RecursionError)
+
+log = logging.getLogger("watchbill")
+
+
+class Broken(Exception):
+    """The drain ended in a way no replay could repeat: nothing of it may be journalled, the run is to be evicted."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class Drain(Refusals):
+    """An event loop that has callbacks and nothing else."""
+
+    __slots__ = ("_clock", "_generators", "_over", "_ready", "dead", "replaying")
+
+    def __init__(self, clock: Callable[[], Micros] | None) -> None:
+        self._clock = clock
+        self._ready: list[Handle] = []
+        self._generators: list[AsyncGenerator[Any, Any]] | None = None  # Any: whatever the user's generator yields
+        self._over = False  # main has returned
+        self.refused = None
+        self.dead = False
+        self.replaying = False
+
+    def call_soon(self, callback: Callable[..., object], *args: object, context: Context | None = None) -> Handle:  # type: ignore[override]  # does all that asyncio's Handle does, at half the price
+        """Run the callback after what is ready already."""
+        handle = Handle(callback, args, copy_context() if context is None else context)
+        self._ready.append(handle)
+        return handle
+
+    # Every future asks; a type is called without a frame, and bool() is False.
+    get_debug = bool
+
+    def is_running(self) -> bool:
+        """Say whether the workflow's code runs now."""
+        return _get_running_loop() is self
+
+    def is_closed(self) -> bool:
+        """Say whether the run has ended or was evicted."""
+        return self.dead
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Log what nobody handled, once: a dead or replaying run is mute."""
+        if not self.dead and not self.replaying:
+            log.error("%s", context.get("message"), exc_info=context.get("exception"))
+
+    def hold(self, generator: AsyncGenerator[Any, Any]) -> None:
+        """Keep an async generator until the run ends: one left by `break` would be closed by the collector."""
+        if self._generators is None:
+            self._generators = []
+        elif len(self._generators) % GENERATORS_PER_LOOK == 0:
+            self._generators = [kept for kept in self._generators if getattr(kept, "ag_frame", None)]
+        self._generators.append(generator)
+
+    def _bury_generators(self) -> None:
+        while self._generators:
+            bury_generator(self._generators.pop())
+
+    def _drain(self) -> None:
+        ready = self._ready
+        hops = 0
+        deadline = None
+        host = _get_running_loop()
+        _set_running_loop(self)
+        try:
+            while ready:
+                self._hop(islice(ready, HOPS_PER_LOOK))
+                del ready[:HOPS_PER_LOOK]
+                if ready:
+                    hops += HOPS_PER_LOOK
+                    deadline = self._look(hops, deadline)
+            if self._over or self.refused is not None:
+                self._end()
+        finally:
+            _set_running_loop(host)
+
+    def _hop(self, handles: Iterator[Handle]) -> None:
+        # Handles append to the list that they are run from; the iterator sees those, too, and goes on after an error.
+        while True:
+            try:
+                for handle in handles:
+                    handle.context.run(handle.callback, *handle.args)
+            except FATAL as error:
+                raise Broken(f"{type(error).__name__} left the workflow's code: {error}") from error
+            except BaseException as error:
+                self.call_exception_handler({"message": "a callback of a workflow raised", "exception": error})
+            else:
+                return
+
+    def _look(self, hops: int, deadline: Micros | None) -> Micros | None:
+        if hops >= MOST_HOPS:
+            raise Broken(f"the workflow never rests: it was ready again {hops:,} times without waiting for anything")
+        if self._clock is None:
+            return None
+        now = self._clock()
+        if deadline is not None and now > deadline:
+            seconds = LONGEST_DRAIN // SECOND
+            raise Broken(f"the workflow never rests: it ran for {seconds} s without waiting for anything")
+        return now + LONGEST_DRAIN if deadline is None else deadline
+
+    def _end(self) -> None:
+        raise NotImplementedError
+
+
+class StepGuard:
+    """One turn without the garbage collector and without foreign hooks.
+
+    The collector closed a coroutine of an evicted run in the middle of another run's step: its `finally` made a call
+    there. And the host loop's hooks would run a user's aclose() on the host loop.
+    """
+
+    __slots__ = ("_collecting", "_hooks")
+
+    def __enter__(self) -> None:
+        self._collecting = gc.isenabled()
+        gc.disable()
+        self._hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(_hold, None)
+
+    def __exit__(self, *_: object) -> None:
+        sys.set_asyncgen_hooks(*self._hooks)
+        if self._collecting:
+            gc.enable()
+
+
+def step_guard() -> StepGuard:
+    """Guard one turn: `with step_guard(): loop.feed(...)`."""
+    return StepGuard()
+
+
+def is_fatal(error: BaseException) -> bool:
+    """Say whether an exception tells about the process instead of the workflow."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(is_fatal(each) for each in error.exceptions)
+    return isinstance(error, FATAL)
+
+
+def _hold(generator: AsyncGenerator[Any, Any]) -> None:
+    loop = _get_running_loop()
+    if isinstance(loop, Drain):
+        loop.hold(generator)

@@ -1,0 +1,126 @@
+"""Executor: runs one attempt, on the event loop, in a thread, or in a child process of its own."""
+
+import asyncio
+from typing import Final
+
+from watchbill.clock import Micros
+from watchbill.env import Env
+from watchbill.flow.context import Attempt, Host, enter, run_within
+from watchbill.flow.failures import failure_of
+from watchbill.flow.own_process import run_in_child
+from watchbill.flow.program import StepNotReachableError
+from watchbill.model.failure import Cause, Failure
+from watchbill.model.policy import OWN_CHILD_FROM
+
+DEFAULT_SLOTS: Final = 1_000  # attempts at once in one process; beyond it calls wait, visibly
+DEFAULT_THREADS: Final = 32  # sync steps at once; beyond it they wait for a thread
+CHILDREN: Final = 4  # processes of their own at once: each is a whole interpreter
+
+
+class Executor:
+    """One per process: everybody who runs attempts here shares its slots and threads."""
+
+    def __init__(self, env: Env, *, slots: int = DEFAULT_SLOTS, threads: int = DEFAULT_THREADS) -> None:
+        self.env = env
+        self.slots = slots
+        self.free = slots
+        self.free_children = CHILDREN
+        self.rows: Host | None = None  # who tends attempts that have a row: the agent of this process
+        self._loop = asyncio.get_running_loop()
+        self._threads = env.threads("watchbill step", threads)
+
+    def start(self, attempt: Attempt, host: Host, *, at: Micros, boot: Micros) -> None:
+        """Start one attempt; `host.finished` is called when it has ended, whatever happens to it."""
+        attempt.host = host
+        attempt.loop = self._loop
+        attempt.clock = self.env.clock
+        attempt.started_at = at
+        attempt.started_boot = boot
+        self.free -= 1
+        if attempt.policy.own or attempt.losses >= OWN_CHILD_FROM:
+            self.free_children -= 1
+            attempt.task = self._loop.create_task(self._in_child(attempt))
+        elif attempt.step.is_async:
+            attempt.task = self._loop.create_task(self._on_loop(attempt))
+        else:
+            self._threads.submit(
+                lambda: run_within(attempt, _call),
+                lambda _, error: self._left_thread(attempt, error),
+            )
+
+    def hand_over(self, attempt: Attempt) -> None:
+        """Give an attempt that has a row now to whoever tends rows."""
+        attempt.host = self.rows
+        if self.rows is not None:
+            self.rows.moved(attempt)
+
+    def report(self, attempt: Attempt) -> None:
+        """Tell whoever tends rows that an attempt had ended by the time it got its row."""
+        if self.rows is not None:
+            self.rows.finished(attempt)
+
+    def cancel(self, attempt: Attempt) -> None:
+        """Ask it to stop: a task is cancelled, a child killed; a thread can only look at `cancelled`."""
+        attempt.cancelled = True
+        if attempt.task is not None:
+            attempt.task.cancel()
+
+    def abandon(self, attempt: Attempt) -> None:
+        """Stop it, and let nobody hear of it: its slot stays busy until it has really ended."""
+        attempt.host = None
+        attempt.lose()
+        self.cancel(attempt)
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self._threads.close()
+
+    # --- the three places
+
+    async def _on_loop(self, attempt: Attempt) -> None:
+        enter(attempt)
+        step = attempt.step
+        try:
+            value = await step.plain(*attempt.args, **attempt.kwargs)
+            attempt.body, attempt.value = step.signature.encode_result(value)
+        except BaseException as error:
+            _note(attempt, error)
+        self._end(attempt)
+
+    def _left_thread(self, attempt: Attempt, error: BaseException | None) -> None:
+        if error is not None:
+            _note(attempt, error)
+        self._end(attempt)
+
+    async def _in_child(self, attempt: Attempt) -> None:
+        try:
+            await run_in_child(self.env, attempt)
+        except StepNotReachableError as error:
+            # Not the step's failure: it never ran. It counts as one more death, and a person will see why.
+            attempt.failure = failure_of(error, cause=Cause.KILLED)
+        except BaseException as error:
+            _note(attempt, error)
+        self.free_children += 1
+        self._end(attempt)
+
+    def _end(self, attempt: Attempt) -> None:
+        self.free += 1
+        if attempt.host is not None:
+            attempt.host.finished(attempt)
+
+
+def _call(attempt: Attempt) -> None:
+    step = attempt.step
+    value = step.plain(*attempt.args, **attempt.kwargs)
+    attempt.body, attempt.value = step.signature.encode_result(value)
+
+
+def _note(attempt: Attempt, error: BaseException) -> None:
+    if isinstance(error, KeyboardInterrupt):
+        # Not the step's failure: somebody wants this process to stop.
+        attempt.host = None
+        raise error
+    if attempt.cancelled and isinstance(error, asyncio.CancelledError):
+        attempt.failure = Failure("CancelledError", "the attempt was cancelled", cause=Cause.CANCELLED)
+    else:
+        attempt.failure = failure_of(error, attempt.policy)

@@ -1,0 +1,149 @@
+"""Failures: exceptions as data. Whatever a program raises, writing it down must not fail."""
+
+import contextlib
+import traceback
+from types import TracebackType
+from typing import Final, cast
+
+from watchbill.errors import InvalidValueError, Permanent, StepFailed
+from watchbill.model.failure import Cause, Failure, FinalFailure, Remedy, RunError, kind_name
+from watchbill.model.policy import Policy
+
+LONGEST_TEXT: Final = 16 * 1024  # bytes of a message or traceback: enough to read, too little to fill a disk
+LONGEST_CHUNK: Final = 2 * 1024  # characters of one frame or message inside a traceback
+MOST_FRAMES: Final = 200  # of each exception, the innermost: a recursion repeats itself above them
+
+
+def failure_of(error: BaseException, policy: Policy | None = None, *, cause: Cause = Cause.RAISED) -> Failure:
+    """Write down why an attempt failed, and whether its author wants another."""
+    return Failure(
+        type=type_name(error),
+        message=_message(error),
+        traceback=_traceback(error),
+        cause=cause,
+        remedy=_remedy(error, policy),
+    )
+
+
+def run_error_of(error: BaseException) -> RunError:
+    """Write down why a run failed; of a step that failed for good, the original failure."""
+    if _is(error, StepFailed):
+        # One that somebody made themselves may hold other facts: then it is an exception like any other.
+        with contextlib.suppress(Exception):
+            return _of_step(cast(StepFailed, error))
+    return RunError(type=type_name(error), message=_message(error), traceback=_traceback(error))
+
+
+def step_failed(final: FinalFailure) -> StepFailed:
+    """Rebuild, for the workflow, why a call failed for good."""
+    return StepFailed(
+        step=final.step,
+        type=final.type,
+        message=final.message,
+        attempts=final.attempts,
+        cause=final.cause.value,
+        traceback=final.traceback,
+    )
+
+
+def type_name(error: BaseException) -> str:
+    """Name the class of an exception: `module.Class`, builtins and our own bare."""
+    try:
+        name = kind_name(type(error))
+        return name.rpartition(".")[2] if name.startswith("watchbill.") else name
+    except BaseException:
+        return "Exception"
+
+
+def _is(error: BaseException, kinds: type[BaseException] | tuple[type[BaseException], ...]) -> bool:
+    # isinstance() would also ask the exception itself, by __class__, and it may raise.
+    return issubclass(type(error), kinds)
+
+
+def _remedy(error: BaseException, policy: Policy | None) -> Remedy:
+    # A value that cannot be stored or read today cannot be tomorrow.
+    if _is(error, (Permanent, InvalidValueError)) or _is_of_the_call_itself(error):
+        return Remedy.GIVE_UP
+    if policy is not None and (policy.on or policy.never):
+        # By name, as the row has them: an agent in another process has no classes to compare with.
+        kinds = _kinds(error)
+        if not kinds.isdisjoint(policy.never) or (policy.on and kinds.isdisjoint(policy.on)):
+            return Remedy.NEXT_RUNG
+    return Remedy.RETRY
+
+
+def _kinds(error: BaseException) -> set[str]:
+    try:
+        return {kind_name(kind) for kind in type(error).__mro__}
+    except BaseException:
+        return set()
+
+
+def _is_of_the_call_itself(error: BaseException) -> bool:
+    """True for a TypeError that was raised before any code of the step ran: its arguments do not fit."""
+    frames = _frames(error)
+    return _is(error, TypeError) and frames is not None and _authors_part(frames) is None
+
+
+def _of_step(failed: StepFailed) -> RunError:
+    return RunError(
+        type=_cut(failed.type),
+        message=_cut(failed.message),
+        traceback=_cut(failed.traceback) or _traceback(failed),
+        step=_cut(failed.step),
+        attempts=int(failed.attempts),
+        cause=Cause(failed.cause),
+    )
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return _cut(str(error))
+    except BaseException as trouble:
+        return f"(it cannot be shown: its __str__ raised {type_name(trouble)})"
+
+
+def _traceback(error: BaseException) -> str:
+    frames = _frames(error)
+    frames = _authors_part(frames) or frames
+    try:
+        told = traceback.TracebackException(type(error), error, frames, limit=-MOST_FRAMES, compact=True)
+        return _end_of("".join(_shortened(chunk) for chunk in told.format()))
+    except BaseException as trouble:
+        lines = traceback.format_tb(frames, limit=-MOST_FRAMES)
+        return _end_of("".join([*lines, f"{type_name(error)}: (formatting it raised {type_name(trouble)})\n"]))
+
+
+def _frames(error: BaseException) -> TracebackType | None:
+    try:
+        return error.__traceback__
+    except BaseException:
+        return None
+
+
+def _authors_part(frames: TracebackType | None) -> TracebackType | None:
+    """Leave out the frames in which we only call the author's function."""
+    while frames is not None and str(frames.tb_frame.f_globals.get("__name__")).partition(".")[0] == "watchbill":
+        frames = frames.tb_next
+    return frames
+
+
+def _shortened(chunk: str) -> str:
+    return chunk if len(chunk) <= LONGEST_CHUNK else f"{chunk[:LONGEST_CHUNK]}... (cut)\n"
+
+
+def _cut(text: str) -> str:
+    text = str.__str__(text)  # of a subclass, the text itself
+    start = text[:LONGEST_TEXT].encode(errors="replace")
+    if len(text) <= LONGEST_TEXT and len(start) <= LONGEST_TEXT:
+        return start.decode()
+    note = f"... (cut: {len(text):,} characters in all)"
+    return start[: LONGEST_TEXT - len(note)].decode(errors="ignore") + note
+
+
+def _end_of(text: str) -> str:
+    end = text[-LONGEST_TEXT:].encode(errors="replace")
+    if len(text) <= LONGEST_TEXT and len(end) <= LONGEST_TEXT:
+        return end.decode()
+    note = f"(cut: {len(text):,} characters in all) ..."
+    return note + end[len(note) - LONGEST_TEXT :].decode(errors="ignore")

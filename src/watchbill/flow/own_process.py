@@ -1,0 +1,102 @@
+"""A process of its own for one attempt, so that its death names that attempt alone: the parent's side.
+
+The parent spawns a fresh interpreter, hands it the attempt over a socket and relays its progress and checkpoints; the
+end of the connection without an outcome is the child's death. The other side is flow/child.py.
+"""
+
+import asyncio
+
+import msgspec
+
+from watchbill.env import Env
+from watchbill.flow.context import Attempt, Checkpoint
+from watchbill.flow.program import Program, locate
+from watchbill.model.attempt import Progress
+from watchbill.model.failure import Cause, Failure
+from watchbill.model.policy import Policy
+
+
+class Order(msgspec.Struct, tag="order"):
+    """The attempt to run: all facts, no code."""
+
+    program: Program
+    step: str
+    args: bytes
+    policy: Policy
+    key: tuple[str, str, int, str, int]
+    fence: int
+    number: int
+    rung: int
+    restored: bytes | None
+
+
+class Moved(msgspec.Struct, tag="moved"):
+    """Progress from the child."""
+
+    progress: Progress
+
+
+class Saved(msgspec.Struct, tag="saved"):
+    """A checkpoint from the child, which waits for the same number to come back."""
+
+    number: int
+    body: bytes
+
+
+class Ended(msgspec.Struct, tag="ended"):
+    """The outcome."""
+
+    body: bytes | None = None
+    failure: Failure | None = None
+
+
+Message = Order | Moved | Saved | Ended
+
+encode_message = msgspec.json.Encoder().encode
+decode_message = msgspec.json.Decoder(Message).decode
+
+
+async def run_in_child(env: Env, attempt: Attempt) -> None:
+    """Run one attempt in a child process; sets the attempt's outcome, or a failure with cause `killed`."""
+    program = locate(attempt.step)
+    child = await env.spawn()
+    try:
+        await child.send(encode_message(_order(attempt, program)))
+        while (message := await child.receive()) is not None:
+            match decode_message(message):
+                case Moved(progress=progress):
+                    attempt.progress(progress.done, progress.total, progress.note)
+                case Saved(number=number, body=body):
+                    await _save(attempt, body)
+                    await child.send(encode_message(Saved(number, b"")))
+                case Ended(failure=failure, body=body):
+                    attempt.failure = failure
+                    if body is not None:
+                        attempt.body, attempt.value = body, attempt.step.signature.decode_result(body)
+                    return
+    finally:
+        child.kill()
+        how = await child.ended()
+    attempt.failure = Failure("ChildDied", f"the process of this attempt ended: {how}", cause=Cause.KILLED)
+
+
+def _order(attempt: Attempt, program: Program) -> Order:
+    return Order(
+        program=program,
+        step=attempt.step.name,
+        args=attempt.step.signature.encode_args(attempt.args, attempt.kwargs),
+        policy=attempt.policy,
+        key=attempt.call_key,
+        fence=attempt.fence,
+        number=attempt.number,
+        rung=attempt.rung,
+        restored=attempt.restored_body,
+    )
+
+
+async def _save(attempt: Attempt, body: bytes) -> None:
+    checkpoint = Checkpoint(body)
+    attempt.save(checkpoint)
+    if attempt.host is not None:
+        attempt.host.moved(attempt)
+    await asyncio.wrap_future(checkpoint.written)

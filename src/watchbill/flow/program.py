@@ -1,0 +1,118 @@
+"""Program: the user's own code, found again from another process.
+
+A child process reads the file or module that defined a step. A script that calls `app.run` at its end needs no
+`if __name__` guard: reading stops there.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import sys
+from contextvars import ContextVar
+from types import ModuleType
+from typing import Any, Final
+
+import msgspec
+
+from watchbill.errors import WatchbillError
+from watchbill.flow.registry import Registry
+from watchbill.flow.steps import Step
+
+_READ_AS: Final = "__watchbill_main__"  # never __main__: guards must not open
+_reading: ContextVar[bool] = ContextVar("watchbill_reading", default=False)
+
+
+class ReadThisFar(BaseException):
+    """The program began to run something: all its definitions have been read."""
+
+
+class StepNotReachableError(WatchbillError):
+    """A step cannot be found again from another process."""
+
+    def __init__(self, step: str, why: str) -> None:
+        self.step = step
+        super().__init__(
+            f"step {step!r} cannot run in a process of its own: {why}; define it, and its App, at module level"
+        )
+
+
+class Program(msgspec.Struct, frozen=True):
+    """Where to read the code again."""
+
+    module: str  # a module's name, or "" for a script
+    file: str  # the script's file
+    path: tuple[str, ...]  # sys.path of the one who asks
+    arguments: tuple[str, ...]  # its sys.argv: a script may look at it while it is read
+
+
+def stop_if_reading() -> None:
+    """Stop here when the program is only being read for its definitions."""
+    if _reading.get():
+        raise ReadThisFar
+
+
+def locate(step: Step[..., Any]) -> Program:
+    """Say where a step's code can be read again."""
+    name = step.plain.__module__
+    module = sys.modules.get(name)
+    path, arguments = tuple(sys.path), tuple(sys.argv)
+    if name != "__main__":
+        return Program(name, getattr(module, "__file__", None) or "", path, arguments)
+    spec = getattr(module, "__spec__", None)
+    if spec is not None:
+        return Program(spec.name, "", path, arguments)
+    file = getattr(module, "__file__", None)
+    if file is None:
+        raise StepNotReachableError(step.name, "it was typed into an interactive session")
+    return Program("", os.path.abspath(file), path, arguments)
+
+
+def read_step(program: Program, name: str) -> Step[..., Any]:
+    """Read the program and find the step in it."""
+    sys.path[:] = program.path
+    sys.argv[:] = program.arguments
+    module = _read(program)
+    for value in list(vars(module).values()):
+        if isinstance(value, Step) and value.name == name:
+            return value
+        registry = getattr(value, "registry", None)
+        if isinstance(registry, Registry) and name in registry.steps:
+            return registry.steps[name]
+    raise StepNotReachableError(name, f"reading {program.module or program.file!r} did not define it")
+
+
+def _read(program: Program) -> ModuleType:
+    token = _reading.set(True)
+    try:
+        if program.module:
+            return _import(program)
+        return _execute(_READ_AS, program.file)
+    finally:
+        _reading.reset(token)
+
+
+def _import(program: Program) -> ModuleType:
+    try:
+        return importlib.import_module(program.module)
+    except ReadThisFar:
+        # An import that was stopped leaves no module behind: read its file once more, and keep what it defined.
+        spec = importlib.util.find_spec(program.module)
+        if spec is None or spec.origin is None:
+            raise StepNotReachableError(program.module, "its module has no file") from None
+        return _execute(program.module, spec.origin)
+    except ModuleNotFoundError as error:
+        if error.name != program.module or not program.file:
+            raise
+        return _execute(program.module, program.file)  # a module that was loaded from its file, not from the path
+
+
+def _execute(name: str, file: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise StepNotReachableError(name, f"{file!r} cannot be read as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    with contextlib.suppress(ReadThisFar):  # then all that stands above the call is defined
+        spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,58 @@
+"""Registry: the steps and workflows of one App, by name."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from watchbill.errors import InvalidOptionError
+from watchbill.flow.functions import place_of
+from watchbill.flow.names import did_you_mean
+from watchbill.flow.steps import Step
+from watchbill.flow.workflows import Workflow
+
+
+class Registry:
+    """What a program has defined. Stored runs name their code; here it is found again."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, Step[..., Any]] = {}
+        self._workflows: dict[str, Workflow[..., Any]] = {}
+        self.steps: Mapping[str, Step[..., Any]] = MappingProxyType(self._steps)
+        self.workflows: Mapping[str, Workflow[..., Any]] = MappingProxyType(self._workflows)
+
+    def add_step(self, step: Step[..., Any]) -> None:
+        """Make a step known; its name must be new."""
+        self._refuse_twice(step)
+        self._steps[step.name] = step
+
+    def add_workflow(self, workflow: Workflow[..., Any]) -> None:
+        """Make a workflow known; its name must be new."""
+        self._refuse_twice(workflow)
+        self._workflows[workflow.name] = workflow
+
+    def step(self, name: str) -> Step[..., Any]:
+        """Find a step."""
+        if name not in self._steps:
+            raise InvalidOptionError(f"there is no step {name!r} in this App{did_you_mean(name, self._steps)}")
+        return self._steps[name]
+
+    def workflow(self, name: str) -> Workflow[..., Any]:
+        """Find a workflow."""
+        if name not in self._workflows:
+            raise InvalidOptionError(f"there is no workflow {name!r} in this App{did_you_mean(name, self._workflows)}")
+        return self._workflows[name]
+
+    def names(self) -> tuple[str, ...]:
+        """Give the names of the workflows, in order: the runs this code can drive."""
+        return tuple(sorted(self._workflows))
+
+    def _refuse_twice(self, new: Step[..., Any] | Workflow[..., Any]) -> None:
+        old = self._steps.get(new.name) or self._workflows.get(new.name)
+        if old is None:
+            return
+        here, there = place_of(new.plain), place_of(old.plain)
+        advice = "give one of them name=..." if here != there else "is its file imported under two names, or run twice?"
+        raise InvalidOptionError(
+            f"{new.signature.owner} ({here}) cannot be added: {old.signature.owner} ({there})"
+            f" has that name in this App; {advice}"
+        )

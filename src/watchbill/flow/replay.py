@@ -1,0 +1,404 @@
+"""Replay: the deterministic event loop a workflow runs on.
+
+The same function, the same arguments and the same outcomes, fed one at a time, make the same calls under the same keys:
+live, after a crash, on another machine. What breaks that is named where it is prevented; tests/simulation proves it on
+random programs that crash after every journal entry.
+
+    loop = WorkflowLoop(function, args, kwargs)
+    loop.begin(at)                       # runs until nothing is ready
+    start(loop.take_commands())          # what it asks for
+    loop.feed(key, at, outcome, ...)     # one outcome, then again until nothing is ready
+    loop.ended                           # how it ended, if it has
+"""
+
+import asyncio
+import sys
+from asyncio import _get_running_loop, _set_running_loop
+from asyncio.tasks import _unregister_task
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context, copy_context
+from typing import Final, NamedTuple
+from zlib import crc32
+
+import msgspec
+from msgspec import UNSET
+
+from watchbill.clock import SECOND, Micros
+from watchbill.errors import InvalidOptionError, StepFailed
+from watchbill.flow import asyncio_patches
+from watchbill.flow.branches import Branch, BranchTask, name_of
+from watchbill.flow.divergence import Diverged, not_asked, read
+from watchbill.flow.drain import Broken, Drain, is_fatal, step_guard
+from watchbill.flow.failures import step_failed
+from watchbill.flow.futures import Call, Evicted, Handle, Promise, Timer, nothing, untie
+from watchbill.model.call import Outcome
+from watchbill.model.failure import FinalFailure
+
+__all__ = ["Broken", "Call", "Diverged", "Ended", "Evicted", "WorkflowLoop", "current", "step_guard"]
+
+FOREVER: Final = 10_000_000_000  # seconds: sleep(math.inf) is a due time in three centuries, which a store can hold
+KEPT_AT_FIRST: Final = 32  # of a list, before what is over in it is looked for
+
+# asyncio's callbacks of timers, by what the author wrote.
+TIMER_NAMES: Final = {"_set_result_unless_cancelled": "sleep", "_on_timeout": "timeout", "_release_waiter": "timeout"}
+
+_decode_failure = msgspec.json.Decoder(FinalFailure).decode
+# 3.11's current_task() is written in Python; its dict answers in a quarter of the time.
+_current_task: Callable[[asyncio.AbstractEventLoop], object] = (
+    asyncio.current_task if sys.version_info >= (3, 12) else vars(asyncio.tasks)["_current_tasks"].get
+)
+
+
+class Ended(NamedTuple):
+    """How the workflow function ended."""
+
+    outcome: Outcome
+    value: object
+    error: BaseException | None
+
+
+class WorkflowLoop(Drain):
+    """One run in memory: its loop, its tasks, its open calls.
+
+    Per run, not shared: asyncio itself then refuses futures and locks that leaked in from another run.
+    """
+
+    __slots__ = (
+        "_args",
+        "_callbacks",
+        "_cancel_requested",
+        "_context",
+        "_explicit",
+        "_fatal",
+        "_function",
+        "_kwargs",
+        "_main",
+        "_most_tasks",
+        "_number",
+        "_root",
+        "_tasks",
+        "asked",
+        "calls",
+        "cancels",
+        "ended",
+        "never_awaited",
+        "now",
+        "owner",
+        "stale",
+    )
+
+    def __init__(
+        self,
+        function: Callable[..., Awaitable[object]],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        *,
+        clock: Callable[[], Micros] | None = None,
+    ) -> None:
+        super().__init__(clock)
+        self._function = function
+        self._args = args
+        self._kwargs = kwargs
+        # Fresh: a copy would carry the trace span and the variables of whoever happens to run the turn.
+        self._context = Context()
+        self._root = Branch("", "", None)
+        self._callbacks: Branch | None = None  # for calls made in no task
+        self._explicit: set[str] | None = None  # keys that the user chose
+        self._number = 0  # of the newest future
+        self._main: BranchTask | None = None
+        self._tasks: list[BranchTask] = []  # asyncio itself holds tasks weakly, and the collector has no order
+        self._most_tasks = KEPT_AT_FIRST
+        self._cancel_requested = False
+        self._fatal: BaseException | None = None
+        self.asked: list[Call] = []  # started and not handed out yet
+        self.stale = 0  # so many of these are over again
+        self.calls: dict[str, Call] = {}
+        self.cancels: list[Call] = []
+        self.now: Micros = 0
+        self.ended: Ended | None = None
+        self.never_awaited = 0
+        self.owner: object = None
+
+    # For the scheduler.
+
+    def begin(self, at: Micros) -> None:
+        """Start the function and run it until it rests."""
+        self.now = at
+        self._main = self._make_task(self._play(), self._root, "main", self._context)
+        self._drain()
+
+    def feed(self, key: str, at: Micros, outcome: Outcome, body: bytes, digest: int, value: object = UNSET) -> None:  # noqa: PLR0913 (a journal entry, unpacked: this is the hot path)
+        """Deliver one outcome, then run until nothing is ready; only then comes the next, live and in replay alike."""
+        call = self.calls.get(key)
+        if call is None or call.digest != digest:
+            raise not_asked(key, digest, self.calls, ended=self.ended is not None)
+        failure = read(call, rebuild_failure, body) if outcome else None
+        if failure is None and value is UNSET:
+            value = read(call, call.decode, body)
+        del self.calls[key]
+        if not call.handed_out:
+            self._forget_stale()
+        if at > self.now:
+            self.now = at
+        if failure is None:
+            call.set_result(value)
+        else:
+            call.set_exception(failure)
+        self._drain()
+
+    def cancel(self, at: Micros, reason: str) -> None:
+        """Raise CancelledError where the workflow waits; it may still clean up, and call steps for it."""
+        if at > self.now:
+            self.now = at
+        self._cancel_requested = True
+        if self._main is not None:
+            self._main.cancel(reason)
+        self._drain()
+
+    def close(self) -> None:
+        """Evict the run: its code gets nothing more, and what it does on the way out is ignored."""
+        if self.dead:
+            return
+        host = _get_running_loop()
+        if host is self:
+            self.refuse("close")
+        _set_running_loop(self)
+        try:
+            self._die()
+        finally:
+            _set_running_loop(host)
+
+    @property
+    def commands(self) -> list[Call]:
+        """The calls to start, in order: one made and cancelled before anybody looked is not among them."""
+        if self.stale:
+            self.asked = [call for call in self.asked if self.calls.get(call.key) is call]
+            self.stale = 0
+        return self.asked
+
+    def take_commands(self) -> list[Call]:
+        """Give the calls to start, and count them as started."""
+        commands = self.commands
+        if commands:
+            self.asked = []
+            for call in commands:
+                call.handed_out = True
+        return commands
+
+    def take_cancels(self) -> list[Call]:
+        """Give the calls to stop."""
+        cancels = self.cancels
+        if cancels:
+            self.cancels = []
+        return cancels
+
+    # For steps, and for asyncio.
+
+    def step_call(  # noqa: PLR0913 (all facts of a call at once: an object for them would cost as much as the call)
+        self,
+        target: object,
+        name: str,
+        body: bytes,
+        args: object,
+        decode: Callable[[bytes], object],
+        key: str | None = None,
+        options: object = None,
+    ) -> Call:
+        """Make the call of a step; it starts when it is awaited."""
+        call = Call(loop=self)
+        self._number += 1
+        call.number = self._number
+        call.home = self
+        call.key = self._next_key(name) if key is None else self._explicit_key(key)
+        call.name = name
+        call.digest = crc32(body)
+        call.body = body
+        call.target = target
+        call.args = args
+        call.options = options
+        call.decode = decode
+        call.started = False
+        call.handed_out = False
+        self.never_awaited += 1
+        return call
+
+    def call_later(  # type: ignore[override]  # a Timer does all that a TimerHandle does
+        self, delay: float, callback: Callable[..., object], *args: object, context: Context | None = None
+    ) -> "Timer | Handle":
+        """Ask for a timer: a call like any other, answered when the journal's time has come."""
+        return self._make_timer(round(min(delay, FOREVER) * SECOND), callback, args, context)
+
+    def call_at(  # type: ignore[override]  # a Timer does all that a TimerHandle does
+        self, when: float, callback: Callable[..., object], *args: object, context: Context | None = None
+    ) -> "Timer | Handle":
+        """Ask for a timer at a time of this loop; until 2038 a double holds microseconds, so rounding is exact."""
+        return self._make_timer(round(min(when, FOREVER) * SECOND) - self.now, callback, args, context)
+
+    def create_task(  # type: ignore[override]  # a call is its own task
+        self, coro: Coroutine[object, object, object] | Call, *, name: object = None, context: Context | None = None
+    ) -> BranchTask | Call:
+        """Start a branch; a call needs none and is started itself."""
+        if isinstance(coro, Call):
+            coro.start()
+            return coro
+        if self.dead:
+            coro.close()  # it will never run, and must not complain about it
+        if name is None:
+            branch = self._branch().child(name_of(coro))
+            return self._make_task(coro, branch, branch.prefix[:-1], context)
+        return self._make_task(coro, self._branch().child(str(name)), str(name), context)
+
+    def create_future(self) -> Promise:
+        """Make a future that locks, queues, gather and sleep can wait on."""
+        promise = Promise(loop=self)
+        self._number += 1
+        promise.number = self._number
+        return promise
+
+    def time(self) -> float:
+        """Give the journal's time in seconds; it moves only between outcomes."""
+        return self.now / SECOND
+
+    def get_task_factory(self) -> None:
+        """Give none: tasks are made here."""
+
+    # How it works.
+
+    async def _play(self) -> None:
+        try:
+            value = await self._function(*self._args, **self._kwargs)
+        except BaseException as error:
+            if self.dead:
+                raise
+            if error.__traceback__ is not None:
+                error.__traceback__ = error.__traceback__.tb_next  # begins in the user's function, and holds no loop
+            if is_fatal(error):
+                self._fatal = error
+            elif isinstance(error, asyncio.CancelledError) and self._cancel_requested:
+                self.ended = Ended(Outcome.CANCELLED, None, error)
+            else:
+                self.ended = Ended(Outcome.FAILED, None, error)
+        else:
+            if self.dead:
+                return
+            self.ended = Ended(Outcome.OK, value, None)
+        self._over = True
+        # The first return of main decides: what is ready now must not run, it could make calls.
+        self._ready.clear()
+
+    def _end(self) -> None:
+        """End the run: its other tasks are closed and not cancelled, so they make no new calls."""
+        if self._fatal is not None:
+            raise Broken(f"{type(self._fatal).__name__} left the workflow: {self._fatal}") from self._fatal
+        if self.refused is not None:
+            # Also when the code swallowed it: it would go on with an answer that nobody gave.
+            self.ended = Ended(Outcome.FAILED, None, self.refused)
+        self.cancels.extend(call for call in self.calls.values() if call.handed_out)
+        self._die()
+
+    def _die(self) -> None:
+        # From here on the code may ask for what it likes: it gets calls that nobody sees, and Evicted where it awaits.
+        self.dead = True
+        open, self.calls = self.calls, {}
+        never_awaited = self.never_awaited
+        self._context.run(self._bury)
+        for call in open.values():
+            untie(call)
+        self.never_awaited = never_awaited
+        self.calls = {}
+        self.asked = []
+        self.stale = 0
+        self._ready = []
+        self._main = None
+
+    def _bury(self) -> None:
+        # Explicitly and newest first: left to the collector, a `finally` would run in the middle of another run.
+        while self._tasks:
+            task = self._tasks.pop()
+            if not task.done():
+                task.bury()
+        self._bury_generators()
+
+    def _branch(self) -> Branch:
+        task = _current_task(self)
+        if type(task) is BranchTask:
+            return task.branch
+        # A done-callback runs between tasks: a branch of its own, so that it cannot shift main's numbers.
+        if self._callbacks is None:
+            self._callbacks = self._root.child("callback")
+        return self._callbacks
+
+    def _next_key(self, name: str) -> str:
+        branch = self._branch()
+        key = branch.key(name)
+        if self._explicit is not None:
+            while key in self._explicit:
+                key = branch.key(name)
+        return key
+
+    def _explicit_key(self, key: str) -> str:
+        if self._explicit is None:
+            self._explicit = set()
+        if key in self._explicit or key in self.calls or self._root.has_used(key):
+            raise InvalidOptionError(f"key {key!r} was used before in this run: give each call a key of its own")
+        self._explicit.add(key)
+        return key
+
+    def _make_timer(
+        self, delay: Micros, callback: Callable[..., object], args: tuple[object, ...], context: Context | None
+    ) -> Timer | Handle:
+        if delay <= 0:
+            return self.call_soon(callback, *args, context=context)
+        timer = Timer(loop=self)
+        self._number += 1
+        timer.number = self._number
+        timer.home = self
+        timer.name = TIMER_NAMES.get(getattr(callback, "__name__", ""), "timer")
+        timer.key = self._next_key(timer.name)
+        timer.body = str(delay).encode()
+        timer.digest = crc32(timer.body)
+        timer.target = callback
+        timer.args = args
+        timer.options = None
+        timer.decode = nothing
+        timer.due = self.now + delay
+        timer.started = True
+        timer.handed_out = False
+        timer.context = copy_context() if context is None else context
+        self.calls[timer.key] = timer
+        self.asked.append(timer)
+        return timer
+
+    def _make_task(
+        self, coroutine: Coroutine[object, object, object], branch: Branch, name: str, context: Context | None
+    ) -> BranchTask:
+        self._number += 1
+        task = BranchTask(coroutine, self, self._number, branch, name, context)
+        # asyncio's set of all tasks serves the host program; and equal numbers of all runs would collide there.
+        _unregister_task(task)
+        tasks = self._tasks
+        if len(tasks) >= self._most_tasks:
+            tasks[:] = [kept for kept in tasks if not kept.done()]
+            self._most_tasks = max(KEPT_AT_FIRST, 2 * len(tasks))
+        tasks.append(task)
+        return task
+
+    def _forget_stale(self) -> None:
+        # In a replay nobody takes the commands: without this a run of a million calls would hold them all.
+        self.stale += 1
+        if self.stale > KEPT_AT_FIRST and 2 * self.stale > len(self.asked):
+            _ = self.commands
+
+
+def current() -> WorkflowLoop | None:
+    """Give the run whose code runs in this thread now, if any: never a global, sync steps run in other threads."""
+    loop = _get_running_loop()
+    return loop if type(loop) is WorkflowLoop else None
+
+
+def rebuild_failure(body: bytes) -> StepFailed:
+    """Make the exception that the workflow sees: from what is stored, so that live and replay cannot differ."""
+    return step_failed(_decode_failure(body))
+
+
+asyncio_patches.apply()

@@ -1,0 +1,191 @@
+"""Step: a function that does one thing, with a policy for trouble."""
+
+import functools
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Literal, NamedTuple, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
+
+import msgspec
+
+from watchbill.clock import SECOND
+from watchbill.errors import InvalidOptionError, StepFailed
+from watchbill.flow.failures import type_name
+from watchbill.flow.functions import check_function, is_async
+from watchbill.flow.names import check_options, did_you_mean, name_of
+from watchbill.flow.replay import WorkflowLoop, current
+from watchbill.flow.signatures import Signature
+from watchbill.model.duration import Duration, to_micros
+from watchbill.model.failure import Cause
+from watchbill.model.policy import DEFAULT_RETRIES, DEFAULT_TIMEOUT, Policy, Retry, policy_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ISOLATIONS: Final = ("auto", "own")
+LATER_OPTIONS: Final = (
+    "idempotent",
+    "limit",
+    "local_retries",
+    "needs",
+    "priority",
+    "probe",
+    "stall",
+    "then",
+    "undo",
+    "uses",
+    "verify",
+)
+LONGEST_KEY: Final = 200  # characters: keys are indexed, and read by people
+MOST_RESOLVED: Final = 1_000  # policies kept per step: timeouts computed for each call must not fill the memory
+
+_encode_policy = msgspec.json.Encoder().encode
+
+
+class StepOptions(TypedDict, total=False):
+    """The options of @app.step."""
+
+    name: str | None
+    timeout: Duration | None
+    retry: int | Retry | None
+    isolation: Literal["auto", "own"]
+
+
+class CallOptions(TypedDict, total=False):
+    """The options of a single call."""
+
+    key: str | None
+    timeout: Duration | None
+    retry: int | Retry | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Wishes:
+    """What an author asked for on trouble; None is no wish, and the next one's counts. Compared by identity: fast."""
+
+    retry: Retry | None = None
+    timeout: Duration | None = None
+    key: str | None = None
+
+
+class Resolved(NamedTuple):
+    """The policy of a call: to judge by, and as it is stored."""
+
+    policy: Policy
+    policy_body: bytes
+
+
+def wishes(what: str, *, retry: int | Retry | None, timeout: Duration | None, key: str | None = None) -> Wishes:
+    """Check what an author wrote."""
+    if timeout is not None:
+        to_micros(timeout, what=f"timeout of {what}", at_least=1)
+    if isinstance(retry, int):
+        retry = Retry(retry)
+    if retry is not None and not isinstance(retry, Retry):
+        raise InvalidOptionError(f"retry of {what} must be a number or Retry(...), got {retry!r}")
+    return Wishes(retry, timeout, None if key is None else _check_key(key, what))
+
+
+def _check_key(key: object, what: str) -> str:
+    if not isinstance(key, str) or not 1 <= len(key) <= LONGEST_KEY or not key.isprintable():
+        raise InvalidOptionError(f"key of {what} must be text of 1-{LONGEST_KEY} characters, got {key!r:.240}")
+    return key
+
+
+NO_WISHES: Final = Wishes()
+
+
+class Step(Generic[P, T]):
+    """A step of an App. Inside a workflow a call of it is durable; outside, it simply runs the function."""
+
+    @overload
+    def __init__(self, function: Callable[P, Coroutine[Any, Any, T]], **options: Unpack[StepOptions]) -> None: ...
+    @overload
+    def __init__(self, function: Callable[P, T], **options: Unpack[StepOptions]) -> None: ...
+    def __init__(self, function: Callable[P, Any], **options: Unpack[StepOptions]) -> None:
+        check_function(function, "step")
+        self.name = name_of(function, options.get("name"), "step")
+        owner = f"step {self.name!r}"
+        check_options(owner, options, known=StepOptions.__annotations__, later=LATER_OPTIONS)
+        isolation = options.get("isolation", "auto")
+        if isolation not in ISOLATIONS:
+            raise InvalidOptionError(
+                f"isolation of {owner} must be 'auto' or 'own', got {isolation!r}{did_you_mean(isolation, ISOLATIONS)}"
+            )
+        functools.update_wrapper(self, function, updated=())
+        self.plain = function
+        self.is_async = is_async(function)
+        self.signature = Signature(function, owner)
+        self.needs_row = isolation == "own"  # an attempt in a process of its own is watched from the start
+        self._wishes = wishes(owner, retry=options.get("retry"), timeout=options.get("timeout"))
+        self._resolved: dict[object, Resolved] = {}
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        """Call the step: inside a workflow durably, as soon as it is awaited; outside by simply running it."""
+        loop = current()
+        return self._run(args, kwargs) if loop is None else self.ask(loop, args, kwargs)
+
+    def options(self, **options: Unpack[CallOptions]) -> "OptionedStep[P, T]":
+        """Give the same step with other options, for one call: `encode.options(timeout="2h")(path)`."""
+        check_options(f"{self!r}.options", options, known=CallOptions.__annotations__)
+        wanted = wishes(
+            self.signature.owner,
+            retry=options.get("retry"),
+            timeout=options.get("timeout"),
+            key=options.get("key"),
+        )
+        return OptionedStep(self, wanted)
+
+    def resolve(self, workflow: Wishes = NO_WISHES, call: Wishes | None = None) -> Resolved:
+        """Settle the policy of a call: the call's own wishes first, then the step's, then its workflow's."""
+        asked = workflow if call is None else (workflow, call.retry, call.timeout)
+        resolved = self._resolved.get(asked)
+        if resolved is None:
+            if len(self._resolved) >= MOST_RESOLVED:
+                self._resolved.clear()
+            resolved = self._resolved[asked] = self._settle(call or NO_WISHES, self._wishes, workflow)
+        return resolved
+
+    def _settle(self, *by_rank: Wishes) -> Resolved:
+        retry = next((w.retry for w in by_rank if w.retry is not None), Retry(DEFAULT_RETRIES))
+        timeout = next((w.timeout for w in by_rank if w.timeout is not None), DEFAULT_TIMEOUT / SECOND)
+        policy = policy_of(retry, timeout, own=self.needs_row)
+        return Resolved(policy, _encode_policy(policy))
+
+    def ask(
+        self, loop: WorkflowLoop, args: tuple[Any, ...], kwargs: dict[str, Any], options: Wishes | None = None
+    ) -> Coroutine[Any, Any, T]:
+        """Make a durable call of a run; arguments that do not fit fail it for good, here and now."""
+        signature = self.signature
+        try:
+            body = signature.encode_args(args, kwargs)
+            # The step gets a copy, as it would in another process; reading it also checks the types.
+            copies = signature.decode_args(body)
+        except TypeError as error:  # an InvalidValueError is one
+            raise StepFailed(
+                step=self.name, type=type_name(error), message=str(error), attempts=0, cause=Cause.RAISED.value
+            ) from error
+        key = options.key if options is not None else None
+        call = loop.step_call(self, self.name, body, copies, signature.decode_result, key, options)
+        return cast(Coroutine[Any, Any, T], call)  # a future: awaited like a coroutine, and cheaper
+
+    async def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+        result = self.plain(*args, **kwargs)
+        return cast(T, await result if self.is_async else result)
+
+    def __repr__(self) -> str:
+        return f"<{self.signature.owner}>"
+
+
+class OptionedStep(Generic[P, T]):
+    """A step with options for its next call."""
+
+    def __init__(self, step: Step[P, T], wishes: Wishes) -> None:
+        self.step = step
+        self.wishes = wishes
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        """Call the step with these options; outside a workflow they mean nothing."""
+        loop = current()
+        if loop is None:
+            return self.step(*args, **kwargs)
+        return self.step.ask(loop, args, kwargs, self.wishes)

@@ -1,0 +1,263 @@
+"""Values: what programs hand to Watchbill and get back, as typed JSON. Never pickle, and nothing is lost in silence."""
+
+import dataclasses
+import enum
+import math
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import PurePath
+from types import CoroutineType
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from watchbill.errors import InvalidValueError
+
+Value: TypeAlias = Any  # what users' programs hold; only their own annotations know more
+Annotation: TypeAlias = Any  # what people may write behind a colon: a class, a union, a generic, ...
+
+LARGEST: Final = 100 * 2**20  # bytes of JSON; beyond it a value belongs into a file or bucket, and its address in here
+DEEPEST: Final = 400  # levels; the decoders of every Python we run on can go twice as deep
+
+
+def encode(value: object, *, what: str) -> bytes:
+    """Write a value as JSON; dicts keep the order their author gave them. `what` names it in the error."""
+    try:
+        body = _as_given(value)
+    except Exception as error:
+        raise _refusal(value, what, error) from error
+    if (_N in body and body.find(b"null") >= 0) or _CAPITAL_N in body or _CAPITAL_I in body or len(body) > LARGEST:
+        _look_closer(value, body, what)
+    return body
+
+
+def encode_in_order(value: object, *, what: str) -> bytes:
+    """Write a value as JSON so that equal values are equal bytes, in every process."""
+    try:
+        body = _in_order(value)
+    except Exception:
+        body = _encode_what_has_no_order(value, what)
+    if (_N in body and body.find(b"null") >= 0) or _CAPITAL_N in body or _CAPITAL_I in body or len(body) > LARGEST:
+        _look_closer(value, body, what)
+    return body
+
+
+def decoder(annotation: Annotation) -> Callable[[bytes], Value]:
+    """Make the function that reads JSON as one type, strictly."""
+    return msgspec.json.Decoder(annotation, dec_hook=_from_plain).decode
+
+
+def plain(body: bytes) -> Value:
+    """Read JSON without a type: dicts, lists, text, numbers, booleans, None."""
+    try:
+        return msgspec.json.decode(body)
+    except Exception as error:
+        raise InvalidValueError(f"what was stored is not JSON: {error}; it begins with {body[:40]!r}") from error
+
+
+def _to_plain(value: Value) -> object:
+    """Give the plain form of what msgspec does not know."""
+    kind = type(value)
+    if hasattr(kind, "model_dump") and hasattr(kind, "model_validate"):  # pydantic, which we need not import for it
+        return value.model_dump(mode="json")
+    if isinstance(value, PurePath):
+        return str(value)
+    # Subclasses of the simple types, like those of numpy and markupsafe: never by their own, possibly altered methods.
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int) and not isinstance(value, bool):  # True comes here only as a key, and it is no number
+        return int.__int__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    raise TypeError(f"a value of type {kind.__qualname__} has no JSON form")
+
+
+def _from_plain(kind: Annotation, value: object) -> object:
+    """Make what `_to_plain` took apart."""
+    if hasattr(kind, "model_validate"):
+        return kind.model_validate(value)
+    if isinstance(kind, type) and issubclass(kind, PurePath | str) and isinstance(value, str):
+        return kind(value)
+    if isinstance(kind, type) and issubclass(kind, float) and isinstance(value, int | float):
+        return kind(value)
+    if isinstance(kind, type) and issubclass(kind, int) and isinstance(value, int):
+        return kind(value)
+    raise TypeError(f"JSON cannot be read as {getattr(kind, '__qualname__', kind)}")
+
+
+_as_given = msgspec.json.Encoder(enc_hook=_to_plain).encode
+_in_order = msgspec.json.Encoder(enc_hook=_to_plain, order="deterministic").encode
+_packed = msgspec.msgpack.Encoder(enc_hook=_to_plain).encode
+
+# One byte of `null`, `NaN` and `Infinity` each: a body without them is clean, and to know that costs next to nothing.
+_N, _CAPITAL_N, _CAPITAL_I = b"nNI"
+_NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")  # a double whose exponent is all ones, in msgpack
+
+
+def _look_closer(value: object, body: bytes, what: str) -> None:
+    if len(body) > LARGEST:
+        raise InvalidValueError(
+            f"{what} cannot be stored: {len(body):,} bytes of JSON are more than {LARGEST:,};"
+            " put it into a file or bucket, and pass its address"
+        )
+    if _may_hide_nan(value, body) and (found := _defect(value)):
+        raise InvalidValueError(f"{what} cannot be stored: {found}")
+
+
+def _may_hide_nan(value: object, body: bytes) -> bool:
+    if body.find(b'NaN"') >= 0 or body.find(b'Infinity"') >= 0:
+        return True  # a Decimal, or just text that reads like one
+    if body.find(b"null") < 0:
+        return False
+    # In JSON both None and NaN are null. In msgpack they differ, and that is faster than walking through the value.
+    try:
+        return _NOT_FINITE.search(_packed(value)) is not None
+    except Exception:
+        return True
+
+
+def _encode_what_has_no_order(value: object, what: str) -> bytes:
+    """Encode dicts whose keys are no text and sets whose members cannot be compared, still in one order."""
+    try:
+        ordered = msgspec.to_builtins(
+            _with_sets_in_order(value), str_keys=True, order="deterministic", enc_hook=_to_plain
+        )
+        return _in_order(ordered)
+    except Exception as error:
+        raise _refusal(value, what, error) from error
+
+
+def _with_sets_in_order(value: object) -> object:
+    match value:
+        case dict():
+            if len(msgspec.to_builtins(dict.fromkeys(value), str_keys=True, enc_hook=_to_plain)) != len(value):
+                raise ValueError("two of its keys are the same text in JSON")
+            if any(isinstance(key, float) and not math.isfinite(key) for key in value):
+                raise ValueError("a key is not finite")
+            return {key: _with_sets_in_order(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_with_sets_in_order(item) for item in value]
+        case set() | frozenset():
+            return sorted((_with_sets_in_order(item) for item in value), key=_in_order)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _with_sets_in_order(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return value
+
+
+def _refusal(value: object, what: str, error: Exception) -> InvalidValueError:
+    found = _defect(value)
+    if found is None and isinstance(error, MemoryError | RecursionError):
+        raise error  # the process is short of memory or stack: that says nothing about the value
+    return InvalidValueError(f"{what} cannot be stored: {found or error}")
+
+
+class Defect(NamedTuple):
+    """What makes a value impossible to store, and where in it."""
+
+    path: str
+    trouble: str
+
+    def __str__(self) -> str:
+        return f"at {self.path} it {self.trouble}" if self.path else f"it {self.trouble}"
+
+
+def _defect(value: object) -> Defect | None:
+    """Walk through a value to the first thing in it that cannot be stored; only done when something is wrong."""
+    levels: list[Iterator[tuple[str, object]]] = [iter((("", value),))]
+    path: list[str] = []
+    while levels:
+        below = next(levels[-1], None)
+        if below is None:
+            levels.pop()
+            del path[-1:]
+            continue
+        part, item = below
+        path.append(part)
+        if trouble := _trouble(item):
+            return Defect("".join(path), trouble)
+        if len(levels) > DEEPEST:
+            return Defect("".join(path[:4]), f"is nested more than {DEEPEST} levels deep, or contains itself")
+        levels.append(_inside(item))
+    return None
+
+
+def _trouble(item: object) -> str:
+    """Say what is wrong with one thing itself, whatever is inside it."""
+    match item:
+        case float() if not math.isfinite(item):
+            return f"is {float(item)}: JSON has no NaN and no infinity, use None or a text instead"
+        case Decimal() if not item.is_finite():
+            return f"is Decimal('{item}'), which is no number: use None or a text instead"
+        case dict():
+            return next((trouble for key in item if (trouble := _key_trouble(key))), "")
+        case list() | tuple() | set() | frozenset():
+            return ""
+    if _fields(item) is not None or isinstance(item, enum.Enum):
+        return ""
+    try:
+        _as_given(item)
+    except UnicodeEncodeError as error:
+        return f"is text with a lone surrogate (at {error.start}), which no UTF-8 can hold: pass it as bytes"
+    except Exception as error:
+        return f"is of type {_named(item)}, which cannot be written as JSON: {_advice(item, error)}"
+    return ""
+
+
+def _key_trouble(key: object) -> str:
+    if isinstance(key, float) and not math.isfinite(key):
+        return f"has the key {key}: JSON has no NaN and no infinity"
+    try:
+        _as_given({key: 0})
+    except Exception:
+        return f"has the key {_short(key)}: keys must be text, numbers, dates, UUIDs or enums of these"
+    return ""
+
+
+def _inside(item: object) -> Iterator[tuple[str, object]]:
+    match item:
+        case dict():
+            return ((f"[{_short(key)}]", below) for key, below in item.items())
+        case list() | tuple() | set() | frozenset():
+            return ((f"[{index}]", below) for index, below in enumerate(item))
+        case enum.Enum():
+            return iter(((".value", item.value),))
+    if (names := _fields(item)) is not None:
+        return ((f".{name}", getattr(item, name, None)) for name in names)
+    if hasattr(type(item), "model_dump"):
+        return iter((("", _to_plain(item)),))
+    return iter(())
+
+
+def _fields(item: object) -> tuple[str, ...] | None:
+    kind = type(item)
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    if issubclass(kind, msgspec.Struct):
+        return kind.__struct_fields__
+    attributes = getattr(kind, "__attrs_attrs__", None)
+    return tuple(attribute.name for attribute in attributes) if attributes is not None else None
+
+
+def _advice(item: object, error: Exception) -> str:
+    if isinstance(item, CoroutineType):
+        return "was an await forgotten?"
+    if isinstance(item, Iterator):
+        return "make a list of it"
+    if hasattr(item, "tolist"):  # numpy and its relatives
+        return "give item.tolist() instead"
+    if isinstance(item, int) or hasattr(type(item), "model_dump"):
+        return str(error)
+    return "use built-in types, a dataclass, a TypedDict or a pydantic model; open files and connections inside steps"
+
+
+def _named(item: object) -> str:
+    kind = type(item)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _short(key: object) -> str:
+    try:
+        return f"{key!r:.60}"
+    except Exception:
+        return f"of type {_named(key)}"

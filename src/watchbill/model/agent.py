@@ -1,0 +1,61 @@
+"""Agent: who executes attempts, and what it says about them."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import msgspec
+
+from watchbill.clock import Micros
+
+
+class AgentState(IntEnum):
+    """Whether an agent may lease."""
+
+    ALIVE = 1
+    LOST = 2
+    LEFT = 3
+
+
+class Act(IntEnum):
+    """What an agent reports about an attempt it holds."""
+
+    DONE = 0
+    FAILED = 1  # it raised: a failure instead of a loss
+    DIED = 2  # its child died: the loss stands
+    HAND_BACK = 3  # untouched or drained: costs nothing
+    CHECKPOINT = 4
+
+
+class Report(NamedTuple):
+    """One item of a report; it counts only under its fence, while the row is running."""
+
+    id: int
+    fence: int
+    act: int
+    body: bytes | None = None  # result, Failure or checkpoint
+
+
+class Answer(IntEnum):
+    """What the store says to a report."""
+
+    ACCEPTED = 0
+    ALREADY = 1  # the same fence is done or journalled: a repeated report, all is well
+    LATE = 2  # somebody else holds it now, or it is gone: stop, the result is not recorded
+
+
+class ProgressMark(NamedTuple):
+    """The newest progress of one running attempt."""
+
+    id: int
+    fence: int
+    body: bytes
+    increased: bool  # only an increase of `done` is progress; a changed note is not
+
+
+class Orders(msgspec.Struct, frozen=True):
+    """The answer to a beat."""
+
+    alive: bool  # False: marked lost; join anew under a new id
+    cancel: tuple[int, ...]  # attempts whose run no longer wants them
+    lost: tuple[int, ...]  # attempts this agent no longer holds
+    now: Micros

@@ -1,0 +1,84 @@
+"""Attempt: one call's row while it is not simply a first try that succeeds at once."""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from watchbill.clock import Micros
+from watchbill.model.states import AttemptState
+
+FENCE_BITS: Final = 20
+
+
+def first_fence(term: int) -> int:
+    """Give the fence of a new row of that term; each lease adds 1, so fences grow through crashes and takeovers."""
+    return term << FENCE_BITS
+
+
+class NewAttempt(NamedTuple):
+    """A row to insert, by a scheduler, under its term; spans are relative to the store's time of the commit."""
+
+    id: int
+    run: int
+    run_id: str  # with `part`, all an agent needs for the idempotency key: agents never read runs
+    part: int
+    shard: int
+    call: str
+    step: str
+    queue: int
+    state: int
+    fence: int
+    agent: int | None
+    failures: int
+    losses: int
+    alone: bool  # its author wants a process of its own for it
+    span: int  # milliseconds from a lease to the first look
+    started_ago: Micros | None
+    watch_in: Micros | None
+    progress: bytes | None
+    policy: bytes
+    args: bytes
+    result: bytes | None  # a Failure when state is failed
+
+
+class AttemptRow(msgspec.Struct, frozen=True):
+    """A row as it is read."""
+
+    id: int
+    run: int
+    run_id: str
+    part: int
+    shard: int
+    call: str
+    step: str
+    queue: int
+    state: AttemptState
+    fence: int
+    agent: int | None
+    failures: int
+    losses: int
+    rung: int
+    cancel: bool
+    why: str | None
+    started_at: Micros | None
+    ended_at: Micros | None
+    watch_at: Micros | None
+    progress_at: Micros | None
+    progress: bytes | None
+    checkpoint: bytes | None
+    policy: bytes
+    args: bytes
+    result: bytes | None
+
+    @property
+    def number(self) -> int:
+        """The attempt's number, from 1: the budgets are arithmetic, each try is in exactly one of them."""
+        return self.failures + self.losses
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a step says it is."""
+
+    done: float
+    total: float | None = None
+    note: str = ""

@@ -1,0 +1,39 @@
+"""Call: everything a workflow awaits, and the journal entry of its outcome."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from watchbill.clock import Micros
+
+
+class Kind(IntEnum):
+    """What a journal entry records."""
+
+    STEP = 0
+    TIMER = 1
+    CANCEL = 2  # somebody asked to cancel the run
+    END = 3  # the run's result: always the last entry
+
+
+class Outcome(IntEnum):
+    """How it ended."""
+
+    OK = 0
+    FAILED = 1
+    CANCELLED = 2
+
+
+class JournalEntry(NamedTuple):
+    """One row of the journal; append only, in the order in which the workflow saw it."""
+
+    run: int
+    seq: int  # from 1, without gaps
+    kind: int
+    key: str
+    digest: int  # crc32 of the encoded arguments
+    fence: int
+    outcome: int
+    agent: int | None
+    started_at: Micros | None
+    at: Micros  # the turn's time: what the workflow sees as now
+    body: bytes  # a result, a FinalFailure, a reason; the run's result or RunError at the end

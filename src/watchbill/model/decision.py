@@ -1,0 +1,38 @@
+"""Decision: what was decided about an attempt, by whom, on which evidence: the history of what went wrong."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from watchbill.clock import Micros
+from watchbill.model.failure import Cause
+
+
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The body of a decision row."""
+
+    rule: str  # the sentence of policy that applied
+    chosen: str  # retry, park, give up, quarantine, lost, late, held
+    step: str = ""
+    number: int = 0  # of the attempt that was judged
+    rung: int = 0
+    agent: int | None = None
+    started_at: Micros | None = None
+    ended_at: Micros | None = None
+    cause: Cause | None = None
+    type: str = ""
+    message: str = ""
+    traceback: str = ""
+    delay: Micros = 0
+    rejected: tuple[str, ...] = ()
+
+
+class DecisionRow(NamedTuple):
+    """A decision as stored; the key makes a repeated insert the same row."""
+
+    run: int
+    call: str
+    fence: int
+    n: int
+    actor: str
+    body: bytes

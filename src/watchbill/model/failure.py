@@ -1,0 +1,70 @@
+"""Failure: an exception as data. It is never imported by name and never rebuilt as code."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Cause(StrEnum):
+    """Why an attempt did not succeed (closed list)."""
+
+    RAISED = "raised"
+    LATE = "late"
+    STALLED = "stalled"
+    STARVED = "starved"
+    LOST = "lost"
+    KILLED = "killed"
+    REJECTED = "rejected"
+    UNKNOWN = "unknown"
+    CANCELLED = "cancelled"
+
+
+class Remedy(StrEnum):
+    """What the executor, which alone has the exception and the author's classes, says about trying again."""
+
+    RETRY = "retry"
+    NEXT_RUNG = "next_rung"  # left out by Retry(on=, never=): no retry, but the ladder goes on
+    GIVE_UP = "give_up"  # Permanent, a TypeError of the call itself, a result that cannot be encoded
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One attempt's failure, as the row carries it until it is judged."""
+
+    type: str
+    message: str
+    traceback: str = ""
+    cause: Cause = Cause.RAISED
+    remedy: Remedy = Remedy.RETRY
+
+
+class FinalFailure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a call failed for good: the body of its journal entry, rebuilt as `StepFailed` in the workflow."""
+
+    step: str
+    type: str
+    message: str
+    attempts: int
+    cause: Cause
+    traceback: str = ""
+
+
+class RunError(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a run failed: the body of its last journal entry."""
+
+    type: str
+    message: str
+    traceback: str = ""
+    step: str | None = None
+    attempts: int | None = None
+    cause: Cause = Cause.RAISED
+
+
+_MAIN = frozenset({"__main__", "__mp_main__", "__watchbill_main__"})  # the same script, read under another name
+
+
+def kind_name(kind: type) -> str:
+    """Name a class as data: `module.Class`; builtins bare, and a script's own classes alike in every process."""
+    module = kind.__module__
+    if module == "builtins":
+        return kind.__qualname__
+    return f"{'__main__' if module in _MAIN else module}.{kind.__qualname__}"

@@ -1,0 +1,21 @@
+"""Lease: who drives a shard, under which term."""
+
+import msgspec
+
+from watchbill.clock import Micros
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """A shard that a `take` won."""
+
+    shard: int
+    term: int
+    unclean: bool  # the owner before did not release it: what it was doing counts as lost
+    doing: int | None  # the run that owner had named before it died
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """The answer to `take`."""
+
+    taken: tuple[Taken, ...]
+    now: Micros

@@ -1,0 +1,82 @@
+"""Policy: what the author wants on trouble. `Retry` is how it is written, `Policy` the fact that travels with a row."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from watchbill.clock import SECOND, Micros
+from watchbill.errors import InvalidOptionError
+from watchbill.model.duration import Duration, to_micros
+from watchbill.model.failure import kind_name
+
+DEFAULT_RETRIES: Final = 3  # most transient faults are gone after the fourth try; more only hides the others
+DEFAULT_TIMEOUT: Final[Micros] = 3_600 * SECOND  # every step has a deadline: no zombie lives for ever
+OWN_CHILD_FROM: Final = (
+    2  # losses: from here on the attempt runs in a child of its own, so that its death names it alone
+)
+QUARANTINE_AT: Final = 5  # losses: whatever kills its process five times waits for a person
+
+ErrorTypes = tuple[type[BaseException], ...]
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often and how soon to try again: `Retry(2)` makes at most three attempts."""
+
+    times: int
+    backoff: Duration = "1s"
+    factor: float = 2
+    cap: Duration = "5m"
+    on: ErrorTypes = ()
+    never: ErrorTypes = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant."""
+        if isinstance(self.times, bool) or not isinstance(self.times, int) or not 0 <= self.times <= 1_000_000:
+            raise InvalidOptionError(f"Retry(times) must be a whole number from 0 to 1,000,000, got {self.times!r}")
+        if isinstance(self.factor, bool) or not isinstance(self.factor, int | float) or not 1 <= self.factor <= 1_000:
+            raise InvalidOptionError(f"Retry(factor) must be a number from 1 to 1,000, got {self.factor!r}")
+        to_micros(self.backoff, what="Retry(backoff)")
+        to_micros(self.cap, what="Retry(cap)")
+        for name in ("on", "never"):
+            kinds = getattr(self, name)
+            if isinstance(kinds, type):
+                kinds = (kinds,)
+                object.__setattr__(self, name, kinds)
+            if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+                raise InvalidOptionError(f"Retry({name}) must be exception classes, got {kinds!r}")
+            object.__setattr__(self, name, tuple(kinds))
+
+
+class Policy(msgspec.Struct, frozen=True, gc=False):
+    """The resolved policy of one call, stored with its row: no code is needed to judge by it."""
+
+    retries: int = DEFAULT_RETRIES
+    backoff: Micros = SECOND
+    factor: float = 2.0
+    cap: Micros = 300 * SECOND
+    timeout: Micros = DEFAULT_TIMEOUT
+    own: bool = False  # isolation="own"
+    on: tuple[str, ...] = ()  # names of the exception classes of Retry(on=), so that no code is needed to match them
+    never: tuple[str, ...] = ()
+
+    def delay_before(self, retry: int, chance: float) -> Micros:
+        """Give the pause before the k-th retry: exponential up to the cap, plus 0-25 %, never less."""
+        # Beyond 64 doublings every cap is reached, and the power would overflow.
+        plain = min(self.cap, round(self.backoff * self.factor ** min(retry - 1, 64)))
+        return plain + round(plain * 0.25 * chance)
+
+
+def policy_of(retry: Retry, timeout: Duration, *, own: bool) -> Policy:
+    """Resolve what the author wrote to what is stored."""
+    return Policy(
+        retries=retry.times,
+        backoff=to_micros(retry.backoff, what="Retry(backoff)"),
+        factor=float(retry.factor),
+        cap=to_micros(retry.cap, what="Retry(cap)"),
+        timeout=to_micros(timeout, what="timeout", at_least=1),
+        own=own,
+        on=tuple(kind_name(kind) for kind in retry.on),
+        never=tuple(kind_name(kind) for kind in retry.never),
+    )

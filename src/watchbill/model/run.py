@@ -1,0 +1,74 @@
+"""Run: one execution of a workflow, as the store knows it."""
+
+import re
+import zlib
+from typing import Final, NamedTuple
+
+import msgspec
+
+from watchbill.clock import Micros
+from watchbill.errors import InvalidOptionError
+from watchbill.model.states import RunState
+
+SHARDS_PER_REGION: Final = 16
+_OURS = re.compile(r"[/~@]")
+_ID = re.compile(r"[A-Za-z0-9._:@~/-]{1,200}\Z")
+
+
+class NewRun(msgspec.Struct, frozen=True):
+    """A run to submit; `num` is chosen by the client, so that a resend is the same row."""
+
+    num: int
+    namespace: str
+    id: str
+    workflow: str
+    version: int
+    input: bytes
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    """A run's row."""
+
+    num: int
+    shard: int
+    namespace: str
+    id: str
+    workflow: str
+    version: int
+    status: RunState
+    part: int
+    losses: int
+    priority: int
+    wake_at: Micros | None
+    held: str | None  # why nobody drives it: quarantined, waits for nothing
+    paused: bool
+    input: bytes
+    created_at: Micros
+    begun_at: Micros | None  # the time its workflow saw first: replay begins with the same
+    ended_at: Micros | None
+
+
+class RunChange(NamedTuple):
+    """What a turn writes into a run's row; the store refuses a transition that the table does not have."""
+
+    num: int
+    status: int
+    wake_at: Micros | None
+    losses: int
+    held: str | None
+    begun_at: Micros | None
+
+
+def check_id(id: str) -> str:
+    """Refuse an id that a user may not give."""
+    if not isinstance(id, str) or not _ID.match(id) or _OURS.search(id):
+        raise InvalidOptionError(
+            f"a run id has 1-200 characters of A-Z a-z 0-9 . _ : - (the characters / ~ @ are kept for"
+            f" children, forks and schedules), got {id!r:.240}"
+        )
+    return id
+
+
+def shard_number(id: str) -> int:
+    """Say which of its region's shards a run belongs to; children and forks stay with their root's name."""
+    return zlib.crc32(id.encode()) % SHARDS_PER_REGION

@@ -1,0 +1,42 @@
+"""Symptom: what diagnosis finds in a row that is due for a look."""
+
+from dataclasses import dataclass
+
+from watchbill.clock import Micros
+from watchbill.model.failure import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The attempt ended badly, or was found dead: what now?"""
+
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """It runs past its deadline, though its agent may be well."""
+
+    by: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDead:
+    """Its agent's lease has ended."""
+
+    agent: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelOverdue:
+    """It was asked to stop and has not within the grace."""
+
+    by: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class BackoffOver:
+    """Its pause has passed."""
+
+
+Symptom = Failed | Late | AgentDead | CancelOverdue | BackoffOver

@@ -1,0 +1,1 @@
+"""SCHEDULER: decides what happens next, and when. Facts and outcomes enter; turns leave, one transaction each."""

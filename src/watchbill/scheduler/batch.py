@@ -1,0 +1,58 @@
+"""Batch: one turn while it is made: what it will write, and what may happen only after its commit."""
+
+from watchbill.clock import Micros
+from watchbill.events import Event
+from watchbill.flow.context import Attempt
+from watchbill.flow.replay import Call
+from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.scheduler.residence import Resident
+from watchbill.store.protocol import Turn
+
+
+class Batch:
+    """Nothing here is told to anybody, started or stopped before the turn is committed."""
+
+    __slots__ = ("_changed", "_journal", "events", "evicted", "handed_over", "now", "started", "stopped", "turn")
+
+    def __init__(self, owner: int, now: Micros) -> None:
+        self.now = now
+        self.turn = Turn(owner, {})
+        self._journal = self.turn.journal
+        self._changed: dict[int, Resident] = {}
+        self.started: list[tuple[Resident, Call]] = []  # calls to start on the rowless lane
+        self.stopped: list[Attempt] = []  # local attempts nobody wants any more
+        self.handed_over: list[Attempt] = []  # local attempts that have a row now
+        self.evicted: list[Resident] = []
+        self.events: list[Event] = []
+
+    def append(
+        self,
+        resident: Resident,
+        kind: Kind,
+        key: str,
+        digest: int,
+        outcome: Outcome,
+        body: bytes,
+        fence: int = 0,
+        agent: int | None = None,
+        started_at: Micros | None = None,
+    ) -> None:
+        """Append a journal entry."""
+        resident.seq += 1
+        self.turn.terms[resident.shard] = resident.term
+        self._journal.append(
+            JournalEntry(
+                resident.num, resident.seq, kind, key, digest, fence, outcome, agent, started_at, self.now, body
+            )
+        )
+
+    def change(self, resident: Resident) -> None:
+        """Write the run's row, as it is when the turn is sealed."""
+        self.turn.terms[resident.shard] = resident.term
+        self._changed[resident.num] = resident
+
+    def seal(self) -> Turn:
+        """Give the turn, complete."""
+        self.turn.runs.extend(resident.change() for resident in self._changed.values())
+        self._changed.clear()
+        return self.turn

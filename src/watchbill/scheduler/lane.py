@@ -1,0 +1,124 @@
+"""Lane: the rowless lane. Attempts that run in the scheduler's own process and, if all goes well, leave no row.
+
+The journal alone records an attempt that is the first of its call, runs here and succeeds within a second. Whatever
+lasts longer, or has something to say, gets a row by the next turn and is handed over to the agent of this process.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from watchbill.clock import SECOND, Micros
+from watchbill.env import Env
+from watchbill.flow.context import Attempt
+from watchbill.flow.execute import Executor
+from watchbill.flow.replay import Call
+from watchbill.model.attempt import first_fence
+from watchbill.scheduler.residence import Resident, args_of, step_of, wishes_of
+
+VISIBLE_AFTER: Final[Micros] = SECOND  # a row costs more than a shorter step; see docs/design/speed.md
+
+
+class Lane:
+    """The host of rowless attempts."""
+
+    def __init__(self, env: Env, executor: Executor, namespace: str, wake: Callable[[], None]) -> None:
+        self.executor = executor
+        self._env = env
+        self._namespace = namespace
+        self._wake = wake
+        self._ended: list[Attempt] = []
+        self._moved: list[Attempt] = []
+        self._ready: deque[tuple[Resident, Call]] = deque()
+        # One queue per span, each in order of start: no timer per step, and the head is always the next one due. What
+        # has ended leaves at once: a second's worth of dead attempts would be most of what the collector looks at.
+        self._unseen: dict[Micros, OrderedDict[Attempt, Micros]] = {}
+
+    # --- what the executor tells
+
+    def finished(self, attempt: Attempt) -> None:
+        """Keep the outcome for the next turn."""
+        self._unseen[min(VISIBLE_AFTER, attempt.policy.timeout)].pop(attempt, None)
+        self._ended.append(attempt)
+        self._wake()
+
+    def moved(self, attempt: Attempt) -> None:
+        """It has something to say: it needs a row."""
+        self._moved.append(attempt)
+        self._wake()
+
+    # --- what a turn takes
+
+    def take_ended(self) -> list[Attempt]:
+        """Take the attempts that have ended since the last time."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def take_visible(self) -> list[Attempt]:
+        """Take the running attempts that need a row now: they said something, or last longer than a second."""
+        visible, self._moved = self._moved, []
+        boot = self._env.clock.boot()
+        for queue in self._unseen.values():
+            while queue and next(iter(queue.values())) <= boot:
+                visible.append(queue.popitem(last=False)[0])
+        return [attempt for attempt in dict.fromkeys(visible) if attempt.row is None and runs_here(attempt)]
+
+    def enqueue(self, calls: Iterable[tuple[Resident, Call]]) -> None:
+        """Start these when there are slots; their turn is committed."""
+        self._ready.extend(calls)
+
+    def start(self, now: Micros) -> None:
+        """Start what is ready, as far as there are slots. The caller has made sure that the lease is trusted."""
+        ready, executor = self._ready, self.executor
+        boot = self._env.clock.boot()
+        while ready and executor.free > 0:
+            resident, call = ready.popleft()
+            if not resident.asks(call):
+                continue
+            attempt = self._attempt(resident, call)
+            resident.local[call.key] = attempt
+            executor.start(attempt, self, at=now, boot=boot)
+            span = min(VISIBLE_AFTER, attempt.policy.timeout)
+            queue = self._unseen.get(span)
+            if queue is None:
+                queue = self._unseen[span] = OrderedDict()
+            queue[attempt] = boot + span
+
+    @property
+    def next_visible(self) -> Micros | None:
+        """When (in boot time) the next attempt becomes visible."""
+        return min((next(iter(queue.values())) for queue in self._unseen.values() if queue), default=None)
+
+    @property
+    def waiting(self) -> bool:
+        """True when a turn has something to take here."""
+        return bool(self._ended or self._moved)
+
+    def abandon(self, resident: Resident) -> None:
+        """Stop a run's attempts and hear nothing of them: its shard is lost, or the run has ended."""
+        for attempt in resident.local.values():
+            self._unseen[min(VISIBLE_AFTER, attempt.policy.timeout)].pop(attempt, None)
+            self.executor.abandon(attempt)
+        resident.local.clear()
+
+    def stop(self, residents: Iterable[Resident]) -> None:
+        """Start nothing more, and cancel what can be cancelled; threads go on until they return."""
+        self._ready.clear()
+        for resident in residents:
+            for attempt in list(resident.local.values()):
+                self.executor.cancel(attempt)
+
+    def _attempt(self, resident: Resident, call: Call) -> Attempt:
+        step = step_of(call)
+        resolved = step.resolve(resident.workflow.defaults, wishes_of(call))
+        args, kwargs = args_of(call)
+        key = (self._namespace, resident.id, resident.part, call.key, call.digest)
+        attempt = Attempt(step, args, kwargs, resolved.policy, key, first_fence(resident.term) + 1)
+        attempt.owner = (resident, call)
+        return attempt
+
+
+def runs_here(attempt: Attempt) -> bool:
+    """True while the attempt runs on the lane and its run is in memory."""
+    resident: Resident = attempt.owner[0]
+    return resident.local.get(attempt.call) is attempt

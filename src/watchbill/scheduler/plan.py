@@ -1,0 +1,155 @@
+"""What a scheduler writes, decided in pure functions: rows for attempts, charges after a crash, the order of a turn."""
+
+import zlib
+from typing import Final
+
+import msgspec
+
+from watchbill.clock import Micros
+from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
+from watchbill.model.failure import Cause, Failure, FinalFailure
+from watchbill.model.run import RunRow
+from watchbill.model.states import AttemptState
+
+SUSPECT_FROM: Final = 2  # run losses: from here on a run is advanced alone, named in the store first
+QUARANTINED_FROM: Final = 4  # reached only by a run that was named at two deaths
+QUARANTINED: Final = "quarantined"  # how the reason of a held run begins when only a person may let it go
+QUARANTINED_BECAUSE: Final = f"{QUARANTINED}: twice its process died while its workflow code ran alone"
+
+_encode = msgspec.json.Encoder().encode
+_decode_failure = msgspec.json.Decoder(Failure).decode
+
+LOST: Final = _encode(Failure("Lost", "the process that ran this attempt died", cause=Cause.LOST))
+
+
+class CallFacts(msgspec.Struct, frozen=True):
+    """What a row needs to know about its call."""
+
+    run: int
+    run_id: str
+    part: int
+    shard: int
+    call: str
+    step: str
+    queue: int
+    policy: bytes
+    args: bytes
+    timeout: Micros
+    alone: bool
+
+
+def ready_row(facts: CallFacts, id: int, term: int) -> NewAttempt:
+    """Make the row of a call that needs one before it starts."""
+    return _row(facts, id, AttemptState.READY, first_fence(term))
+
+
+def lost_row(facts: CallFacts, id: int, term: int) -> NewAttempt:
+    """Make the row of a call that may have been running when its process died: one loss, to be judged at once."""
+    return _row(facts, id, AttemptState.FAILED, first_fence(term), losses=1, watch_in=0, result=LOST)
+
+
+def failed_row(
+    facts: CallFacts, id: int, *, fence: int, agent: int, started_ago: Micros, failure: Failure
+) -> NewAttempt:
+    """Make the row of a rowless attempt that raised: it keeps its fence, and is judged at once."""
+    return _row(
+        facts,
+        id,
+        AttemptState.FAILED,
+        fence,
+        agent=agent,
+        failures=1,
+        started_ago=started_ago,
+        watch_in=0,
+        result=_encode(failure),
+    )
+
+
+def running_row(
+    facts: CallFacts, id: int, *, fence: int, agent: int, started_ago: Micros, progress: bytes | None
+) -> NewAttempt:
+    """Make the row of a rowless attempt that becomes visible: counted as a loss until it reports."""
+    return _row(
+        facts,
+        id,
+        AttemptState.RUNNING,
+        fence,
+        agent=agent,
+        losses=1,
+        started_ago=started_ago,
+        watch_in=facts.timeout - started_ago,
+        progress=progress,
+    )
+
+
+def _row(
+    facts: CallFacts,
+    id: int,
+    state: AttemptState,
+    fence: int,
+    *,
+    agent: int | None = None,
+    failures: int = 0,
+    losses: int = 0,
+    started_ago: Micros | None = None,
+    watch_in: Micros | None = None,
+    progress: bytes | None = None,
+    result: bytes | None = None,
+) -> NewAttempt:
+    return NewAttempt(
+        id=id,
+        run=facts.run,
+        run_id=facts.run_id,
+        part=facts.part,
+        shard=facts.shard,
+        call=facts.call,
+        step=facts.step,
+        queue=facts.queue,
+        state=state,
+        fence=fence,
+        agent=agent,
+        failures=failures,
+        losses=losses,
+        alone=facts.alone,
+        span=-(-facts.timeout // 1_000),
+        started_ago=started_ago,
+        watch_in=watch_in,
+        progress=progress,
+        policy=facts.policy,
+        args=facts.args,
+        result=result,
+    )
+
+
+def charge(run: RunRow, doing: int | None) -> int:
+    """Count a crash against a run that was live in it.
+
+    Everybody who shared two crashes is merely watched: only a run that was *named* when its process died, which
+    happens when it is advanced alone, goes beyond that.
+    """
+    if run.num == doing:
+        return max(run.losses, SUSPECT_FROM) + 1
+    return min(run.losses + 1, max(run.losses, SUSPECT_FROM))
+
+
+def is_quarantined(run: RunRow) -> bool:
+    """True when only a person may let the run go."""
+    return run.held is not None and run.held.startswith(QUARANTINED)
+
+
+def final_failure(row: AttemptRow) -> FinalFailure:
+    """Say why a call failed for good, from its last attempt's failure."""
+    failure = _decode_failure(row.result) if row.result else Failure("Unknown", "no failure was recorded")
+    return FinalFailure(
+        step=row.step,
+        type=failure.type,
+        message=failure.message,
+        attempts=row.number,
+        cause=failure.cause,
+        traceback=failure.traceback,
+    )
+
+
+def digest_of(row: AttemptRow) -> int:
+    """Give the checksum of the arguments a row was made with."""
+    return zlib.crc32(row.args)

@@ -1,0 +1,149 @@
+"""Resident: a run that is in memory, with its loop and what of it is under way; Residence: all of them."""
+
+import heapq
+from itertools import count
+from typing import Any, cast
+
+from watchbill.clock import Micros
+from watchbill.flow.context import Attempt
+from watchbill.flow.replay import Call, WorkflowLoop
+from watchbill.flow.signatures import Args
+from watchbill.flow.steps import Step, Wishes
+from watchbill.flow.workflows import Workflow
+from watchbill.model.run import RunChange, RunRow
+from watchbill.model.states import RunState
+from watchbill.scheduler.plan import SUSPECT_FROM
+
+
+class Resident:
+    """One run in memory. Everything here can be made again from the store."""
+
+    __slots__ = (
+        "begun_at",
+        "cancel_reason",
+        "gone",
+        "held",
+        "id",
+        "local",
+        "loop",
+        "losses",
+        "num",
+        "part",
+        "rows",
+        "seq",
+        "shard",
+        "status",
+        "steps_open",
+        "suspect",
+        "term",
+        "wake_at",
+        "workflow",
+    )
+
+    def __init__(self, run: RunRow, workflow: Workflow[..., Any], loop: WorkflowLoop, term: int) -> None:
+        self.num = run.num
+        self.id = run.id
+        self.shard = run.shard
+        self.term = term
+        self.part = run.part
+        self.workflow = workflow
+        self.loop = loop
+        self.seq = 0
+        self.begun_at: Micros | None = run.begun_at
+        # What the store says, so that a turn writes only what has changed.
+        self.status = run.status
+        self.wake_at = run.wake_at
+        self.losses = run.losses
+        self.held = run.held
+        self.suspect = run.losses >= SUSPECT_FROM
+        self.steps_open = 0
+        self.rows: dict[str, int] = {}  # calls that have a row: key -> attempt id
+        self.local: dict[str, Attempt] = {}  # rowless attempts running here: key -> attempt
+        self.cancel_reason: str | None = None
+        self.gone = False  # ended, held or evicted: whatever still arrives for it is dropped
+
+    def change(self) -> RunChange:
+        """Give the row as it is to be now."""
+        return RunChange(self.num, self.status, self.wake_at, self.losses, self.held, self.begun_at)
+
+    def rest(self) -> tuple[RunState, Micros | None]:
+        """Say what the run is while it rests: running with a step open, waiting when only time can move it."""
+        if self.steps_open:
+            return RunState.RUNNING, None
+        return RunState.WAITING, min(due for call in self.loop.calls.values() if (due := call.due) is not None)
+
+    def asks(self, call: Call) -> bool:
+        """True while the workflow still waits for this very call."""
+        return not self.gone and self.loop.calls.get(call.key) is call
+
+
+class Residence:
+    """The runs in memory, and their timers."""
+
+    def __init__(self) -> None:
+        self.runs: dict[int, Resident] = {}
+        self.asleep: set[int] = set()  # held or of unknown code: not looked at again under this term
+        self._timers: list[tuple[Micros, int, Resident, Call]] = []
+        self._ties = count()
+        self._prune_at = 1_000
+
+    def admit(self, resident: Resident) -> None:
+        """Keep a run in memory."""
+        self.runs[resident.num] = resident
+
+    def remember_timer(self, resident: Resident, call: Call, due: Micros) -> None:
+        """Fire this call when its time has come."""
+        heapq.heappush(self._timers, (due, next(self._ties), resident, call))
+        if len(self._timers) > self._prune_at:
+            # Timeouts that did not fire stay behind: sweep them out whenever the heap has doubled.
+            self._timers = [timer for timer in self._timers if timer[2].asks(timer[3])]
+            heapq.heapify(self._timers)
+            self._prune_at = max(1_000, 2 * len(self._timers))
+
+    def due_timers(self, now: Micros) -> list[tuple[Micros, Resident, Call]]:
+        """Take the timers that are due and still asked for."""
+        due = []
+        while self._timers and self._timers[0][0] <= now:
+            at, _, resident, call = heapq.heappop(self._timers)
+            if resident.asks(call):
+                due.append((at, resident, call))
+        return due
+
+    @property
+    def next_timer(self) -> Micros | None:
+        """When the next timer is due, in store time."""
+        return self._timers[0][0] if self._timers else None
+
+    def evict(self, resident: Resident) -> None:
+        """Let a run go from memory: its tasks are closed, what still arrives for it is dropped."""
+        resident.gone = True
+        resident.loop.close()
+        if self.runs.get(resident.num) is resident:
+            del self.runs[resident.num]
+
+    def clear(self) -> list[Resident]:
+        """Let all runs go; gives them."""
+        everyone = list(self.runs.values())
+        for resident in everyone:
+            self.evict(resident)
+        self.asleep.clear()
+        self._timers.clear()
+        return everyone
+
+
+# A call is told by its loop what it is for, and does not look at it: here it is read as what steps put in.
+
+
+def step_of(call: Call) -> Step[..., Any]:
+    """Give the step that is called."""
+    return cast(Step[..., Any], call.target)
+
+
+def wishes_of(call: Call) -> Wishes | None:
+    """Give the options of this one call."""
+    return cast(Wishes | None, call.options)
+
+
+def args_of(call: Call) -> Args:
+    """Give the arguments, decoded: a copy of what was stored."""
+    return cast(Args, call.args)

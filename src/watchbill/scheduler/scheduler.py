@@ -1,0 +1,456 @@
+"""Scheduler: the room that advances workflows. One turn: take in what arrived, advance, commit once, let it out."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from watchbill import events as happened
+from watchbill.clock import SECOND, Micros
+from watchbill.env import Env
+from watchbill.errors import StoreUnreachableError
+from watchbill.events import Event, Events
+from watchbill.flow.execute import Executor
+from watchbill.flow.registry import Registry
+from watchbill.flow.replay import Call, step_guard
+from watchbill.loop import Loop
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.lease import Taken
+from watchbill.model.run import RunChange, RunRow
+from watchbill.model.states import RunState
+from watchbill.scheduler.advance import Advance, in_order
+from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.lane import Lane
+from watchbill.scheduler.leases import Leases
+from watchbill.scheduler.plan import (
+    QUARANTINED,
+    QUARANTINED_BECAUSE,
+    QUARANTINED_FROM,
+    SUSPECT_FROM,
+    charge,
+    is_quarantined,
+)
+from watchbill.scheduler.residence import Residence, Resident
+from watchbill.scheduler.store_time import StoreTime
+from watchbill.store.protocol import Fact, Loaded, Look, SchedulerStore, Turn
+
+LOOK_LIMIT: Final = 1_000  # runs per look: bounds a turn, the rest comes in the next one
+LOAD_LIMIT: Final = 500  # runs per load at a takeover, so that others go on in between
+POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
+DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
+RESEND_AFTER: Final[Micros] = SECOND // 10
+
+Careful = tuple[int, int, Callable[[Batch], None]]  # shard, run, what to do with it
+
+
+class Takeover:
+    """Shards just taken, whose live runs are still being loaded."""
+
+    def __init__(self, taken: Iterable[Taken]) -> None:
+        self.shards = {shard.shard: shard for shard in taken}
+        self.after = 0
+
+
+class Scheduler(Loop):
+    """Drives every open run of its shards that its code knows."""
+
+    name = "scheduler"
+
+    def __init__(  # noqa: PLR0913 - a room is built in one place, by name
+        self,
+        env: Env,
+        events: Events,
+        *,
+        store: SchedulerStore,
+        registry: Registry,
+        executor: Executor | None,
+        namespace: str,
+        region: str,
+        process: int,
+        lasting: Micros | None,
+    ) -> None:
+        super().__init__(env, events)
+        self._store = store
+        self._registry = registry
+        self._namespace = namespace
+        self._region = region
+        self._process = process
+        self._polls = lasting is not None
+        self._time = StoreTime(env.clock)
+        self._leases = Leases(env, store, self._time, owner=process, lasting=lasting)
+        self._residence = Residence()
+        self._advance = Advance(
+            env,
+            registry,
+            self._residence,
+            agent=process,
+            local=executor is not None,
+            routine=lambda: events.wanted,
+        )
+        self._lane = Lane(env, executor, namespace, self.wake) if executor is not None else None
+        self._takeovers: deque[Takeover] = deque()
+        self._careful: deque[Careful] = deque()
+        self._look_asked = True
+        self._look_at: Micros | None = None  # store time of the next thing that is due there
+        self._poll_at: Micros = 0
+        self._draining = False
+        self._never = asyncio.Event()  # to wait for nothing but time
+
+    def hint(self) -> None:
+        """The store may hold something for this room."""
+        self._look_asked = True
+        self.wake()
+
+    async def open(self) -> None:
+        """Learn which shards there are."""
+        self._leases.wanted = await self._store.shards(self._namespace, self._region)
+        self._advance.queue = await self._store.queue(self._namespace, self._region, (), "")
+
+    async def turn(self) -> Micros | None:
+        """Take in what arrived, advance, commit once, let it out."""
+        await self._keep_leases()
+        if self._takeovers:
+            await self._load_some(self._takeovers[0])
+        self._start_ready()
+        look, loaded = await self._look() if self._look_is_due() else (None, [])
+        batch = self._batch()
+        with step_guard():
+            self._take_in(batch, look, loaded)
+        await self._commit(batch)
+        if self._careful:
+            await self._advance_carefully(*self._careful.popleft())
+        return self._wish(look)
+
+    async def close(self) -> None:
+        """Finish what cannot be stopped, then release the shards cleanly: nothing counts as lost."""
+        self._draining = True
+        if self._lane is not None:
+            self._lane.stop(self._residence.runs.values())
+            until = self.env.clock.boot() + DRAIN
+            while self._runs_locally() and (left := until - self.env.clock.boot()) > 0:
+                await self.env.wait(self._woken, left)
+                self._woken.clear()
+                batch = self._batch()
+                with step_guard():
+                    self._take_outcomes(self._lane, batch)
+                await self._commit(batch)
+        self._drop_all()
+        await self._leases.release()
+
+    def _runs_locally(self) -> bool:
+        return any(resident.local for resident in self._residence.runs.values())
+
+    # --- leases
+
+    async def _keep_leases(self) -> None:
+        lost = await self._leases.renew()
+        if lost:
+            self._step_down(lost)
+        taken = await self._leases.take()
+        if taken:
+            self._takeovers.append(Takeover(taken))
+            note = f"{len(taken)} shards under term {taken[0].term}"
+            self.tell([Event(happened.SHARDS_TAKEN, self._time.now(), self.name, note=note)])
+
+    def _step_down(self, lost: set[int]) -> None:
+        """Forget every run of these shards: somebody else drives them now."""
+        for resident in [r for r in self._residence.runs.values() if r.shard in lost]:
+            self._forget(resident)
+        for takeover in self._takeovers:
+            for shard in lost:
+                takeover.shards.pop(shard, None)
+        self._careful = deque(item for item in self._careful if item[0] not in lost)
+        note = f"{len(lost)} shards"
+        self.tell([Event(happened.SHARDS_LOST, self._time.now(), self.name, cause="lost", note=note)])
+
+    def _drop_all(self) -> None:
+        for resident in list(self._residence.runs.values()):
+            self._forget(resident)
+        self._residence.clear()
+        self._takeovers.clear()
+        self._careful.clear()
+
+    def _forget(self, resident: Resident) -> None:
+        if self._lane is not None:
+            self._lane.abandon(resident)
+        self._residence.evict(resident)
+
+    # --- taking over
+
+    async def _load_some(self, takeover: Takeover) -> None:
+        """Load the next runs of shards just taken; after an unclean end, charge them before their code runs again."""
+        shards = list(takeover.shards)
+        unclean = any(taken.unclean for taken in takeover.shards.values())
+        known = self._registry.names()
+        nums = await self._store.live(shards, known, takeover.after, LOAD_LIMIT, due=unclean) if shards else []
+        loaded = await self._store.load(nums) if nums else []
+        charges = self._batch()
+        driven = [self._charge(run, takeover.shards[run.run.shard], charges) for run in loaded]
+        if not await self._commit(charges):
+            return
+        batch = self._batch()
+        with step_guard():
+            for run in driven:
+                taken = takeover.shards.get(run.run.shard) if run is not None else None
+                if run is not None and taken is not None:
+                    self._bring_back(run, taken.term, batch, unclean=taken.unclean)
+        if not await self._commit(batch):
+            return
+        takeover.after = nums[-1] if nums else 0
+        if len(nums) < LOAD_LIMIT:
+            self._takeovers.remove(takeover)
+            self._look_asked = True
+
+    def _charge(self, loaded: Loaded, taken: Taken, batch: Batch) -> Loaded | None:
+        """Count an unclean end against a run; gives the run as charged, or None when it is not to be driven."""
+        run = loaded.run
+        if is_quarantined(run):
+            self._residence.asleep.add(run.num)
+            return None
+        if not taken.unclean:
+            return loaded
+        run = msgspec.structs.replace(run, losses=charge(run, taken.doing))
+        if run.losses >= QUARANTINED_FROM:
+            run = msgspec.structs.replace(run, held=QUARANTINED_BECAUSE)
+            self._residence.asleep.add(run.num)
+            batch.events.append(
+                Event(happened.RUN_HELD, batch.now, self.name, run.id, cause=QUARANTINED, note=QUARANTINED_BECAUSE)
+            )
+        batch.turn.terms[run.shard] = taken.term
+        batch.turn.runs.append(RunChange(run.num, run.status, run.wake_at, run.losses, run.held, run.begun_at))
+        return msgspec.structs.replace(loaded, run=run) if run.losses < QUARANTINED_FROM else None
+
+    def _bring_back(self, loaded: Loaded, term: int, batch: Batch, *, unclean: bool) -> None:
+        """Bring a run into memory: a suspect one alone, later; a scheduled one that is none is left to the look."""
+        run = loaded.run
+        if run.status is RunState.SCHEDULED:
+            if run.losses >= SUSPECT_FROM:
+                self._careful.append((run.shard, run.num, lambda later: self._advance.begin(run, term, later)))
+        elif run.losses >= SUSPECT_FROM:
+            self._careful.append(
+                (run.shard, run.num, lambda later: self._advance.resume(loaded, term, later, unclean=unclean))
+            )
+        else:
+            self._advance.resume(loaded, term, batch, unclean=unclean)
+
+    async def _advance_carefully(self, shard: int, num: int, work: Callable[[Batch], None]) -> None:
+        """Advance a run that may kill its process: alone, and named in the store while its code runs, no longer."""
+        if not await self._name(shard, num):
+            return
+        batch = self._batch()
+        with step_guard():
+            work(batch)
+        if await self._name(shard, None):
+            await self._commit(batch)
+
+    async def _name(self, shard: int, num: int | None) -> bool:
+        term = self._leases.terms.get(shard)
+        return term is not None and await self._write(Turn(self._process, {shard: term}, doing={shard: num}))
+
+    # --- looking
+
+    def _look_is_due(self) -> bool:
+        if self._look_asked or (self._look_at is not None and self._look_at <= self._time.now()):
+            return True
+        return self._polls and self.env.clock.boot() >= self._poll_at
+
+    async def _look(self) -> tuple[Look | None, list[Loaded]]:
+        """Read what the store holds for us; runs that are not in memory come with all that replay needs."""
+        loading = {shard for takeover in self._takeovers for shard in takeover.shards}
+        shards = [shard for shard in self._leases.terms if shard not in loading]
+        self._look_asked = False
+        self._look_at = None  # what was due in shards that are lost is somebody else's
+        self._poll_at = self.env.clock.boot() + POLL
+        if not shards:
+            return None, []
+        try:
+            return await self._read(shards)
+        except StoreUnreachableError:
+            self._look_asked = True  # whatever the hint was about is still there
+            raise
+
+    async def _read(self, shards: list[int]) -> tuple[Look, list[Loaded]]:
+        look = await self._store.look(shards, self._registry.names(), LOOK_LIMIT)
+        self._time.saw(look.now)
+        look = _without(look, {num for _, num, _ in self._careful})
+        self._look_at = look.next_due
+        here, asleep = self._residence.runs, self._residence.asleep
+        absent = [run.num for run in look.due if run.status is not RunState.SCHEDULED]
+        absent += [row.run for row in look.finals if row.run not in asleep]
+        absent += [fact.run for fact in look.facts]
+        wanted = sorted({num for num in absent if num not in here})
+        return look, await self._store.load(wanted) if wanted else []
+
+    def _take_in(self, batch: Batch, look: Look | None, loaded: list[Loaded]) -> None:
+        """Run workflows on with everything that has arrived: own outcomes first, then by the time the store saw it."""
+        if self._lane is not None:
+            self._take_outcomes(self._lane, batch)
+        if look is not None:
+            for run in look.due:
+                self._begin(run, batch)
+            for run_loaded in loaded:
+                self._take_loaded(run_loaded, batch)
+            self._drop_orphans(look, {run_loaded.run.num for run_loaded in loaded}, batch)
+        self._take_arrived(look, batch)
+
+    def _take_outcomes(self, lane: Lane, batch: Batch) -> None:
+        for attempt in lane.take_ended():
+            if attempt.row is not None:
+                # Its row was committed while it ended: from then on it is the agent's to report.
+                lane.executor.report(attempt)
+            elif attempt.owner[0].suspect:
+                attempt.owner[0].local.pop(attempt.call, None)  # it has ended: it must not become visible as running
+                self._carefully(attempt.owner[0], partial(self._advance.outcome, attempt))
+            else:
+                self._advance.outcome(attempt, batch)
+        for attempt in lane.take_visible():
+            self._advance.unveil(attempt, batch)
+
+    def _take_loaded(self, loaded: Loaded, batch: Batch) -> None:
+        run = loaded.run
+        term = self._leases.terms.get(run.shard)
+        if term is None or run.num in self._residence.runs:
+            return
+        codeless = run.status in (RunState.SCHEDULED, RunState.DIVERGED) or is_quarantined(run)
+        if loaded.facts and codeless:
+            self._advance.end_without_code(loaded, term, batch)
+        elif run.workflow in self._registry.workflows and not codeless:
+            self._bring_back(loaded, term, batch, unclean=False)
+        else:
+            self._residence.asleep.add(run.num)
+
+    def _take_arrived(self, look: Look | None, batch: Batch) -> None:
+        """Deliver finals, facts and timers to runs in memory, each run's in order of time."""
+        arrived: dict[int, tuple[list[AttemptRow], list[Fact], list[Call]]] = {}
+        for row in look.finals if look is not None else ():
+            arrived.setdefault(row.run, ([], [], []))[0].append(row)
+        for fact in look.facts if look is not None else ():
+            arrived.setdefault(fact.run, ([], [], []))[1].append(fact)
+        for _, resident, call in self._residence.due_timers(batch.now):
+            arrived.setdefault(resident.num, ([], [], []))[2].append(call)
+        done = set(batch.turn.finals_done) | set(batch.turn.facts_done)
+        for num, (finals, facts, timers) in arrived.items():
+            resident_now = self._residence.runs.get(num)
+            if resident_now is None:
+                continue
+            for item in in_order(finals, facts, timers):
+                if isinstance(item, AttemptRow | Fact) and item.id in done:
+                    continue
+                self._deliver(resident_now, item, batch)
+
+    def _deliver(self, resident: Resident, item: AttemptRow | Fact | Call, batch: Batch) -> None:
+        if resident.suspect:
+            self._carefully(resident, lambda later: self._advance.deliver(resident, item, later))
+        else:
+            self._advance.deliver(resident, item, batch)
+
+    def _carefully(self, resident: Resident, work: Callable[[Batch], None]) -> None:
+        self._careful.append((resident.shard, resident.num, work))
+
+    def _begin(self, run: RunRow, batch: Batch) -> None:
+        term = self._leases.terms.get(run.shard)
+        if term is None or run.status is not RunState.SCHEDULED or run.num in self._residence.runs:
+            return
+        self._advance.begin(run, term, batch)
+
+    def _drop_orphans(self, look: Look, loaded: set[int], batch: Batch) -> None:
+        """Consume what arrived for runs that have ended: late, and without effect."""
+        here, asleep, terms = self._residence.runs, self._residence.asleep, self._leases.terms
+        for arrived, consumed in ((look.finals, batch.turn.finals_done), (look.facts, batch.turn.facts_done)):
+            for item in arrived:
+                if item.run not in here and item.run not in loaded and item.run not in asleep and item.shard in terms:
+                    batch.turn.terms[item.shard] = terms[item.shard]
+                    consumed.append(item.id)
+
+    # --- the commit, and what may happen only after it
+
+    def _batch(self) -> Batch:
+        return Batch(self._process, self._time.now())
+
+    async def _commit(self, batch: Batch) -> bool:
+        turn = batch.seal()
+        if not turn.empty and not await self._write(turn):
+            return False
+        self._let_out(batch)
+        return True
+
+    async def _write(self, turn: Turn) -> bool:
+        """Send the turn until there is an answer. A refused turn unmakes memory."""
+        answer = None
+        again = False
+        while answer is None:
+            try:
+                answer = await self._store.turn(turn, again=again)
+            except StoreUnreachableError:
+                # The same turn under the same term: if it was applied, its keys are there.
+                again = True
+                await self.env.wait(self._never, RESEND_AFTER)
+        self._time.saw(answer.now)
+        if answer.applied:
+            return True
+        await self._refused()
+        return False
+
+    async def _refused(self) -> None:
+        """Somebody else holds one of our shards: drop everything in memory, and begin anew under a new term."""
+        lost = set(self._leases.terms)
+        self._drop_all()
+        note = f"a turn was refused: {len(lost)} shards dropped"
+        self.tell([Event(happened.SHARDS_LOST, self._time.now(), self.name, cause="refused", note=note)])
+        await self._leases.release()
+
+    def _let_out(self, batch: Batch) -> None:
+        lane = self._lane
+        if lane is not None:
+            for attempt in batch.stopped:
+                lane.executor.abandon(attempt)
+            for attempt in batch.handed_over:
+                resident = attempt.owner[0]
+                resident.local.pop(attempt.call, None)
+                lane.executor.hand_over(attempt)
+        for resident in batch.evicted:
+            if not resident.gone and resident.status is not RunState.WAITING:
+                continue  # something else arrived in the same turn and moved it on
+            if lane is not None:
+                lane.abandon(resident)
+            self._residence.evict(resident)
+        if lane is not None:
+            lane.enqueue(batch.started)
+            self._start_ready()
+        self.tell(batch.events)
+
+    def _start_ready(self) -> None:
+        """Start attempts on the lane, but only while the lease is certain."""
+        if self._lane is not None and not self._draining and self._leases.trusted:
+            self._lane.start(self._time.now())
+
+    def _wish(self, look: Look | None) -> Micros | None:
+        if self._careful or self._takeovers or (look is not None and look.more):
+            return 0
+        boot = self.env.clock.boot()
+        wishes = [self._leases.next_at]
+        if self._lane is not None:
+            if self._lane.waiting:
+                return 0
+            wishes.append(self._lane.next_visible)
+        if self._polls:
+            wishes.append(self._poll_at)
+        spans = [at - boot for at in wishes if at is not None]
+        now = self._time.now()
+        spans += [at - now for at in (self._residence.next_timer, self._look_at) if at is not None]
+        return max(0, min(spans)) if spans else None
+
+
+def _without(look: Look, alone: set[int]) -> Look:
+    """Leave out the runs that wait to be advanced alone: what there is for them stays in the store until they were."""
+    if not alone:
+        return look
+    return msgspec.structs.replace(
+        look,
+        due=tuple(run for run in look.due if run.num not in alone),
+        facts=tuple(fact for fact in look.facts if fact.run not in alone),
+        finals=tuple(row for row in look.finals if row.run not in alone),
+    )

@@ -1,0 +1,218 @@
+"""Open: from an address to a store, step by step, so that what is wrong is found before anything is changed."""
+
+import re
+import sqlite3
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from watchbill.clock import Clock, Micros
+from watchbill.env import Env
+from watchbill.errors import StoreCorruptError, StoreError, StoreOutdatedError, StoreReadOnlyError, StoreUrlError
+from watchbill.store.migrate import found_schema, known_schema, upgrade
+from watchbill.store.owner import OwnerLock, refuse_second_opening, take_ownership
+from watchbill.store.queries import load_queries
+from watchbill.store.sqlite.database import (
+    OLDEST_SQLITE,
+    Database,
+    StoreTime,
+    Writer,
+    connect_reader,
+    connect_writer,
+    translating,
+)
+from watchbill.store.sqlite.lanes import OwnerLanes, on_thread
+from watchbill.store.sqlite.reader import ReaderLanes, SqliteReader
+from watchbill.store.sqlite.store import SqliteStore
+
+_SECRET = re.compile(r"//[^@/]*@")
+
+
+class StoreAddress(msgspec.Struct, frozen=True):
+    """Where a store is; without a path it is in memory and ends with its process."""
+
+    url: str
+    path: Path | None
+
+
+def parse_url(url: str) -> StoreAddress:
+    """Read an address; raises StoreUrlError, which says how to write it."""
+    if "\0" in url:
+        raise StoreUrlError(str(url), "an address is text without NUL characters")
+    scheme, colon, rest = url.partition(":")
+    if scheme in {"postgresql", "postgres"}:
+        raise StoreUrlError(_SECRET.sub("//***@", url), "PostgreSQL comes with a later version of Watchbill")
+    if scheme != "sqlite" or not colon:
+        guess = f"did you mean {'sqlite:///' + url!r}?" if "://" not in url and url else "it names no kind of store"
+        raise StoreUrlError(_SECRET.sub("//***@", url), guess)
+    if not rest.startswith("///"):
+        raise StoreUrlError(
+            url, f"three slashes come before the file: did you mean {'sqlite:///' + rest.lstrip('/')!r}?"
+        )
+    name = rest.removeprefix("///")
+    if name == ":memory:":
+        return StoreAddress(url, None)
+    if not name or name.endswith("/"):
+        raise StoreUrlError(url, "it names no file")
+    if "?" in name:
+        raise StoreUrlError(url, "nothing may follow a '?': a store has no options in its address")
+    return StoreAddress(url, Path(name))
+
+
+def is_memory(url: str) -> bool:
+    """Say whether the store is in memory, and ends with the object that opened it."""
+    return parse_url(url).path is None
+
+
+async def open_store(url: str, env: Env, *, clock: Clock | None = None, lasting_leases: bool = True) -> SqliteStore:
+    """Open a store as its owner, making or upgrading it if need be.
+
+    `lasting_leases` says that this process alone drives the store, so that leases need no end, and those of the owner
+    before ended with it. A simulation says no: its many nodes share one store, and their leases end by `clock`.
+    """
+    address = parse_url(url)
+    threads = env.threads("opener", 1)
+    try:
+        opened = await on_thread(threads, lambda: _open(address, clock or env.clock, bury=lasting_leases))
+    finally:
+        threads.close()
+    lanes = OwnerLanes(url, env, opened.writer, opened.reader)
+    return SqliteStore(url, lanes, opened.owner, lasting_leases=lasting_leases)
+
+
+def open_reader(url: str, env: Env) -> SqliteReader:
+    """Give the client's doors that read, beside a living owner if there is one; the first read opens the file."""
+    address = parse_url(url)
+    return SqliteReader(ReaderLanes(url, env.threads("reader", 1), lambda: _open_to_read(address, env.clock)))
+
+
+def migrate(url: str) -> tuple[int, int]:
+    """Make or upgrade a store that nobody owns at the moment; gives its schema before and after."""
+    path = _file(parse_url(url))
+    sql = load_queries("sqlite")
+    with ExitStack() as cleanup, translating(url):
+        cleanup.callback(_become_owner(path, url, sql).release)
+        connection = connect_writer(path, url)
+        cleanup.callback(connection.close)
+        return upgrade(connection, sql, url)
+
+
+class _Opened(NamedTuple):
+    writer: Writer
+    reader: Database
+    owner: OwnerLock | None
+
+
+def _open(address: StoreAddress, clock: Clock, *, bury: bool) -> _Opened:
+    url, sql, owner = address.url, load_queries("sqlite"), None
+    _check_sqlite(url)
+    with ExitStack() as cleanup, translating(url):
+        path = None if address.path is None else _file(address)
+        if path is not None:
+            owner = _become_owner(path, url, sql)
+            cleanup.callback(owner.release)
+        connection = connect_writer(path, url)
+        cleanup.callback(connection.close)
+        upgrade(connection, sql, url)
+        now = _time(connection, sql, clock)
+        writer = Writer(connection, sql, url, now)
+        if bury:
+            _bury(writer)
+        reader = writer if path is None else Database(connect_reader(path, url), sql, url, now)
+        cleanup.pop_all()
+        return _Opened(writer, reader, owner)
+
+
+def _open_to_read(address: StoreAddress, clock: Clock) -> Database:
+    url, path, sql = address.url, _file(address), load_queries("sqlite")
+    _check_sqlite(url)
+    if not path.exists():
+        raise StoreUrlError(url, f"there is no file {str(path)!r}")
+    with ExitStack() as cleanup, translating(url):
+        found, known = _inspect(path, url, sql), known_schema("sqlite")
+        connection = connect_reader(path, url)
+        cleanup.callback(connection.close)
+        if found < known:
+            raise StoreOutdatedError(url, found, known)
+        reader = Database(connection, sql, url, _time(connection, sql, clock))
+        cleanup.pop_all()
+        return reader
+
+
+def _file(address: StoreAddress) -> Path:
+    """Give the file of an address, which may be missing, in a folder that may not."""
+    if address.path is None:
+        raise StoreUrlError(address.url, "a store in memory lives and ends inside its own process")
+    try:
+        path = address.path.resolve()
+        if not path.parent.is_dir():
+            raise StoreUrlError(address.url, f"there is no folder {str(path.parent)!r}")
+        if path.exists() and not path.is_file():
+            raise StoreUrlError(address.url, f"{str(path)!r} is not a file")
+    except (OSError, RuntimeError) as error:  # RuntimeError: symbolic links in a circle
+        raise StoreReadOnlyError(address.url, str(error)) from error
+    return path
+
+
+def _become_owner(path: Path, url: str, sql: Mapping[str, str]) -> OwnerLock:
+    """Look before anything is made or changed, then take the lock."""
+    refuse_second_opening(path, url)
+    _inspect(path, url, sql)
+    return take_ownership(path, url)
+
+
+def _inspect(path: Path, url: str, sql: Mapping[str, str]) -> int:
+    """Give the schema of a file; refuse one that is damaged, of another program or newer, without changing a byte.
+
+    SQLite itself reads it: closing a descriptor of our own would drop the locks of a connection in this process.
+    """
+    if not path.exists():
+        return 0
+    if path.stat().st_size == 0:
+        if _has_log(path):
+            # SQLite would take it for a new database, and delete the log with all that is in it.
+            raise StoreCorruptError(url, "it is empty, but its write-ahead log is not")
+        return 0
+    connection = connect_reader(path, url)
+    try:
+        found = found_schema(connection, sql, url)
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+    finally:
+        connection.close()
+    # SQLite takes a file of one byte for an empty one, and reads what is missing of its last page as zeros.
+    # The size is read last: a living owner only moves what was counted from the log into the file.
+    if path.stat().st_size < max(pages, 1) * page_size and not _has_log(path):
+        raise StoreCorruptError(url, "file is not a database, or was cut off")
+    return found
+
+
+def _has_log(path: Path) -> bool:
+    log = path.with_name(path.name + "-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def _time(connection: sqlite3.Connection, sql: Mapping[str, str], clock: Clock) -> StoreTime:
+    latest: Micros = connection.execute(sql["latest_time"]).fetchone()[0]
+    return StoreTime(clock, latest)
+
+
+def _bury(writer: Writer) -> None:
+    """End what the owner before left behind: that we have the lock proves its death."""
+    writer.begin()
+    now = {"now": writer.now()}
+    writer.run("bury_leases", now)
+    writer.run("bury_agents", now)
+    writer.commit()
+
+
+def _check_sqlite(url: str) -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        needed = ".".join(map(str, OLDEST_SQLITE))
+        raise StoreError(
+            f"store {url!r} needs SQLite {needed} or newer, this Python has {sqlite3.sqlite_version}:"
+            " use a newer build of Python"
+        )

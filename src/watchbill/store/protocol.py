@@ -1,0 +1,357 @@
+"""The doors: one method is one transaction, lists in, lists out; each room gets its own narrow set.
+
+Whoever calls a door may get `StoreUnreachableError`: then it may or may not have happened, and calling again with the
+same values is safe. All keys (run.num, attempt.id, agent.id) are made by the caller for that reason. Times are the
+store's: it judges what is due by its own clock, and every answer that matters carries that time.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from watchbill.clock import Micros
+from watchbill.model.agent import Answer, Orders, ProgressMark, Report
+from watchbill.model.attempt import AttemptRow, NewAttempt
+from watchbill.model.call import JournalEntry
+from watchbill.model.decision import DecisionRow
+from watchbill.model.lease import Terms
+from watchbill.model.run import NewRun, RunChange, RunRow
+from watchbill.model.states import RunState
+from watchbill.model.verdict import Judgement
+
+INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
+CANCEL_GRACE: Micros = 10_000_000  # a cancelled attempt that still runs is looked at after this
+
+
+class Hint(StrEnum):
+    """Whom a commit may concern. A hint carries no data: losing one costs time, never correctness."""
+
+    CLIENT = "client"
+    SCHEDULER = "scheduler"
+    AGENT = "agent"
+    SUPERVISOR = "supervisor"
+
+
+# --- client
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    """The run that has the id now: the new one, or the one that was there."""
+
+    run: RunRow
+    new: bool
+
+
+class FactKind(StrEnum):
+    """What a client may tell a run."""
+
+    CANCEL = "cancel"
+
+
+class NewFact(msgspec.Struct, frozen=True):
+    """Something to tell a run; `ref` makes telling it twice the same fact."""
+
+    namespace: str
+    id: str
+    kind: FactKind
+    ref: str
+    actor: str
+    body: bytes
+
+
+class Told(StrEnum):
+    """What became of it."""
+
+    TOLD = "told"
+    ENDED = "ended"  # the run is terminal: nothing to tell any more
+    UNKNOWN = "unknown"  # no such run
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How a run stands for somebody who waits for its end."""
+
+    num: int
+    status: RunState
+    body: bytes  # of the journal's last entry, when terminal
+    held: str | None  # a sentence: why it is held, when it is (diverged, quarantined, waits for nothing)
+
+
+class Record(msgspec.Struct, frozen=True):
+    """All that is stored about one run."""
+
+    run: RunRow
+    journal: tuple[JournalEntry, ...]
+    attempts: tuple[AttemptRow, ...]
+    decisions: tuple[tuple[DecisionRow, Micros], ...]  # with the time of each, in order
+    now: Micros
+    cancelling: bool  # a cancel has been told and not yet taken in
+
+
+class ClientStore(Protocol):
+    """For handles and commands."""
+
+    async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
+        """Insert all runs, or, if an id of one is taken by other work (workflow, version or input differ), none.
+
+        An equal one that is there already is given back as it is. Raises DuplicateRun. A resend (same num) is equal.
+        """
+        ...
+
+    async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
+        """Insert facts for live runs."""
+        ...
+
+    async def endings(self, nums: Sequence[int]) -> list[Ending]:
+        """Read how these runs stand."""
+        ...
+
+    async def find(self, namespace: str, id: str) -> RunRow | None:
+        """Read one run's row."""
+        ...
+
+    async def record(self, namespace: str, id: str) -> Record | None:
+        """Read all about one run, in one snapshot."""
+        ...
+
+    async def runs(
+        self, namespace: str, *, statuses: Sequence[RunState] = (), workflow: str | None = None, limit: int = 100
+    ) -> list[RunRow]:
+        """Read runs, newest first."""
+        ...
+
+
+# --- scheduler
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """A fact as it is read."""
+
+    id: int
+    shard: int
+    run: int
+    kind: FactKind
+    actor: str
+    body: bytes
+    at: Micros
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What a scheduler's shards hold for it; a stale read is harmless, the turn is fenced."""
+
+    due: tuple[RunRow, ...]  # scheduled or waiting, wake_at passed, not paused, not held
+    facts: tuple[Fact, ...]
+    finals: tuple[AttemptRow, ...]  # done or given up
+    next_due: Micros | None  # the earliest wake_at among the others
+    more: bool  # a limit cut something off: look again at once
+    now: Micros
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """A run with all that its replay needs."""
+
+    run: RunRow
+    journal: tuple[JournalEntry, ...]
+    attempts: tuple[AttemptRow, ...]
+    facts: tuple[Fact, ...]
+
+
+class Turn(msgspec.Struct):
+    """All that one turn of a scheduler writes: one transaction, all or nothing, under every term in `terms`."""
+
+    owner: int
+    terms: dict[int, int]  # shard -> term, of all shards in this batch
+    journal: list[JournalEntry] = []
+    attempts: list[NewAttempt] = []
+    runs: list[RunChange] = []
+    facts_done: list[int] = []  # consumed
+    finals_done: list[int] = []  # rows in state done or gave_up, journalled or no longer asked for
+    dropped: list[int] = []  # rows of cancelled calls: deleted, or if running: cancel = true and looked at after grace
+    decisions: list[DecisionRow] = []
+    doing: dict[int, int | None] = {}  # shard -> the run named before it is advanced, or None again
+
+    @property
+    def only_names(self) -> bool:
+        """True when it names what is done next and writes nothing else: that must survive the process, no more."""
+        return bool(self.doing) and not self._writes
+
+    @property
+    def empty(self) -> bool:
+        """True when there is nothing to write."""
+        return not (self.doing or self._writes)
+
+    @property
+    def _writes(self) -> bool:
+        return bool(
+            self.journal
+            or self.attempts
+            or self.runs
+            or self.facts_done
+            or self.finals_done
+            or self.dropped
+            or self.decisions
+        )
+
+
+class TurnAnswer(msgspec.Struct, frozen=True):
+    """Whether the turn was applied, whole; if not, which of its shards are still held under their term."""
+
+    applied: bool
+    held: frozenset[int]
+    now: Micros
+
+
+class SchedulerStore(Protocol):
+    """For schedulers."""
+
+    async def shards(self, namespace: str, region: str) -> list[int]:
+        """Give the ids of the region's shards, making them (and their lease rows) if they are new."""
+        ...
+
+    async def queue(self, namespace: str, region: str, needs: Sequence[str], uses: str) -> int:
+        """Give the id of the queue for this set of needs, making it if it is new."""
+        ...
+
+    async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None) -> Terms:
+        """Take those shards that are released, expired, or already this owner's, all under one new term.
+
+        `lasting` None is for ever. `unclean` is true when the row's owner was another one, and stays what it was when
+        the same owner takes again (its first answer was lost). `doing` of the dead is answered once and cleared.
+        """
+        ...
+
+    async def renew(self, owner: int, terms: dict[int, int], lasting: Micros | None) -> TurnAnswer:
+        """Prolong the leases still held under their terms; `applied` is true when all were."""
+        ...
+
+    async def release(self, owner: int, terms: dict[int, int]) -> None:
+        """Give shards back cleanly: nothing of theirs counts as lost."""
+        ...
+
+    async def look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+        """Read what is due, told and final in these shards, of the workflows in `known` (due runs only)."""
+        ...
+
+    async def live(
+        self, shards: Sequence[int], known: Sequence[str], after: int, limit: int, *, due: bool = False
+    ) -> list[int]:
+        """Read the nums of running, undoing and diverged runs above `after`, in order: what a takeover must load.
+
+        `due`: also scheduled runs whose time has come; one of them may have killed its process as it began.
+        """
+        ...
+
+    async def load(self, nums: Sequence[int]) -> list[Loaded]:
+        """Read runs with journal, rows and facts, in one snapshot; ended ones are left out."""
+        ...
+
+    async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:
+        """Write one turn, all or nothing: nothing unless every (shard, term) is held by the owner.
+
+        `again` says that an answer was lost: then a key of journal or attempt that is there means it was applied.
+        """
+        ...
+
+
+# --- agent
+
+
+class AgentStore(Protocol):
+    """For agents."""
+
+    async def join(  # noqa: PLR0913
+        self, agent: int, namespace: str, region: str, name: str, info: bytes, lasting: Micros | None
+    ) -> None:
+        """Insert this agent, alive; `lasting` None is for ever."""
+        ...
+
+    async def beat(
+        self,
+        agent: int,
+        lasting: Micros | None,
+        progress: Sequence[ProgressMark],
+        held: Sequence[tuple[int, int]] = (),
+    ) -> Orders:
+        """Prolong, write progress of many, and hear what to stop: of the (id, fence) held, those it holds no more."""
+        ...
+
+    async def queues(self, namespace: str, region: str, needs: Sequence[str]) -> list[int]:
+        """Give the queues whose needs this agent meets."""
+        ...
+
+    async def lease(self, agent: int, lease_no: int, queues: Sequence[int], limit: int, alone: int) -> list[AttemptRow]:
+        """Lease the most urgent ready rows; asking again with the same lease_no gives the same rows.
+
+        At most `alone` of them need a process of their own (their author wants it, or they were lost twice): a lease
+        counts as a loss until it is reported, so nobody leases what must wait.
+        """
+        ...
+
+    async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
+        """Write outcomes and checkpoints, each under its fence."""
+        ...
+
+    async def leave(self, agent: int) -> None:
+        """Leave cleanly: rows still running are handed back, uncharged."""
+        ...
+
+
+# --- supervisor
+
+
+class Watch(msgspec.Struct, frozen=True):
+    """What is due for a look."""
+
+    due: tuple[AttemptRow, ...]  # watch_at passed
+    orphans: tuple[AttemptRow, ...]  # running under an agent whose lease has ended
+    next_at: Micros | None  # the next watch_at, or end of an agent's lease
+    more: bool
+    now: Micros
+
+
+class SupervisorStore(Protocol):
+    """For supervisors."""
+
+    async def watch(self, limit: int) -> Watch:
+        """Read what is due for a look, from one index; its cost grows with trouble, not with work."""
+        ...
+
+    async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
+        """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
+        ...
+
+
+class Store(Protocol):
+    """The house's store: doors for every room."""
+
+    url: str
+    lasting_leases: bool  # True: one process owns the file, so its leases never end and nobody else writes
+
+    @property
+    def client(self) -> ClientStore:
+        """For handles and commands."""
+        ...
+
+    @property
+    def scheduler(self) -> SchedulerStore:
+        """For schedulers."""
+        ...
+
+    @property
+    def agent(self) -> AgentStore:
+        """For agents."""
+        ...
+
+    @property
+    def supervisor(self) -> SupervisorStore:
+        """For supervisors."""
+        ...
+
+    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` after each commit that may concern that room; gives the function that ends it."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of the store."""
+        ...

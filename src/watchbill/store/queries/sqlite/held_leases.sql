@@ -1,0 +1,6 @@
+-- Find which of these shards the owner holds, each under its own term.
+SELECT lease.shard
+FROM json_each(:terms) AS asked
+CROSS JOIN lease ON role = 'scheduler' AND lease.shard = CAST(asked.key AS INTEGER)
+WHERE owner = :owner
+    AND term = asked.value

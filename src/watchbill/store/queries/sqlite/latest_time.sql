@@ -1,0 +1,4 @@
+-- Give a bound that no time in this store exceeds.
+SELECT value
+FROM meta
+WHERE key = 'time'

@@ -1,0 +1,43 @@
+-- Choose the most urgent ready rows of several queues, merged by rank; of those that need a process of their own, few.
+SELECT id
+FROM (
+    SELECT id, rank
+    FROM (
+        SELECT attempt.id, attempt.rank
+        FROM json_each(:queues) AS mine
+        CROSS JOIN attempt
+        WHERE attempt.id IN (
+            SELECT ready.id
+            FROM attempt AS ready
+            WHERE ready.queue = mine.value
+                AND (ready.alone OR ready.losses >= 2) = 0
+                AND ready.state = 0
+                AND ready.held = 0
+            ORDER BY ready.rank, ready.id
+            LIMIT :limit
+        )
+        ORDER BY attempt.rank, attempt.id
+        LIMIT :limit
+    )
+    UNION ALL
+    SELECT id, rank
+    FROM (
+        SELECT attempt.id, attempt.rank
+        FROM json_each(:queues) AS mine
+        CROSS JOIN attempt
+        WHERE attempt.id IN (
+            SELECT ready.id
+            FROM attempt AS ready
+            WHERE ready.queue = mine.value
+                AND (ready.alone OR ready.losses >= 2) = 1
+                AND ready.state = 0
+                AND ready.held = 0
+            ORDER BY ready.rank, ready.id
+            LIMIT :alone
+        )
+        ORDER BY attempt.rank, attempt.id
+        LIMIT :alone
+    )
+)
+ORDER BY rank, id
+LIMIT :limit

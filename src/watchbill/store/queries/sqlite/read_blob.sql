@@ -1,0 +1,5 @@
+-- Read one large body.
+SELECT body
+FROM blob
+WHERE run = :run
+    AND n = :n

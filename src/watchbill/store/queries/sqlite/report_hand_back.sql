@@ -1,0 +1,11 @@
+-- Make it ready again at its old rank, uncharged; a cancelled one fails instead: nobody may start it again.
+UPDATE attempt
+SET
+    state = CASE WHEN cancel THEN 2 ELSE 0 END,
+    losses = losses - 1,
+    result = CASE WHEN cancel THEN ?3 END,
+    ended_at = CASE WHEN cancel THEN ?4 END,
+    watch_at = CASE WHEN cancel THEN ?4 END
+WHERE id = ?1
+    AND fence = ?2
+    AND state = 1

@@ -1,0 +1,4 @@
+-- Say which schema the store has.
+SELECT value
+FROM meta
+WHERE key = 'schema'

@@ -1,0 +1,14 @@
+-- Find those shards that are released, expired or this owner's, and how their last owner left them.
+SELECT
+    lease.shard,
+    CASE
+        WHEN owner IS NULL THEN 0
+        WHEN owner = :owner THEN unclean
+        ELSE 1
+    END,
+    doing
+FROM json_each(:shards) AS asked
+CROSS JOIN lease ON role = 'scheduler' AND lease.shard = asked.value
+WHERE owner IS NULL
+    OR owner = :owner
+    OR until <= :now

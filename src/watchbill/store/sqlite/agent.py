@@ -1,0 +1,211 @@
+"""Agent: the doors of those who execute. A lease gives a fence; whatever they report counts only under it."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from watchbill.clock import Micros
+from watchbill.model.agent import Act, AgentState, Answer, Orders, ProgressMark, Report
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.failure import Cause, Failure, Remedy
+from watchbill.model.states import AttemptState
+from watchbill.store.protocol import Hint
+from watchbill.store.sqlite.database import Named, Value, Writer, json_text, until
+from watchbill.store.sqlite.lanes import Lanes
+from watchbill.store.sqlite.rows import attempt_rows
+
+_A = AttemptState
+
+# Where a row is, still under that fence, when the same report was accepted before. A verdict may have moved it on; that
+# a verdict and not this report failed it cannot be told apart, and need not be: the agent lets go of it either way.
+# A cancelled row that is handed back fails.
+_AFTERWARDS: Final = {
+    Act.DONE: {_A.DONE},
+    Act.FAILED: {_A.FAILED, _A.READY, _A.PARKED, _A.GAVE_UP},
+    Act.DIED: {_A.FAILED, _A.READY, _A.PARKED, _A.GAVE_UP},
+    Act.HAND_BACK: {_A.READY, _A.FAILED, _A.GAVE_UP},
+    Act.CHECKPOINT: set[AttemptState](),
+}
+# In this order: a checkpoint counts only while its attempt runs.
+_STATEMENTS: Final[dict[int, str]] = {
+    Act.CHECKPOINT: "report_checkpoint",
+    Act.DONE: "report_done",
+    Act.FAILED: "report_failed",
+    Act.DIED: "report_died",
+    Act.HAND_BACK: "report_hand_back",
+}
+_HANDED_BACK_CANCELLED: Final = msgspec.json.encode(
+    Failure("Cancelled", "handed back after its run was cancelled", cause=Cause.CANCELLED, remedy=Remedy.GIVE_UP)
+)
+_CONCERNS: Final = {_A.DONE: Hint.SCHEDULER, _A.FAILED: Hint.SUPERVISOR, _A.READY: Hint.AGENT}
+
+
+class SqliteAgent:
+    """Doors for agents."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+
+    async def join(  # noqa: PLR0913
+        self, agent: int, namespace: str, region: str, name: str, info: bytes, lasting: Micros | None
+    ) -> None:
+        """Insert this agent, alive."""
+        values: Named = {"agent": agent, "namespace": namespace, "region": region, "name": name, "info": info}
+        await self._lanes.write(lambda db: db.run("join_agent", {**values, "until": until(db.now(), lasting)}).rowcount)
+
+    async def beat(
+        self,
+        agent: int,
+        lasting: Micros | None,
+        progress: Sequence[ProgressMark],
+        held: Sequence[tuple[int, int]] = (),
+    ) -> Orders:
+        """Prolong, write progress of many, and hear what to stop: of the (id, fence) held, those it holds no more."""
+        return await self._lanes.write(lambda db: beat(db, agent, lasting, progress, held))
+
+    async def queues(self, namespace: str, region: str, needs: Sequence[str]) -> list[int]:
+        """Give the queues whose needs this agent meets."""
+        values = {"namespace": namespace, "region": region, "needs": json_text(needs)}
+        return await self._lanes.read(lambda db: [id for (id,) in db.run("queues_of_agent", values)])
+
+    async def lease(self, agent: int, lease_no: int, queues: Sequence[int], limit: int, alone: int) -> list[AttemptRow]:
+        """Lease the most urgent ready rows, few that need a process of their own; the same lease_no gives the same."""
+        return await self._lanes.write(lambda db: lease(db, agent, lease_no, queues, (limit, alone)), self._leased)
+
+    async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
+        """Write outcomes and checkpoints, each under its fence.
+
+        Of a row that is gone nobody knows whether this report ended it: the answer is LATE, though its result may have
+        reached the journal before.
+        """
+        outcome = await self._lanes.write(lambda db: write_reports(db, reports), self._reported)
+        return outcome.answers
+
+    async def leave(self, agent: int) -> None:
+        """Leave cleanly: rows still running are handed back, uncharged."""
+        await self._lanes.write(lambda db: leave(db, agent), self._reported)
+
+    def _leased(self, rows: list[AttemptRow]) -> None:
+        if rows:
+            self._lanes.hints.give(Hint.SUPERVISOR)  # each has a time for its next look now
+
+    def _reported(self, outcome: "Outcome") -> None:
+        for state, whom in _CONCERNS.items():
+            if state in outcome.reached:
+                self._lanes.hints.give(whom)
+
+
+def beat(
+    db: Writer,
+    agent: int,
+    lasting: Micros | None,
+    progress: Sequence[ProgressMark],
+    held: Sequence[tuple[int, int]],
+) -> Orders:
+    """Prolong an agent that is alive, and keep what it says about its work."""
+    now = db.now()
+    found = db.run("agent_lease", {"agent": agent}).fetchone()
+    if found is None or found[0] != AgentState.ALIVE:
+        return Orders(alive=False, cancel=(), lost=(), now=now)
+    end = until(now, lasting)
+    if found[1] != end:  # one that lasts for ever costs no commit
+        db.run("prolong_agent", {"agent": agent, "until": end})
+    if progress:
+        db.run_many("beat_progress", [(*mark, now) for mark in progress])
+    cancel = tuple([id for (id,) in db.run("beat_cancels", {"agent": agent})])
+    lost = tuple([id for (id,) in db.run("beat_lost", {"held": json_text(held)})]) if held else ()
+    return Orders(alive=True, cancel=cancel, lost=lost, now=now)
+
+
+def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], limits: tuple[int, int]) -> list[AttemptRow]:
+    """Lease ready rows to an agent that is alive and in time: so many in all, so many with a process of their own."""
+    now = db.now()
+    found = db.run("agent_lease", {"agent": agent}).fetchone()
+    if found is None or found[0] != AgentState.ALIVE or found[1] <= now:
+        return []
+    lease: Named = {"agent": agent, "lease_no": lease_no, "now": now}
+    # Only a number that got rows before can be a repeat.
+    if lease_no <= found[2] and (rows := attempt_rows(db, db.run("leased_rows", lease))):
+        return rows
+    limit, alone = limits
+    ids = [id for (id,) in db.run("lease_pick", {"queues": json_text(queues), "limit": limit, "alone": alone})]
+    if not ids:
+        return []
+    leased = attempt_rows(db, db.run("lease_rows", {**lease, "ids": json_text(ids)}))
+    db.run("agent_leased", lease)
+    order = {id: place for place, id in enumerate(ids)}
+    return sorted(leased, key=lambda row: order[row.id])
+
+
+# --- reports
+
+
+class Held(NamedTuple):
+    """What a report must fit: the row as it is."""
+
+    id: int
+    fence: int
+    state: int
+    cancel: int
+    run: int
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The answers to reports, and the states that rows reached by them."""
+
+    answers: list[Answer]
+    reached: frozenset[AttemptState]
+
+
+def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
+    """Answer reports one by one, as if each were alone; write all of one kind at once."""
+    now = db.now()
+    found = db.run("report_rows", {"ids": json_text([report.id for report in reports])})
+    rows = {row[0]: Held(*row) for row in found}
+    writes: dict[int, list[tuple[Value, ...]]] = {act: [] for act in _STATEMENTS}
+    reached: set[AttemptState] = set()
+    answers = []
+    for report in reports:
+        row = rows.get(report.id)
+        if row is None or row.fence != report.fence:
+            answers.append(Answer.LATE)
+        elif row.state == _A.RUNNING:
+            written = (report.id, report.fence, _stored_body(db, report, row.run))
+            writes[report.act].append(written if report.act == Act.CHECKPOINT else (*written, now))
+            after = _after(report.act, cancelled=bool(row.cancel))
+            rows[report.id] = row._replace(state=after)
+            reached.add(after)
+            answers.append(Answer.ACCEPTED)
+        else:
+            answers.append(Answer.ALREADY if row.state in _AFTERWARDS[Act(report.act)] else Answer.LATE)
+    for act, values in writes.items():
+        if values:
+            db.run_many(_STATEMENTS[act], values)
+    return Outcome(answers, frozenset(reached))
+
+
+def leave(db: Writer, agent: int) -> Outcome:
+    """Hand back what an agent runs, and mark it gone."""
+    rows = db.run("rows_of_agent", {"agent": agent}).fetchall()
+    outcome = write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in rows])
+    db.run("leave_agent", {"agent": agent, "now": db.now()})
+    return outcome
+
+
+def _after(act: int, *, cancelled: bool) -> AttemptState:
+    match act:
+        case Act.DONE:
+            return _A.DONE
+        case Act.CHECKPOINT:
+            return _A.RUNNING
+        case Act.HAND_BACK if not cancelled:
+            return _A.READY
+        case _:
+            return _A.FAILED
+
+
+def _stored_body(db: Writer, report: Report, run: int) -> bytes | None:
+    if report.act == Act.HAND_BACK:
+        return _HANDED_BACK_CANCELLED
+    return None if report.body is None else db.spill(run, report.body)

@@ -1,0 +1,210 @@
+"""Client: the doors of handles and commands."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from watchbill.errors import DuplicateRun
+from watchbill.model.decision import Decision, DecisionRow
+from watchbill.model.run import NewRun, RunRow, shard_number
+from watchbill.model.states import RunState
+from watchbill.store.protocol import Ending, FactKind, Hint, NewFact, Record, Submitted, Told
+from watchbill.store.sqlite.database import Database, Value, Writer, fits, json_text, reference
+from watchbill.store.sqlite.lanes import Lanes
+from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows
+from watchbill.store.sqlite.shards import HOME_REGION, make_shards
+
+_DECISION: Final = msgspec.json.Decoder(Decision)
+
+
+class SqliteClient:
+    """Doors for handles and commands."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+
+    async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
+        """Insert all runs, or none; an equal one that is there already is given back as it is."""
+        return await self._lanes.write(lambda db: submit(db, runs), self._submitted)
+
+    async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
+        """Insert facts for live runs."""
+        return await self._lanes.write(lambda db: tell(db, facts), self._told)
+
+    async def endings(self, nums: Sequence[int]) -> list[Ending]:
+        """Read how these runs stand, in the order asked; unknown ones are left out."""
+        return await self._lanes.read(lambda db: endings(db, nums))
+
+    async def find(self, namespace: str, id: str) -> RunRow | None:
+        """Read one run's row."""
+        return await self._lanes.read(lambda db: find(db, namespace, id))
+
+    async def record(self, namespace: str, id: str) -> Record | None:
+        """Read all about one run, in one snapshot."""
+        return await self._lanes.read(lambda db: record(db, namespace, id))
+
+    async def runs(
+        self, namespace: str, *, statuses: Sequence[RunState] = (), workflow: str | None = None, limit: int = 100
+    ) -> list[RunRow]:
+        """Read runs, newest first."""
+        return await self._lanes.read(lambda db: newest_runs(db, namespace, statuses, workflow, limit))
+
+    def _submitted(self, answers: list[Submitted]) -> None:
+        if any(answer.new for answer in answers):
+            self._lanes.hints.give(Hint.SCHEDULER)
+
+    def _told(self, answers: list[Told]) -> None:
+        if Told.TOLD in answers:
+            self._lanes.hints.give(Hint.SCHEDULER)
+
+
+# --- submit
+
+
+def submit(db: Writer, runs: Sequence[NewRun]) -> list[Submitted]:
+    """Insert runs; most often all are new, and then nothing is read back."""
+    now = db.now()
+    homes = {namespace: _home_shards(db, namespace) for namespace in {run.namespace for run in runs}}
+    shards = [homes[run.namespace][shard_number(run.id)] for run in runs]
+
+    def values(run: NewRun, shard: int, input: bytes) -> tuple[Value, ...]:
+        return (run.num, shard, run.namespace, run.id, run.workflow, run.version, now, input)
+
+    pairs = list(zip(runs, shards, strict=True))
+    small = [values(run, shard, run.input) for run, shard in pairs if fits(run.input)]
+    inserted = db.run_many("submit_run", small) if small else 0
+    for run, shard in pairs:
+        # The first blob of a new run is number 1; of a run that was there already, none is added.
+        if not fits(run.input) and db.run("submit_run", values(run, shard, reference(1))).rowcount == 1:
+            db.spill(run.num, run.input)
+            inserted += 1
+    if inserted < len(runs):
+        return [_compared(db, run) for run in runs]
+    return [Submitted(_as_inserted(run, shard, now), new=True) for run, shard in pairs]
+
+
+def _home_shards(db: Writer, namespace: str) -> Mapping[int, int]:
+    homes = dict(db.run("shards_of_namespace", {"namespace": namespace}).fetchall())
+    if not homes:
+        # Nobody has driven this namespace yet.
+        make_shards(db, namespace, HOME_REGION)
+        homes = dict(db.run("shards_of_namespace", {"namespace": namespace}).fetchall())
+    return homes
+
+
+def _as_inserted(run: NewRun, shard: int, now: int) -> RunRow:
+    return RunRow(
+        num=run.num,
+        shard=shard,
+        namespace=run.namespace,
+        id=run.id,
+        workflow=run.workflow,
+        version=run.version,
+        status=RunState.SCHEDULED,
+        part=0,
+        losses=0,
+        priority=0,
+        wake_at=now,
+        held=None,
+        paused=False,
+        input=run.input,
+        created_at=now,
+        begun_at=None,
+        ended_at=None,
+    )
+
+
+def _compared(db: Database, asked: NewRun) -> Submitted:
+    """Give the run that has the id; the same number means that this client made it, now or before a lost answer."""
+    there = find(db, asked.namespace, asked.id)
+    if there is None:
+        raise ValueError(f"run number {asked.num} is taken: {asked.id!r} cannot have it")
+    if (there.workflow, there.version, there.input) != (asked.workflow, asked.version, asked.input):
+        existing, wanted = (f"{run.workflow!r} version {run.version}" for run in (there, asked))
+        raise DuplicateRun(
+            asked.id, existing=existing, asked=wanted if wanted != existing else f"{wanted} with other arguments"
+        )
+    return Submitted(there, new=there.num == asked.num)
+
+
+# --- tell
+
+
+def tell(db: Writer, news: Sequence[NewFact]) -> list[Told]:
+    """Insert facts; telling one twice is telling it once."""
+    now = db.now()
+    return [_tell(db, fact, now) for fact in news]
+
+
+def _tell(db: Writer, fact: NewFact, now: int) -> Told:
+    found = db.run("run_status", {"namespace": fact.namespace, "id": fact.id}).fetchone()
+    if found is None:
+        return Told.UNKNOWN
+    num, shard, status = found
+    if RunState(status).terminal:
+        return Told.ENDED
+    db.run(
+        "tell_fact",
+        {
+            "shard": shard,
+            "run": num,
+            "kind": fact.kind,
+            "ref": fact.ref,
+            "actor": fact.actor,
+            "body": fact.body,
+            "now": now,
+        },
+    )
+    return Told.TOLD
+
+
+# --- read
+
+
+def find(db: Database, namespace: str, id: str) -> RunRow | None:
+    """Read one run's row."""
+    return next(iter(run_rows(db, db.run("find_run", {"namespace": namespace, "id": id}))), None)
+
+
+def record(db: Database, namespace: str, id: str) -> Record | None:
+    """Read all about one run."""
+    run = find(db, namespace, id)
+    if run is None:
+        return None
+    this = {"run": run.num}
+    return Record(
+        run=run,
+        journal=journal_entries(db, db.run("journal_of_run", this)),
+        attempts=tuple(attempt_rows(db, db.run("attempts_of_run", this))),
+        decisions=tuple([(DecisionRow(*row[:-1]), row[-1]) for row in db.run("decisions_of_run", this)]),
+        now=db.now(),
+        cancelling=any(fact.kind is FactKind.CANCEL for fact in facts(db.run("facts_of_run", this))),
+    )
+
+
+def newest_runs(
+    db: Database, namespace: str, statuses: Sequence[RunState], workflow: str | None, limit: int
+) -> list[RunRow]:
+    """Read runs, newest first."""
+    chosen = json_text(statuses) if statuses else None
+    values = {"namespace": namespace, "workflow": workflow, "statuses": chosen, "limit": limit}
+    return run_rows(db, db.run("runs", values))
+
+
+def endings(db: Database, nums: Sequence[int]) -> list[Ending]:
+    """Read how runs stand for somebody who waits for their end."""
+    found = []
+    for num, status, held, body, stuck_call in db.run("endings", {"nums": json_text(nums)}).fetchall():
+        state = RunState(status)
+        if state is RunState.DIVERGED and held is None:
+            held = _message(db, num, call=None, actor="scheduler") or "its code no longer fits its journal"
+        elif stuck_call is not None and held is None:
+            held = f"call {stuck_call!r} is quarantined: {_message(db, num, call=stuck_call, actor=None)}"
+        found.append(Ending(num, state, b"" if body is None else db.whole(num, body), held))
+    return found
+
+
+def _message(db: Database, run: int, *, call: str | None, actor: str | None) -> str:
+    row = db.run("newest_decision", {"run": run, "call": call, "actor": actor}).fetchone()
+    return _DECISION.decode(row[0]).message if row is not None else ""

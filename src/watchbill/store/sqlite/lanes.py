@@ -1,0 +1,135 @@
+"""Lanes: how a door gets to the file: writes through group commit, reads beside them, hints after them."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, TypeVar, cast
+
+from watchbill.env import Env, Threads
+from watchbill.errors import StoreError
+from watchbill.store.group_commit import GroupCommit
+from watchbill.store.protocol import Hint
+from watchbill.store.sqlite.database import Database, Writer
+
+T = TypeVar("T")
+
+
+class Hints:
+    """Who wants to be woken after a commit that concerns them."""
+
+    def __init__(self) -> None:
+        self._wakes: dict[Hint, list[Callable[[], None]]] = {whom: [] for whom in Hint}
+
+    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` from now on; gives the function that ends it."""
+        wakes = self._wakes[whom]
+        wakes.append(wake)
+        return lambda: wakes.remove(wake) if wake in wakes else None
+
+    def give(self, whom: Hint) -> None:
+        """Wake everybody who listens."""
+        for wake in tuple(self._wakes[whom]):
+            wake()
+
+
+class Lanes(Protocol):
+    """The two ways to the file that all doors of a store share."""
+
+    hints: Hints
+
+    def write(
+        self, work: Callable[[Writer], T], after: Callable[[T], None] | None = None, *, durable: bool = True
+    ) -> asyncio.Future[T]:
+        """Run `work` in the next commit; after it, on the event loop, call `after` with the result."""
+        ...
+
+    def read(self, work: Callable[[Database], T]) -> asyncio.Future[T]:
+        """Run `work` on one snapshot; commits go on meanwhile."""
+        ...
+
+
+class OwnerLanes:
+    """The lanes of the file's owner: one thread that writes, one that reads.
+
+    Memory has one connection, so there reads and writes take turns on one thread. A store in memory may outlive the
+    event loop that opened it (two `asyncio.run` in one program): threads report to one loop, a new one gets its own.
+    """
+
+    def __init__(self, url: str, env: Env, writer: Writer, reader: Database) -> None:
+        self.hints = Hints()
+        self._url = url
+        self._env = env
+        self._writer = writer
+        self._reader = reader
+        self._closed = False
+        self._committed_before = 0
+        self._attach(asyncio.get_running_loop())
+
+    @property
+    def commits(self) -> int:
+        """How many commits have written something."""
+        return self._committed_before + self._group.commits
+
+    def write(
+        self, work: Callable[[Writer], T], after: Callable[[T], None] | None = None, *, durable: bool = True
+    ) -> asyncio.Future[T]:
+        """Run `work` in the next commit; after it, on the event loop, call `after` with the result."""
+        self._check()
+        writer = self._writer
+        return self._group.run(lambda: work(writer), after, durable=durable)
+
+    def read(self, work: Callable[[Database], T]) -> asyncio.Future[T]:
+        """Run `work` on one snapshot; commits go on meanwhile."""
+        self._check()
+        reader = self._reader
+        return on_thread(self._readers, lambda: reader.snapshot(work))
+
+    async def close(self) -> None:
+        """Let what is under way end, then close both connections; the writer's last, so that it tidies the file up."""
+        if self._closed:
+            return
+        self._check()
+        self._closed = True
+        await self._group.close(self._closed_error())
+        if self._reader is not self._writer:
+            await on_thread(self._readers, self._reader.close)
+        await on_thread(self._writers, self._writer.close)
+        self._end_threads()
+
+    def _check(self) -> None:
+        if self._closed:
+            raise self._closed_error()
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._end_threads()
+            self._committed_before += self._group.commits
+            self._attach(loop)
+
+    def _attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._writers = self._env.threads("writer", 1)
+        self._readers = self._env.threads("reader", 1) if self._reader is not self._writer else self._writers
+        self._group = GroupCommit(self._writer, self._writers)
+
+    def _end_threads(self) -> None:
+        self._writers.close()
+        if self._readers is not self._writers:
+            self._readers.close()
+
+    def _closed_error(self) -> StoreError:
+        return StoreError(f"store {self._url!r} is closed: open it again to use it")
+
+
+def on_thread(threads: Threads, job: Callable[[], T]) -> asyncio.Future[T]:
+    """Run a job on a thread, and wait for it on the event loop."""
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def done(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return  # its caller was cancelled and no longer waits
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(cast(T, result))
+
+    threads.submit(job, done)
+    return future

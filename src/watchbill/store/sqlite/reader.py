@@ -1,0 +1,57 @@
+"""Reader: reads a store's file beside its living owner. It writes nothing and takes no lock."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from watchbill.env import Threads
+from watchbill.errors import StoreReadOnlyError
+from watchbill.store.sqlite.client import SqliteClient
+from watchbill.store.sqlite.database import Database, Writer
+from watchbill.store.sqlite.lanes import Hints, on_thread
+
+T = TypeVar("T")
+
+
+class ReaderLanes:
+    """One thread that reads; the file is opened there, at the first read, because opening may wait for the disk."""
+
+    def __init__(self, url: str, threads: Threads, connect: Callable[[], Database]) -> None:
+        self.hints = Hints()
+        self._url = url
+        self._threads = threads
+        self._connect = connect
+        self._database: Database | None = None
+
+    def write(
+        self, work: Callable[[Writer], T], after: Callable[[T], None] | None = None, *, durable: bool = True
+    ) -> asyncio.Future[T]:
+        """Refuse."""
+        raise StoreReadOnlyError(self._url, "it was opened to read only")
+
+    def read(self, work: Callable[[Database], T]) -> asyncio.Future[T]:
+        """Run `work` on one snapshot."""
+        return on_thread(self._threads, lambda: self._opened().snapshot(work))
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        if self._database is not None:
+            await on_thread(self._threads, self._database.close)
+            self._database = None
+        self._threads.close()
+
+    def _opened(self) -> Database:
+        self._database = self._database or self._connect()
+        return self._database
+
+
+class SqliteReader(SqliteClient):
+    """The client's doors, of which only those that read will open."""
+
+    def __init__(self, lanes: ReaderLanes) -> None:
+        super().__init__(lanes)
+        self._reading = lanes
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        await self._reading.close()

@@ -1,0 +1,57 @@
+"""Rows: what a statement selects, as the facts of the model; the columns stand in the order of the struct's fields."""
+
+import sqlite3
+
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.call import JournalEntry
+from watchbill.model.run import RunRow
+from watchbill.model.states import AttemptState, RunState
+from watchbill.store.protocol import Fact, FactKind
+from watchbill.store.sqlite.database import Database
+
+
+def run_rows(db: Database, cursor: sqlite3.Cursor) -> list[RunRow]:
+    """Read runs, their inputs whole."""
+    return [
+        RunRow(
+            num, shard, namespace, id, workflow, version, RunState(status), part, losses, priority,
+            wake_at, held, bool(paused), db.whole(num, input), created_at, begun_at, ended_at,
+        )
+        for (
+            num, shard, namespace, id, workflow, version, status, part, losses, priority,
+            wake_at, held, paused, input, created_at, begun_at, ended_at,
+        ) in cursor
+    ]  # fmt: skip
+
+
+def attempt_rows(db: Database, cursor: sqlite3.Cursor) -> list[AttemptRow]:
+    """Read attempts, their large bodies whole."""
+    return [
+        AttemptRow(
+            id, run, run_id, part, shard, call, step, queue, AttemptState(state), fence, agent, failures, losses, rung,
+            bool(cancel), why, started_at, ended_at, watch_at, progress_at, progress,
+            None if checkpoint is None else db.whole(run, checkpoint), policy, db.whole(run, args),
+            None if result is None else db.whole(run, result),
+        )
+        for (
+            id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung,
+            cancel, why, started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result,
+        ) in cursor
+    ]  # fmt: skip
+
+
+def journal_entries(db: Database, cursor: sqlite3.Cursor) -> tuple[JournalEntry, ...]:
+    """Read journal entries, their large bodies whole."""
+    return tuple(
+        [
+            JournalEntry(run, seq, kind, key, digest, fence, outcome, agent, started_at, at, db.whole(run, body))
+            for run, seq, kind, key, digest, fence, outcome, agent, started_at, at, body in cursor
+        ]
+    )
+
+
+def facts(cursor: sqlite3.Cursor) -> tuple[Fact, ...]:
+    """Read facts."""
+    return tuple(
+        [Fact(id, shard, run, FactKind(kind), actor, body, at) for id, shard, run, kind, actor, body, at in cursor]
+    )

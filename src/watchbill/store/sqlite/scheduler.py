@@ -1,0 +1,229 @@
+"""Scheduler: the doors of those who drive shards. Everything they write is fenced by their terms."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from watchbill.clock import Micros
+from watchbill.model.attempt import AttemptRow, NewAttempt
+from watchbill.model.call import JournalEntry
+from watchbill.model.lease import Taken, Terms
+from watchbill.model.run import RunChange, RunRow
+from watchbill.model.states import AttemptState, RunState, run_sources
+from watchbill.store.protocol import CANCEL_GRACE, Fact, Hint, Loaded, Look, Turn, TurnAnswer
+from watchbill.store.sqlite.database import Database, Named, Value, Writer, fits, json_text, until
+from watchbill.store.sqlite.lanes import Lanes
+from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows
+from watchbill.store.sqlite.shards import make_queue, make_shards, region_shards
+
+
+class SqliteScheduler:
+    """Doors for schedulers."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+
+    async def shards(self, namespace: str, region: str) -> list[int]:
+        """Give the ids of the region's shards, making them if they are new."""
+        found = await self._lanes.read(lambda db: region_shards(db, namespace, region))
+        return found or await self._lanes.write(lambda db: make_shards(db, namespace, region))
+
+    async def queue(self, namespace: str, region: str, needs: Sequence[str], uses: str) -> int:
+        """Give the id of the queue for this set of needs, making it if it is new."""
+        return await self._lanes.write(lambda db: make_queue(db, namespace, region, needs, uses))
+
+    async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None) -> Terms:
+        """Take those shards that are released, expired, or already this owner's, all under one new term."""
+        return await self._lanes.write(lambda db: take(db, owner, shards, lasting))
+
+    async def renew(self, owner: int, terms: dict[int, int], lasting: Micros | None) -> TurnAnswer:
+        """Prolong the leases still held under their terms."""
+        return await self._lanes.write(lambda db: renew(db, owner, terms, lasting))
+
+    async def release(self, owner: int, terms: dict[int, int]) -> None:
+        """Give shards back cleanly."""
+        rows = [(shard, owner, term) for shard, term in terms.items()]
+        await self._lanes.write(
+            lambda db: db.run_many("release_lease", rows), lambda _: self._lanes.hints.give(Hint.SCHEDULER)
+        )
+
+    async def look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+        """Read what is due, told and final in these shards."""
+        return await self._lanes.read(lambda db: look(db, shards, known, limit))
+
+    async def live(
+        self, shards: Sequence[int], known: Sequence[str], after: int, limit: int, *, due: bool = False
+    ) -> list[int]:
+        """Read the nums of runs that a takeover must load, above `after`, in order."""
+        page: Named = {"after": after, "limit": limit, "due": due}
+        page |= {"shards": json_text(shards), "known": json_text(known)}
+        return await self._lanes.read(lambda db: [num for (num,) in db.run("live_runs", {**page, "now": db.now()})])
+
+    async def load(self, nums: Sequence[int]) -> list[Loaded]:
+        """Read runs with journal, rows and facts, in one snapshot; ended ones are left out."""
+        return await self._lanes.read(lambda db: load(db, nums))
+
+    async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:
+        """Write one turn, all or nothing."""
+        return await self._lanes.write(
+            lambda db: write_turn(db, turn, again=again),
+            lambda answer: self._turned(turn, answer),
+            durable=not turn.only_names,
+        )
+
+    def _turned(self, turn: Turn, answer: TurnAnswer) -> None:
+        if not answer.applied:
+            return
+        if turn.dropped or any(row.state == AttemptState.READY for row in turn.attempts):
+            self._lanes.hints.give(Hint.AGENT)  # something to do, or to stop
+        if turn.dropped or any(row.state == AttemptState.FAILED or row.watch_in is not None for row in turn.attempts):
+            self._lanes.hints.give(Hint.SUPERVISOR)
+        if any(run.status >= RunState.DIVERGED or run.held is not None for run in turn.runs):
+            self._lanes.hints.give(Hint.CLIENT)
+
+
+# --- leases
+
+
+def take(db: Writer, owner: int, shards: Sequence[int], lasting: Micros | None) -> Terms:
+    """Take shards; those that another one holds in time are left out."""
+    now = db.now()
+    free = db.run("take_free", {"shards": json_text(shards), "owner": owner, "now": now}).fetchall()
+    if not free:
+        return Terms((), now)
+    (term,) = db.run("next_term").fetchone()
+    db.run_many("take_lease", [(shard, owner, term, until(now, lasting), unclean) for shard, unclean, _ in free])
+    return Terms(tuple([Taken(shard, term, bool(unclean), doing) for shard, unclean, doing in free]), now)
+
+
+def renew(db: Writer, owner: int, terms: Mapping[int, int], lasting: Micros | None) -> TurnAnswer:
+    """Prolong leases."""
+    now = db.now()
+    held = _held(db, owner, terms)
+    db.run_many("renew_lease", [(shard, owner, terms[shard], until(now, lasting)) for shard in held])
+    return TurnAnswer(len(held) == len(terms), held, now)
+
+
+def _held(db: Database, owner: int, terms: Mapping[int, int]) -> frozenset[int]:
+    rows = db.run("held_leases", {"terms": json_text(terms), "owner": owner})
+    return frozenset([shard for (shard,) in rows])
+
+
+# --- reads
+
+
+def look(db: Database, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+    """Read what is due, told and final; each shard gets an equal share of the limit, so that none hides another."""
+    now = db.now()
+    share = -(-limit // max(len(shards), 1))
+    mine: Named = {"shards": json_text(shards), "share": share + 1, "now": now, "known": json_text(known)}
+    due = tuple(run_rows(db, db.run("look_due", mine)))
+    told = facts(db.run("look_facts", mine))
+    finals = tuple(attempt_rows(db, db.run("look_finals", mine)))
+    (next_due,) = db.run("look_next", mine).fetchone()
+    return Look(due, told, finals, next_due, _cut(share, due, told, finals), now)
+
+
+def load(db: Database, nums: Sequence[int]) -> list[Loaded]:
+    """Read runs with all that their replay needs."""
+    found = []
+    for num in nums:
+        this = {"run": num}
+        for run in run_rows(db, db.run("run_by_num", {"num": num})):
+            journal = journal_entries(db, db.run("journal_of_run", this))
+            rows = tuple(attempt_rows(db, db.run("attempts_of_run", this)))
+            found.append(Loaded(run, journal, rows, facts(db.run("facts_of_run", this))))
+    return found
+
+
+# --- the turn
+
+
+def write_turn(db: Writer, turn: Turn, *, again: bool) -> TurnAnswer:
+    """Write one turn under its terms; whatever raises here rolls all of it back."""
+    now = db.now()
+    held = _held(db, turn.owner, turn.terms)
+    if len(held) < len(turn.terms):
+        return TurnAnswer(applied=False, held=held, now=now)
+    if not (again and _is_there(db, turn)):
+        _append(db, turn, now)
+        _clear(db, turn, now)
+    return TurnAnswer(applied=True, held=held, now=now)
+
+
+def _is_there(db: Database, turn: Turn) -> bool:
+    """Say whether a turn was written before: then all of it was, and its first key is enough to know."""
+    if turn.journal:
+        return db.run("journal_has", turn.journal[0][:2]).fetchone() is not None
+    if turn.attempts:
+        return db.run("attempt_has", turn.attempts[0][:1]).fetchone() is not None
+    return False  # the other parts may be written twice: the second time changes nothing
+
+
+def _append(db: Writer, turn: Turn, now: Micros) -> None:
+    try:
+        if turn.journal:
+            db.run_many("turn_journal", _entry_values(db, turn.journal))
+        if turn.attempts:
+            inserted = db.run_many("turn_attempts", [_attempt_values(db, row, now) for row in turn.attempts])
+            _check(inserted, len(turn.attempts), "a row begins as ready, running or failed", turn.attempts)
+    except sqlite3.IntegrityError as error:
+        if error.sqlite_errorcode not in (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID):
+            raise
+        raise ValueError(f"turn refused: a key of it is there already ({error}); was it written before?") from error
+    if turn.runs:
+        changed = db.run_many("turn_runs", [_run_values(change, now) for change in turn.runs])
+        _check(changed, len(turn.runs), "a run may not go there from where it is", turn.runs)
+
+
+def _clear(db: Writer, turn: Turn, now: Micros) -> None:
+    if turn.facts_done:
+        db.run_many("turn_facts_done", [(id,) for id in turn.facts_done])
+    if turn.finals_done:
+        db.run_many("turn_finals_done", [(id,) for id in turn.finals_done])
+    if turn.dropped:
+        db.run_many("turn_drop", [(id,) for id in turn.dropped])
+        db.run_many("turn_cancel", [(id, now + CANCEL_GRACE) for id in turn.dropped])
+    if turn.decisions:
+        db.run_many("turn_decisions", [(*decision, now) for decision in turn.decisions])
+    if turn.doing:
+        db.run_many("turn_doing", [(shard, turn.owner, run) for shard, run in turn.doing.items()])
+
+
+def _entry_values(db: Writer, journal: list[JournalEntry]) -> list[tuple[Value, ...]]:
+    # Plain tuples of plain numbers: the driver takes twice as long for a row that only behaves like one.
+    return [
+        (
+            run, seq, int(kind), key, digest, fence, int(outcome), agent, started_at, at,
+            body if fits(body) else db.spill(run, body),
+        )
+        for run, seq, kind, key, digest, fence, outcome, agent, started_at, at, body in journal
+    ]  # fmt: skip
+
+
+def _attempt_values(db: Writer, row: NewAttempt, now: Micros) -> tuple[Value, ...]:
+    args = db.spill(row.run, row.args)
+    result = None if row.result is None else db.spill(row.run, row.result)
+    return (*row._replace(state=int(row.state), args=args, result=result), now)
+
+
+def _run_values(change: RunChange, now: Micros) -> tuple[Value, ...]:
+    num, status, wake_at, losses, held, begun_at = change
+    return (num, int(status), wake_at, losses, held, begun_at, _sources(status), now)
+
+
+@cache
+def _sources(status: int) -> int:
+    """Write the statuses from which a turn may reach this one as bits."""
+    return sum(1 << source for source in run_sources(RunState(status)))
+
+
+def _check(changed: int, asked: int, rule: str, rows: Sequence[RunChange] | Sequence[NewAttempt]) -> None:
+    if changed != asked:
+        raise ValueError(f"turn refused: {rule}; {changed} of {asked} were possible: {rows[:3]!r:.500}")
+
+
+def _cut(share: int, *parts: Sequence[RunRow] | Sequence[Fact] | Sequence[AttemptRow]) -> bool:
+    """Say whether a shard had more of anything than its share: one row above it was asked for, to know."""
+    return any(max(Counter(row.shard for row in part).values(), default=0) > share for part in parts)

@@ -1,0 +1,29 @@
+"""Shards and queues: made when first asked for, and never again."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from watchbill.model.run import SHARDS_PER_REGION
+from watchbill.store.sqlite.database import Database, Writer, json_text
+
+HOME_REGION: Final = ""  # of runs that are submitted before any scheduler has made shards for their namespace
+
+
+def region_shards(db: Database, namespace: str, region: str) -> list[int]:
+    """Read the ids of a region's shards, in the order of their numbers."""
+    return [id for (id,) in db.run("shards_of_region", {"namespace": namespace, "region": region})]
+
+
+def make_shards(db: Writer, namespace: str, region: str) -> list[int]:
+    """Make a region's shards and their leases."""
+    db.run_many("make_shard", [(namespace, region, n) for n in range(SHARDS_PER_REGION)])
+    db.run("make_leases")
+    return region_shards(db, namespace, region)
+
+
+def make_queue(db: Writer, namespace: str, region: str, needs: Sequence[str], uses: str) -> int:
+    """Make the queue of a set of needs: whatever their order, the same set is the same queue."""
+    values = {"namespace": namespace, "region": region, "needs": json_text(sorted(set(needs))), "uses": uses}
+    db.run("make_queue", values)
+    found: int = db.run("find_queue", values).fetchone()[0]
+    return found

@@ -1,0 +1,64 @@
+"""Store: the doors of all rooms around one file."""
+
+from collections.abc import Callable
+
+from watchbill.store.owner import OwnerLock
+from watchbill.store.protocol import Hint
+from watchbill.store.sqlite.agent import SqliteAgent
+from watchbill.store.sqlite.client import SqliteClient
+from watchbill.store.sqlite.lanes import OwnerLanes
+from watchbill.store.sqlite.scheduler import SqliteScheduler
+from watchbill.store.sqlite.supervisor import SqliteSupervisor
+
+
+class SqliteStore:
+    """A store in one file or in memory. It knows nothing about who calls: many nodes may share one."""
+
+    def __init__(self, url: str, lanes: OwnerLanes, owner: OwnerLock | None, *, lasting_leases: bool) -> None:
+        self.url = url
+        self.lasting_leases = lasting_leases
+        self._lanes = lanes
+        self._owner = owner
+        self._client = SqliteClient(lanes)
+        self._scheduler = SqliteScheduler(lanes)
+        self._agent = SqliteAgent(lanes)
+        self._supervisor = SqliteSupervisor(lanes)
+
+    @property
+    def client(self) -> SqliteClient:
+        """For handles and commands."""
+        return self._client
+
+    @property
+    def scheduler(self) -> SqliteScheduler:
+        """For schedulers."""
+        return self._scheduler
+
+    @property
+    def agent(self) -> SqliteAgent:
+        """For agents."""
+        return self._agent
+
+    @property
+    def supervisor(self) -> SqliteSupervisor:
+        """For supervisors."""
+        return self._supervisor
+
+    @property
+    def commits(self) -> int:
+        """How many commits have written something so far."""
+        return self._lanes.commits
+
+    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` after each commit that may concern that room; gives the function that ends it."""
+        return self._lanes.hints.listen(whom, wake)
+
+    def still_owner(self) -> bool:
+        """Say whether this process still owns the file; false when somebody deleted or replaced its lock."""
+        return self._owner is None or self._owner.still_owner()
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of the store."""
+        await self._lanes.close()
+        if self._owner is not None:
+            self._owner.release()

@@ -1,0 +1,81 @@
+"""Supervisor: the doors of those who find what is wrong. They hold no term: each verdict repeats its evidence."""
+
+from collections.abc import Sequence
+
+from watchbill.clock import Micros
+from watchbill.model.states import AttemptState
+from watchbill.model.verdict import Judgement
+from watchbill.store.protocol import Hint, Watch
+from watchbill.store.sqlite.database import FOREVER, Database, Writer, fits
+from watchbill.store.sqlite.lanes import Lanes
+from watchbill.store.sqlite.rows import attempt_rows
+
+
+class SqliteSupervisor:
+    """Doors for supervisors."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+
+    async def watch(self, limit: int) -> Watch:
+        """Read what is due for a look."""
+        return await self._lanes.read(lambda db: watch(db, limit))
+
+    async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
+        """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
+        return await self._lanes.write(
+            lambda db: judge_all(db, judgements), lambda applied: self._judged(judgements, applied)
+        )
+
+    def _judged(self, judgements: Sequence[Judgement], applied: list[bool]) -> None:
+        hints = set()
+        for judgement, done in zip(judgements, applied, strict=True):
+            if done:
+                hints.update(_concerned(judgement))
+        for whom in sorted(hints):
+            self._lanes.hints.give(whom)
+
+
+def watch(db: Database, limit: int) -> Watch:
+    """Read due rows and orphans; one more of each than asked for tells whether there are more."""
+    now = db.now()
+    values = {"now": now, "limit": limit + 1, "forever": FOREVER}
+    due = attempt_rows(db, db.run("watch_due", values))
+    orphans = attempt_rows(db, db.run("watch_orphans", values))
+    (next_at,) = db.run("watch_next", values).fetchone()
+    more = len(due) > limit or len(orphans) > limit
+    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now)
+
+
+def judge_all(db: Writer, judgements: Sequence[Judgement]) -> list[bool]:
+    """Apply verdicts one by one: each stands on its own evidence."""
+    now = db.now()
+    return [_judge(db, judgement, now) for judgement in judgements]
+
+
+def _judge(db: Writer, judgement: Judgement, now: Micros) -> bool:
+    result = judgement.result
+    large = result is not None and not fits(result)
+    values = {**judgement._asdict(), "result": None if large else result, "now": now}
+    if db.run("judge", values).rowcount == 0:
+        return False
+    if result is not None and large:
+        # Only now: a verdict that is refused must leave no blob behind.
+        db.run("judge_result", {"id": judgement.id, "result": db.spill(judgement.run, result)})
+    db.run("judge_decision", values)
+    return True
+
+
+def _concerned(judgement: Judgement) -> set[Hint]:
+    """Say whom an applied verdict concerns."""
+    match AttemptState(judgement.after):
+        case AttemptState.READY:
+            return {Hint.AGENT}
+        case AttemptState.GAVE_UP | AttemptState.DONE:
+            return {Hint.SCHEDULER}
+        case AttemptState.PARKED if judgement.watch_in is None:
+            return {Hint.CLIENT}  # nothing but a person will move it
+        case AttemptState.FAILED:
+            return {Hint.SUPERVISOR, Hint.AGENT}  # due for judgement; and whoever runs it should stop
+        case _:
+            return {Hint.SUPERVISOR}  # it has a time for its next look now

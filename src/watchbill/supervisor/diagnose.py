@@ -1,0 +1,38 @@
+"""Diagnosis: what is wrong with a row that is due for a look. Pure: facts and the store's time in, a symptom out."""
+
+from typing import assert_never
+
+import msgspec
+
+from watchbill.clock import Micros
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.failure import Cause, Failure
+from watchbill.model.states import AttemptState
+from watchbill.model.symptom import AgentDead, BackoffOver, CancelOverdue, Failed, Late, Symptom
+
+_decode_failure = msgspec.json.Decoder(Failure).decode
+
+
+def diagnose(row: AttemptRow, now: Micros, *, orphaned: bool = False) -> Symptom | None:
+    """Say what is wrong with this row, if anything; `orphaned` when its agent's lease has ended."""
+    match row.state:
+        case AttemptState.FAILED:
+            return Failed(_failure(row))
+        case AttemptState.RUNNING if orphaned and row.agent is not None:
+            return AgentDead(row.agent)
+        case AttemptState.RUNNING if row.watch_at is not None and row.watch_at <= now:
+            return CancelOverdue(now - row.watch_at) if row.cancel else Late(now - row.watch_at)
+        case AttemptState.PARKED if row.watch_at is not None and row.watch_at <= now:
+            return BackoffOver()
+        case AttemptState.RUNNING | AttemptState.PARKED:
+            return None
+        case AttemptState.READY | AttemptState.DONE | AttemptState.GAVE_UP:
+            return None  # waits for an agent, or for the scheduler: nothing to cure
+        case _:
+            assert_never(row.state)
+
+
+def _failure(row: AttemptRow) -> Failure:
+    if row.result is None:
+        return Failure("Lost", "nothing was recorded about this attempt", cause=Cause.LOST)
+    return _decode_failure(row.result)

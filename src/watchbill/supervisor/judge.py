@@ -1,0 +1,132 @@
+"""Judgement: what to do about a symptom. Pure, and the only retry engine of the house."""
+
+from typing import assert_never
+
+import msgspec
+
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.decision import Decision
+from watchbill.model.failure import Cause, Failure, Remedy
+from watchbill.model.policy import OWN_CHILD_FROM, QUARANTINE_AT, Policy
+from watchbill.model.states import AttemptState
+from watchbill.model.symptom import AgentDead, BackoffOver, CancelOverdue, Failed, Late, Symptom
+from watchbill.model.verdict import GiveUp, Judgement, MarkFailed, Quarantine, TryLater, TryNow, Verdict
+
+LOSSES = frozenset({Cause.LOST, Cause.KILLED, Cause.STARVED})  # nobody's fault in the step's own code
+
+_encode = msgspec.json.Encoder().encode
+_decode_failure = msgspec.json.Decoder(Failure).decode
+
+
+def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> Verdict:
+    """Decide; `chance` below 1 spreads retries that would otherwise come back together."""
+    match symptom:
+        case AgentDead(agent=agent):
+            failure = Failure("Lost", f"agent {agent} did not renew its lease", cause=Cause.LOST)
+            # What ran in a process of its own cannot have killed its agent: the loss is forgiven.
+            innocent = policy.own or row.losses > OWN_CHILD_FROM
+            return MarkFailed(failure, failures=0, losses=-int(innocent))
+        case Late(by=by):
+            seconds = policy.timeout / 1_000_000
+            failure = Failure(
+                "Late", f"still running {by / 1e6:.1f} s after its timeout of {seconds:g} s", cause=Cause.LATE
+            )
+            return MarkFailed(failure, failures=1, losses=-1)
+        case CancelOverdue():
+            failure = Failure("CancelledError", "asked to stop, and did not within the grace", cause=Cause.CANCELLED)
+            return MarkFailed(failure, failures=1, losses=-1)
+        case BackoffOver():
+            return TryNow("the backoff is over")
+        case Failed(failure=failure):
+            return _after_failure(failure, row, policy, chance)
+        case _:
+            assert_never(symptom)
+
+
+def _after_failure(failure: Failure, row: AttemptRow, policy: Policy, chance: float) -> Verdict:
+    if row.cancel:
+        return GiveUp("the run does not want it any more")
+    if failure.cause in LOSSES:
+        if row.losses >= QUARANTINE_AT:
+            return Quarantine(f"lost {row.losses} times: whatever runs it dies")
+        return TryNow(f"loss {row.losses} of {QUARANTINE_AT} is not the step's failure: at once")
+    if failure.remedy is Remedy.GIVE_UP:
+        return GiveUp(f"{failure.type} is permanent")
+    if failure.remedy is Remedy.NEXT_RUNG:
+        return GiveUp(f"{failure.type} is left out by Retry(on=, never=)")
+    if row.failures > policy.retries:
+        return GiveUp(f"all {policy.retries} retries are used up")
+    return TryLater(f"retry {row.failures} of {policy.retries}", policy.delay_before(row.failures, chance))
+
+
+def judgement(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Judgement:
+    """Write a verdict as the store applies it, with the decision that explains it."""
+    match verdict:
+        case MarkFailed(failure=failure, failures=failures, losses=losses):
+            dead = symptom.agent if isinstance(symptom, AgentDead) else None
+            change = _change(row, AttemptState.FAILED, watch_in=0, result=_encode(failure))
+            change = change._replace(dead_agent=dead, failures=failures, losses=losses)
+            return change._replace(body=_explain(row, failure, f"found {failure.cause}", "mark failed"))
+        case TryNow(rule=rule):
+            return _change(row, AttemptState.READY)._replace(body=_explain(row, _of(symptom), rule, "retry"))
+        case TryLater(rule=rule, delay=delay):
+            change = _change(row, AttemptState.PARKED, watch_in=delay, why="backoff")
+            return change._replace(body=_explain(row, _of(symptom), rule, "retry later", delay))
+        case GiveUp(rule=rule):
+            change = _change(row, AttemptState.GAVE_UP, result=row.result)
+            return change._replace(body=_explain(row, _of(symptom), rule, "give up"))
+        case Quarantine(rule=rule):
+            change = _change(row, AttemptState.PARKED, why="quarantine", result=row.result)
+            return change._replace(body=_explain(row, _of(symptom), rule, "quarantine"))
+        case _:
+            assert_never(verdict)
+
+
+def _change(
+    row: AttemptRow,
+    after: AttemptState,
+    *,
+    watch_in: int | None = None,
+    why: str | None = None,
+    result: bytes | None = None,
+) -> Judgement:
+    return Judgement(
+        id=row.id,
+        fence=row.fence,
+        state=row.state,
+        progress_at=row.progress_at,
+        dead_agent=None,
+        after=after,
+        failures=0,
+        losses=0,
+        watch_in=watch_in,
+        why=why,
+        result=result,
+        run=row.run,
+        call=row.call,
+        body=b"",
+    )
+
+
+def _of(symptom: Symptom) -> Failure | None:
+    return symptom.failure if isinstance(symptom, Failed) else None
+
+
+def _explain(row: AttemptRow, failure: Failure | None, rule: str, chosen: str, delay: int = 0) -> bytes:
+    return _encode(
+        Decision(
+            rule=rule,
+            chosen=chosen,
+            step=row.step,
+            number=row.number,
+            rung=row.rung,
+            agent=row.agent,
+            started_at=row.started_at,
+            ended_at=row.ended_at,
+            cause=failure.cause if failure is not None else None,
+            type=failure.type if failure is not None else "",
+            message=failure.message if failure is not None else "",
+            traceback=failure.traceback if failure is not None else "",
+            delay=delay,
+        )
+    )

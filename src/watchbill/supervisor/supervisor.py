@@ -1,0 +1,80 @@
+"""Supervisor: the room that looks for trouble. Reads only what is due, decides in pure functions, writes down why."""
+
+from typing import Final
+
+import msgspec
+
+from watchbill import events as happened
+from watchbill.clock import SECOND, Micros
+from watchbill.env import Env
+from watchbill.events import Event, Events
+from watchbill.loop import Loop
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.failure import Cause
+from watchbill.model.policy import Policy
+from watchbill.model.symptom import BackoffOver, Symptom
+from watchbill.model.verdict import GiveUp, MarkFailed, Quarantine, TryLater, TryNow, Verdict
+from watchbill.store.protocol import SupervisorStore
+from watchbill.supervisor.diagnose import diagnose
+from watchbill.supervisor.judge import judge, judgement
+
+LOOK_LIMIT: Final = 1_000
+POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
+
+_decode_policy = msgspec.json.Decoder(Policy).decode
+
+
+class Supervisor(Loop):
+    """Two rules for now: retry with backoff, give up; and what was lost is tried again, or quarantined."""
+
+    name = "supervisor"
+
+    def __init__(self, env: Env, events: Events, *, store: SupervisorStore, polls: bool) -> None:
+        super().__init__(env, events)
+        self._store = store
+        self._polls = polls
+
+    def hint(self) -> None:
+        """The store may hold something for this room."""
+        self.wake()
+
+    async def turn(self) -> Micros | None:
+        """Look at what is due, and cure it."""
+        watch = await self._store.watch(LOOK_LIMIT)
+        cases = [(row, diagnose(row, watch.now, orphaned=True)) for row in watch.orphans]
+        seen = {row.id for row in watch.orphans}
+        cases += [(row, diagnose(row, watch.now)) for row in watch.due if row.id not in seen]
+        judged = [
+            (row, symptom, judge(symptom, row, _decode_policy(row.policy), self.env.random()))
+            for row, symptom in cases
+            if symptom is not None
+        ]
+        if judged:
+            applied = await self._store.judge([judgement(*case) for case in judged])
+            told = [_event(*case, now=watch.now) for case, done in zip(judged, applied, strict=True) if done]
+            self.tell([event for event in told if event is not None])
+        if watch.more or judged:
+            return 0
+        wishes = [POLL] if self._polls else []
+        if watch.next_at is not None:
+            wishes.append(max(0, watch.next_at - watch.now))
+        return min(wishes) if wishes else None
+
+
+def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) -> Event | None:
+    match verdict:
+        case MarkFailed(failure=failure):
+            kind = happened.STEP_LATE if failure.cause is Cause.LATE else happened.STEP_LOST
+            return _tell(kind, row, now, failure.cause, failure.message)
+        case TryNow() if isinstance(symptom, BackoffOver):
+            return None  # told when the pause began
+        case TryNow(rule=rule) | TryLater(rule=rule):
+            return _tell(happened.STEP_RETRIED, row, now, "", rule)
+        case GiveUp(rule=rule):
+            return _tell(happened.STEP_GAVE_UP, row, now, "", rule)
+        case Quarantine(rule=rule):
+            return _tell(happened.STEP_QUARANTINED, row, now, Cause.LOST, f"step {row.step!r}: {rule}")
+
+
+def _tell(kind: str, row: AttemptRow, now: Micros, cause: str, note: str) -> Event:
+    return Event(kind, now, "supervisor", row.run_id, row.step, row.call, row.number, row.agent, cause, note)

@@ -1,0 +1,45 @@
+"""Every store passes the same tests: a new kind of store is one more parameter here."""
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.store.scene import HandClock, Scene
+from watchbill.env import SystemEnv
+from watchbill.store.open import open_store
+from watchbill.store.protocol import Store
+
+MEMORY_DISK = Path("/dev/shm")
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    # Hundreds of stores, each with its flushes: where the disk is memory, the tests wait for nothing.
+    with tempfile.TemporaryDirectory(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(params=["sqlite file", "sqlite memory"])
+def url(request: pytest.FixtureRequest, folder: Path) -> str:
+    return {"sqlite file": f"sqlite:///{folder}/store.db", "sqlite memory": "sqlite:///:memory:"}[request.param]
+
+
+@pytest.fixture
+async def store(url: str, clock: HandClock) -> AsyncIterator[Store]:
+    store = await open_store(url, SystemEnv(), clock=clock)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def scene(store: Store, clock: HandClock) -> Scene:
+    scene = Scene(store, clock)
+    await scene.open()
+    return scene

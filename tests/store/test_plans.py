@@ -1,0 +1,71 @@
+"""Every statement finds its rows by a key or an index: its cost grows with what it gives, not with what is stored."""
+
+import re
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator
+
+import pytest
+
+from watchbill.store.migrate import upgrade
+from watchbill.store.queries import load_queries
+
+SQL = load_queries("sqlite")
+LARGE = {"run", "journal", "attempt", "fact", "decision", "blob"}
+WHOLE = re.compile(r"SCAN (\w+)")
+INDEXES = {
+    "look_due": "run_due",
+    "look_next": "run_due",
+    "look_facts": "fact_shard",
+    "look_finals": "attempt_final",
+    "live_runs": "run_live",
+    "runs": "run_list",
+    "lease_pick": "attempt_ready",
+    "leased_rows": "attempt_agent",
+    "beat_cancels": "attempt_agent",
+    "rows_of_agent": "attempt_agent",
+    "watch_due": "attempt_watch",
+    "watch_next": "attempt_watch",
+    "watch_orphans": "attempt_agent",
+    "attempts_of_run": "attempt_run",
+    "endings": "attempt_run",
+}
+
+
+@pytest.fixture(scope="module", params=["empty", "analyzed"])
+def connection(request: pytest.FixtureRequest) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    upgrade(connection, SQL, "sqlite:///:memory:")
+    if request.param == "analyzed":
+        connection.execute("ANALYZE")
+    yield connection
+    connection.close()
+
+
+def plan(connection: sqlite3.Connection, name: str) -> list[str]:
+    numbers = [int(number) for number in re.findall(r"\?(\d+)", SQL[name])]
+    values = [None] * max(numbers, default=SQL[name].count("?"))
+    named: defaultdict[str, None] = defaultdict(lambda: None)
+    rows = connection.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", values or named)
+    return [detail for *_, detail in rows]
+
+
+@pytest.mark.parametrize("name", sorted(SQL))
+def test_no_statement_reads_a_whole_table(connection, name):
+    for step in plan(connection, name):
+        for table in WHOLE.findall(step):
+            assert table not in LARGE | {"due", "later", "told", "final", "live", "ready", "stuck", "moving"}, step
+        assert "AUTOMATIC" not in step
+
+
+@pytest.mark.parametrize(("name", "index"), INDEXES.items())
+def test_the_hot_ones_use_the_index_made_for_them(connection, name, index):
+    assert any(f"INDEX {index} " in f"{step} " for step in plan(connection, name)), plan(connection, name)
+
+
+@pytest.mark.parametrize("name", ["look_due", "look_facts", "look_finals", "lease_pick", "watch_due", "runs"])
+def test_the_head_of_a_list_is_read_without_sorting_all_of_it(connection, name):
+    steps = plan(connection, name)
+    sorts = [step for step in steps if "TEMP B-TREE" in step]
+    # Shares of several shards or queues are merged; each of them is read in order.
+    assert len(sorts) == {"watch_due": 0, "runs": 0, "lease_pick": 3}.get(name, 1), steps

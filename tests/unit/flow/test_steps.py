@@ -1,0 +1,346 @@
+"""A step is durable inside a workflow, and simply its function outside of one."""
+
+import asyncio
+import functools
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from watchbill.clock import SECOND
+from watchbill.errors import InvalidOptionError, StepFailed
+from watchbill.flow.replay import Call, WorkflowLoop
+from watchbill.flow.steps import LATER_OPTIONS, MOST_RESOLVED, NO_WISHES, Step, Wishes
+from watchbill.model.call import Outcome
+from watchbill.model.policy import Policy, Retry
+
+
+@dataclass
+class Film:
+    path: str
+    minutes: int = 0
+
+
+def encode(path: str, codec: str = "fast") -> str:
+    """Encode a film."""
+    return f"{path}.{codec}"
+
+
+async def measure(film: Film) -> int:
+    return film.minutes
+
+
+ENCODE, MEASURE = Step(encode), Step(measure)
+
+
+# --- outside a workflow
+
+
+async def test_outside_a_workflow_it_simply_runs_the_function():
+    assert await ENCODE("a", codec="slow") == "a.slow"
+    assert await MEASURE(Film("a", 90)) == 90
+    assert await ENCODE.options(timeout="2h", key="x")("a") == "a.fast"
+    assert await asyncio.gather(ENCODE("a"), asyncio.create_task(MEASURE(Film("b", 3)))) == ["a.fast", 3]
+
+
+async def test_outside_a_workflow_arguments_are_not_copied_or_checked():
+    film = Film("a")
+    assert await Step(lambda film: film, name="same")(film) is film
+    assert await ENCODE(3) == "3.fast"  # type: ignore[arg-type]
+
+
+def test_it_looks_like_its_function():
+    assert ENCODE.plain is encode
+    assert ENCODE.name == ENCODE.__name__ == "encode"  # type: ignore[attr-defined]
+    assert ENCODE.__doc__ == "Encode a film."
+    assert repr(ENCODE) == "<step 'encode'>"
+    assert not ENCODE.is_async
+    assert MEASURE.is_async
+    assert ENCODE.signature.owner == "step 'encode'"
+
+
+async def test_objects_and_partials_can_be_steps_under_a_name():
+    class Add:
+        async def __call__(self, a: int) -> int:
+            return a + 1
+
+    assert await Step(Add(), name="add")(1) == 2
+    assert await Step(functools.partial(encode, "a"), name="encode_a")() == "a.fast"
+    assert await Step(functools.partial(measure, Film("a", 7)), name="measure_a")() == 7
+
+
+# --- inside a workflow
+
+
+SLOPPY_ENCODE: Any = ENCODE  # called as by somebody without a type checker
+SLOPPY_MEASURE: Any = MEASURE
+SLOPPY_NAN: Any = math.nan
+
+
+def started(workflow: Callable[[], Awaitable[Any]]) -> WorkflowLoop:
+    loop = WorkflowLoop(workflow, (), {})
+    loop.begin(0)
+    return loop
+
+
+def outcome_of(workflow: Callable[[], Awaitable[Any]]) -> Any:
+    ended = started(workflow).ended
+    assert ended is not None
+    if ended.error is not None:
+        raise ended.error
+    return ended.value
+
+
+def the_call(workflow: Callable[[], Awaitable[Any]]) -> Call:
+    [call] = started(workflow).take_commands()
+    return call
+
+
+def test_a_call_holds_all_that_is_needed_to_do_it():
+    async def workflow() -> str:
+        return await ENCODE("a", codec="slow")
+
+    call = the_call(workflow)
+    assert call.target is ENCODE
+    assert (call.key, call.name, call.body) == ("encode", "encode", b'["a","slow"]')
+    assert call.args == (("a", "slow"), {})
+    assert call.options is None
+    assert call.decode(b'"x"') == "x"
+
+
+def test_the_step_gets_a_copy_of_its_arguments():
+    film = Film("a")
+
+    async def workflow() -> int:
+        return await MEASURE(film)
+
+    call = the_call(workflow)
+    assert call.args == ((film,), {})
+    assert call.args[0][0] is not film
+
+
+def test_the_workflow_gets_the_typed_result():
+    def make() -> Film:
+        raise AssertionError("not called here")
+
+    async def workflow() -> Film:
+        return await Step(make)()
+
+    loop = started(workflow)
+    [call] = loop.take_commands()
+    loop.feed("make", 1, Outcome.OK, b'{"path":"a","minutes":3}', call.digest)
+    assert loop.ended is not None
+    assert loop.ended.value == Film("a", 3)
+
+
+def test_calls_can_be_gathered_and_made_tasks():
+    async def workflow() -> list[str]:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(ENCODE("c"))
+        return [*await asyncio.gather(ENCODE("a"), asyncio.create_task(ENCODE("b"))), await task]
+
+    loop = started(workflow)
+    for key, result in [("encode", b'"C"'), ("encode.2", b'"A"'), ("encode.3", b'"B"')]:
+        loop.feed(key, 1, Outcome.OK, result, loop.calls[key].digest)
+    assert loop.ended is not None
+    assert loop.ended.value == ["A", "B", "C"]
+
+
+def test_options_of_a_call_travel_with_it():
+    async def workflow() -> str:
+        return await ENCODE.options(key="chunk-12", timeout="2h", retry=1)("a")
+
+    call = the_call(workflow)
+    assert call.key == "chunk-12"
+    assert isinstance(call.options, Wishes)
+    assert ENCODE.resolve(NO_WISHES, call.options).policy.timeout == 7_200 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("call", "type", "message"),
+    [
+        (SLOPPY_ENCODE, "TypeError", "missing a required argument: 'path'"),
+        (lambda: SLOPPY_ENCODE("a", "b", "c"), "TypeError", "too many positional arguments"),
+        (lambda: SLOPPY_ENCODE("a", speed=3), "TypeError", "unexpected keyword argument 'speed'"),
+        (lambda: SLOPPY_ENCODE(3), "InvalidValueError", "argument 'path' of step 'encode' must be str, got int"),
+        (lambda: SLOPPY_ENCODE(b"a"), "InvalidValueError", "argument 'path' of step 'encode' must be str, got bytes"),
+        (lambda: SLOPPY_MEASURE({"minutes": 3}), "InvalidValueError", "argument 'film' of step 'measure' must be"),
+        (lambda: SLOPPY_MEASURE(Film("a", SLOPPY_NAN)), "InvalidValueError", "at .minutes it is nan"),
+        (lambda: SLOPPY_MEASURE(object()), "InvalidValueError", "it is of type object"),
+    ],
+)
+def test_a_call_that_does_not_fit_fails_where_it_is_made(call, type, message):
+    async def workflow() -> str:
+        with pytest.raises(StepFailed) as failed:
+            call()
+        error = failed.value
+        assert (error.type, error.attempts, error.cause) == (type, 0, "raised")
+        assert error.step in ("encode", "measure")
+        return error.message
+
+    assert message in outcome_of(workflow)
+
+
+def test_a_result_is_read_as_its_type_in_replay_too():
+    async def workflow() -> int:
+        return await MEASURE(Film("a"))
+
+    assert the_call(workflow).decode(b"3") == 3
+
+
+# --- what cannot be a step
+
+
+class SomeClass:
+    def method(self, x: str) -> str:
+        return x
+
+    @staticmethod
+    def static(x: int) -> int:
+        return x
+
+    @classmethod
+    def of_class(cls, x: int) -> int:
+        return x
+
+
+def generator() -> Any:
+    yield 1
+
+
+async def async_generator() -> Any:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (generator, "it is a generator"),
+        (async_generator, "it is a generator"),
+        (functools.partial(generator), "it is a generator"),
+        (SomeClass, "it is a class"),
+        (SomeClass.method, "it is a method"),
+        (lambda x: x, "has no name of its own"),
+        (functools.partial(encode, "a"), "has no name of its own"),
+        (SomeClass(), "it cannot be called"),
+        (None, "it cannot be called"),
+        ("encode", "it cannot be called"),
+        (ENCODE, "it is one already"),
+    ],
+)
+def test_what_cannot_be_a_step_is_refused(function, why):
+    with pytest.raises(InvalidOptionError, match=why):
+        Step(function)
+
+
+async def test_bound_and_static_methods_are_functions():
+    assert await Step(SomeClass.static)(3) == 3
+    assert await Step(SomeClass.of_class)(4) == 4
+    assert await Step(SomeClass().method)("x") == "x"
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "charge.2", "a.b.10", "~", "@x", "x" * 201, 3, "\n"])
+def test_names_that_could_be_mistaken_for_keys_are_refused(name):
+    with pytest.raises(InvalidOptionError, match="the name of a step"):
+        Step(encode, name=name)
+
+
+@pytest.mark.parametrize("name", ["a", "billing.charge", "billing:charge-2", "größe", "x" * 200, "v2.1a"])
+def test_other_names_are_fine(name):
+    assert Step(encode, name=name).name == name
+
+
+# --- options
+
+
+def test_the_defaults_are_those_of_the_house():
+    resolved = ENCODE.resolve()
+    assert resolved.policy == Policy(retries=3, timeout=3_600 * SECOND, own=False)
+    assert msgspec.json.decode(resolved.policy_body, type=Policy) == resolved.policy
+
+
+def test_a_call_outranks_its_step_which_outranks_its_workflow():
+    workflow = Wishes(Retry(7), timedelta(minutes=7))
+    call = Wishes(Retry(9), 9)
+
+    def ranks(step: Step[..., Any], *wishes: Any) -> tuple[int, float]:
+        policy = step.resolve(*wishes).policy
+        return policy.retries, policy.timeout / SECOND
+
+    plain, strict = Step(encode), Step(encode, retry=Retry(1, backoff="5s"), timeout="1m")
+    assert ranks(plain, workflow) == (7, 420)
+    assert ranks(strict, workflow) == (1, 60)
+    assert ranks(strict, workflow, call) == (9, 9)
+    assert ranks(strict, workflow, Wishes(timeout=5)) == (1, 5)
+    assert ranks(plain, workflow, Wishes(retry=Retry(0))) == (0, 420)
+    assert strict.resolve(workflow).policy.backoff == 5 * SECOND
+
+
+def test_policies_are_settled_once():
+    workflow = Wishes(Retry(7))
+    assert ENCODE.resolve(workflow) is ENCODE.resolve(workflow)
+    assert ENCODE.resolve(workflow, Wishes(timeout="5s", key="a")) is ENCODE.resolve(workflow, Wishes(timeout="5s"))
+
+
+def test_timeouts_computed_for_each_call_do_not_fill_the_memory():
+    step = Step(encode)
+    for seconds in range(1, MOST_RESOLVED + 10):
+        step.resolve(NO_WISHES, Wishes(timeout=seconds))
+    assert len(step._resolved) <= MOST_RESOLVED
+
+
+def test_a_step_in_a_process_of_its_own_needs_a_row():
+    own = Step(encode, isolation="own")
+    assert own.needs_row
+    assert own.resolve().policy.own
+    assert not ENCODE.needs_row
+
+
+@pytest.mark.parametrize("option", LATER_OPTIONS)
+def test_options_of_a_later_version_say_so(option):
+    with pytest.raises(InvalidOptionError, match=f"step 'encode': option '{option}' comes with a later version"):
+        Step(encode, **{option: 1})  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"timout": 3}, "step 'encode': there is no option 'timout'; did you mean 'timeout'"),
+        ({"retries": 3}, "there is no option 'retries'; did you mean 'retry'"),
+        ({"x": 3}, "there is no option 'x'; there are: isolation, name, retry, timeout"),
+        ({"timeout": 0}, "timeout of step 'encode' must be above zero"),
+        ({"timeout": "ten"}, "timeout of step 'encode' must look like"),
+        ({"timeout": True}, "timeout of step 'encode' must be"),
+        ({"retry": -1}, r"Retry\(times\) must be"),
+        ({"retry": True}, r"Retry\(times\) must be"),
+        ({"retry": 1.5}, "retry of step 'encode' must be a number or Retry"),
+        ({"isolation": "owm"}, "must be 'auto' or 'own', got 'owm'; did you mean 'own'"),
+        ({"isolation": 3}, "must be 'auto' or 'own', got 3"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(options, why):
+    with pytest.raises(InvalidOptionError, match=why):
+        Step(encode, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"timout": 3}, r"<step 'encode'>\.options: there is no option 'timout'; did you mean 'timeout'"),
+        ({"name": "x"}, "there is no option 'name'"),
+        ({"timeout": -1}, "timeout of step 'encode' must be above zero"),
+        ({"retry": "x"}, "retry of step 'encode' must be"),
+        ({"key": ""}, "key of step 'encode' must be text of 1-200 characters"),
+        ({"key": "x" * 201}, "key of step 'encode'"),
+        ({"key": "a\nb"}, "key of step 'encode'"),
+        ({"key": "\ud800"}, "key of step 'encode'"),
+        ({"key": 3}, "key of step 'encode'"),
+    ],
+)
+def test_options_of_a_call_are_checked_too(options, why):
+    with pytest.raises(InvalidOptionError, match=why):
+        ENCODE.options(**options)
