@@ -3,7 +3,6 @@
 import asyncio
 import os
 import queue
-import random
 import socket
 import sys
 import threading
@@ -91,16 +90,15 @@ class SystemEnv:
 
     def __init__(self) -> None:
         self.clock: Clock = SystemClock()
-        self._random = random.SystemRandom()
         self._last_id = 0
 
     def random(self) -> float:
         """Draw a float below 1."""
-        return self._random.random()
+        return int.from_bytes(os.urandom(7), "big") / (1 << 56)
 
     def new_id(self) -> int:
         """Time-ordered, so that rows are appended to their tables, salted, so that processes do not collide."""
-        fresh = (self.clock.wall() - ID_EPOCH) << SALT_BITS | self._random.getrandbits(SALT_BITS)
+        fresh = (self.clock.wall() - ID_EPOCH) << SALT_BITS | int.from_bytes(os.urandom(2), "big") >> (16 - SALT_BITS)
         # A wall clock that jumps back must not make an id twice.
         self._last_id = max(fresh, self._last_id + 1)
         return self._last_id

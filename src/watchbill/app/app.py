@@ -6,13 +6,12 @@ import functools
 import os
 import re
 import sys
-import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from watchbill.app.handle import Client, Handle
-from watchbill.errors import ImpureWorkflowError, InvalidOptionError, WatchbillError
+from watchbill.errors import InvalidOptionError, WatchbillError
 from watchbill.events import Events
 from watchbill.flow.program import stop_if_reading
 from watchbill.flow.registry import Registry
@@ -65,7 +64,6 @@ class App:
         self.namespace = namespace
         self.registry = Registry()
         self.events = Events()
-        self._scanned: set[str] = set()
 
     # --- what an author writes
 
@@ -187,7 +185,6 @@ class App:
         id = kwargs.pop("id", None)
         for name in sorted(START_KEYWORDS & kwargs.keys()):
             raise InvalidOptionError(f"start({name}=) comes with a later version: leave it out")
-        self._scan(workflow)
         body = workflow.signature.encode_args(tuple(args), kwargs)
         workflow.signature.decode_args(body)  # a wrong type is refused here, where it happened
         run_id = check_id(id) if id is not None else self._new_run_id(workflow)
@@ -199,17 +196,6 @@ class App:
             raise InvalidOptionError(f"start() takes a workflow (a function under @app.workflow), got {workflow!r}")
         if self.registry.workflows.get(workflow.name) is not workflow:
             raise InvalidOptionError(f"workflow {workflow.name!r} belongs to another App: start it there")
-
-    def _scan(self, workflow: Workflow[..., Any]) -> None:
-        """Look for clocks, chance and I/O in the workflow's code, once, before its first start."""
-        if workflow.name in self._scanned:
-            return
-        found = workflow.scan
-        for warning in found.warnings:
-            warnings.warn(str(warning), stacklevel=5)
-        if found.errors:
-            raise ImpureWorkflowError(workflow.name, tuple(str(error) for error in found.errors))
-        self._scanned.add(workflow.name)
 
     def _new_run_id(self, workflow: Workflow[..., Any]) -> str:
         number, letters = self._hall.env.new_id(), ""

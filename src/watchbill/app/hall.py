@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import warnings
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, TypeVar, cast
 
@@ -14,9 +15,18 @@ from watchbill.app.status import RunStatus
 from watchbill.app.waiting import Waiting
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, SystemEnv
-from watchbill.errors import ErrorData, RunCancelled, RunFailed, RunHeld, RunNotFound, WatchbillError
+from watchbill.errors import (
+    ErrorData,
+    ImpureWorkflowError,
+    RunCancelled,
+    RunFailed,
+    RunHeld,
+    RunNotFound,
+    WatchbillError,
+)
 from watchbill.events import Events
 from watchbill.flow.registry import Registry
+from watchbill.flow.scan import scan
 from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
 from watchbill.model.failure import RunError
@@ -42,6 +52,7 @@ class Hall:
         self.loop: asyncio.AbstractEventLoop | None = None  # the event loop of the open rooms
         self._registry = registry
         self._events = events
+        self._scanned: set[str] = set()
         self._store: Store | None = None
         self._waiting: Waiting | None = None
 
@@ -82,12 +93,25 @@ class Hall:
 
     async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]]) -> list[Handle[Any]]:
         """Insert runs, all or none, and give their handles."""
+        for workflow in {workflow.name: workflow for workflow, _ in asked}.values():
+            self._scan(workflow)
         async with self._writing() as client:
             submitted = await client.submit([run for _, run in asked])
         return [
             Handle(self, there.run.id, workflow, there.run.num)
             for (workflow, _), there in zip(asked, submitted, strict=True)
         ]
+
+    def _scan(self, workflow: Workflow[..., Any]) -> None:
+        """Look for clocks, chance and I/O in the workflow's code, once, before its first start."""
+        if workflow.name in self._scanned:
+            return
+        found = scan(workflow.plain, allow=workflow.allow)
+        for warning in found.warnings:
+            warnings.warn(warning, stacklevel=5)
+        if found.errors:
+            raise ImpureWorkflowError(workflow.name, found.errors)
+        self._scanned.add(workflow.name)
 
     async def result(self, handle: Handle[T], timeout: float | None, *, held_too: bool = False) -> T:
         """Wait for a run's end and give its result; `held_too`: raise RunHeld when it is held."""

@@ -6,7 +6,6 @@ A key is `branch + name[.N]`, where N counts the calls of that name made in that
 """
 
 import asyncio
-import hashlib
 import inspect
 import re
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -30,6 +29,8 @@ class Branch:
 
     def __init__(self, name: str, prefix: str, parent: "Branch | None") -> None:
         if len(prefix) > LONGEST_BRANCH:
+            import hashlib  # hardly ever: a hundred nested tasks
+
             prefix = hashlib.sha256(prefix.encode()).hexdigest()[:24] + "/"
         self.name = name
         self.prefix = prefix

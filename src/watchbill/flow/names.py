@@ -1,6 +1,5 @@
 """Names that authors give: which ones can be used, and what was probably meant by the others."""
 
-import difflib
 import re
 from collections.abc import Collection, Iterable
 from typing import Final
@@ -14,6 +13,8 @@ _NUMBERED = re.compile(r".*\.\d+")
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Give the end of an error message: what was probably meant, else what there is."""
+    import difflib  # only for the error message
+
     choices = sorted(known)
     if close := difflib.get_close_matches(str(name), choices, n=1):
         return f"; did you mean {close[0]!r}?"

@@ -6,7 +6,6 @@ A child process reads the file or module that defined a step. A script that call
 
 import contextlib
 import importlib
-import importlib.util
 import os
 import sys
 from contextvars import ContextVar
@@ -97,7 +96,9 @@ def _import(program: Program) -> ModuleType:
         return importlib.import_module(program.module)
     except ReadThisFar:
         # An import that was stopped leaves no module behind: read its file once more, and keep what it defined.
-        spec = importlib.util.find_spec(program.module)
+        from importlib.util import find_spec  # only a child process reads programs
+
+        spec = find_spec(program.module)
         if spec is None or spec.origin is None:
             raise StepNotReachableError(program.module, "its module has no file") from None
         return _execute(program.module, spec.origin)
@@ -108,10 +109,12 @@ def _import(program: Program) -> ModuleType:
 
 
 def _execute(name: str, file: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, file)
+    from importlib.util import module_from_spec, spec_from_file_location  # only a child process reads programs
+
+    spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise StepNotReachableError(name, f"{file!r} cannot be read as Python")
-    module = importlib.util.module_from_spec(spec)
+    module = module_from_spec(spec)
     sys.modules[name] = module
     with contextlib.suppress(ReadThisFar):  # then all that stands above the call is defined
         spec.loader.exec_module(module)

@@ -3,10 +3,10 @@
 import dataclasses
 import enum
 import math
+import os
 import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from pathlib import PurePath
 from types import CoroutineType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -61,7 +61,7 @@ def _to_plain(value: Value) -> object:
     kind = type(value)
     if hasattr(kind, "model_dump") and hasattr(kind, "model_validate"):  # pydantic, which we need not import for it
         return value.model_dump(mode="json")
-    if isinstance(value, PurePath):
+    if isinstance(value, os.PathLike):
         return str(value)
     # Subclasses of the simple types, like those of numpy and markupsafe: never by their own, possibly altered methods.
     if isinstance(value, str):
@@ -77,7 +77,7 @@ def _from_plain(kind: Annotation, value: object) -> object:
     """Make what `_to_plain` took apart."""
     if hasattr(kind, "model_validate"):
         return kind.model_validate(value)
-    if isinstance(kind, type) and issubclass(kind, PurePath | str) and isinstance(value, str):
+    if isinstance(kind, type) and issubclass(kind, os.PathLike | str) and isinstance(value, str):
         return kind(value)
     if isinstance(kind, type) and issubclass(kind, float) and isinstance(value, int | float):
         return kind(value)

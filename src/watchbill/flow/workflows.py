@@ -5,11 +5,9 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, Generic, ParamSpec, TypedDict, TypeVar, Unpack
 
 from watchbill.errors import InvalidOptionError, WatchbillError
-from watchbill.flow.denied import check_allow
 from watchbill.flow.functions import check_function, check_parameters, is_async
 from watchbill.flow.names import check_options, name_of
 from watchbill.flow.replay import current
-from watchbill.flow.scan import Scan, scan
 from watchbill.flow.signatures import Signature
 from watchbill.flow.steps import wishes
 from watchbill.model.duration import Duration
@@ -62,7 +60,7 @@ class Workflow(Generic[P, T]):
         self.plain = function
         self.signature = Signature(function, owner)
         check_parameters(self.signature.parameters, START_KEYWORDS, owner)
-        self.allow = check_allow(options.get("allow", ()), owner)
+        self.allow = _allowed(options.get("allow", ()), owner)
         self.defaults = wishes(owner, retry=options.get("retry"), timeout=options.get("timeout"))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
@@ -77,7 +75,10 @@ class Workflow(Generic[P, T]):
     def __repr__(self) -> str:
         return f"<{self.signature.owner}>"
 
-    @functools.cached_property
-    def scan(self) -> Scan:
-        """What its code does that could not be repeated in a replay; looked for once, when it is first asked for."""
-        return scan(self.plain, allow=self.allow)
+
+def _allowed(names: Iterable[str], owner: str) -> tuple[str, ...]:
+    if not names:
+        return ()
+    from watchbill.flow.denied import check_allow  # a large table, which most programs need only at their first start
+
+    return check_allow(names, owner)
