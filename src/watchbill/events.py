@@ -55,26 +55,28 @@ TROUBLE: Final = frozenset(
 class Events:
     """Hands each batch of events to everybody who listens; one that raises is logged and does not stop the house."""
 
-    __slots__ = ("_listeners", "_subscribers")
+    __slots__ = ("_listeners", "_subscribers", "wanted")
 
     def __init__(self) -> None:
         self._listeners: list[Subscriber] = [log_trouble]  # of the house: ends and trouble are enough for them
         self._subscribers: list[Subscriber] = []
+        self.wanted = False  # somebody wants to hear of what goes well, too; asked at every step
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call `subscriber` with every batch of events from now on; gives the function that ends it."""
         self._subscribers.append(subscriber)
-        return lambda: self._subscribers.remove(subscriber)
+        self.wanted = True
+
+        def unsubscribe() -> None:
+            self._subscribers.remove(subscriber)
+            self.wanted = bool(self._subscribers)
+
+        return unsubscribe
 
     def listen(self, listener: Subscriber) -> Callable[[], None]:
         """Like subscribe, for those who need no routine events: they are built only when a subscriber wants them."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
-
-    @property
-    def wanted(self) -> bool:
-        """True when somebody wants to hear of what goes well, too."""
-        return bool(self._subscribers)
 
     def tell(self, events: Sequence[Event]) -> None:
         """Hand over one batch."""

@@ -65,6 +65,7 @@ class InlineAgent(Loop):
         self._cut = False  # the last lease left something behind for want of room
         self._lease_no = 1
         self._beat_at: Micros = 0
+        self._trusted_until: Micros = 0
         self._show_at: Micros = 0
         executor.rows = self
 
@@ -77,7 +78,9 @@ class InlineAgent(Loop):
         """Join."""
         info = _encode(process_identity())
         name = f"embedded-{self._id}"
+        before = self.env.clock.boot()
         await self._store.join(self._id, self._namespace, self._region, name, info, self._lasting)
+        self._trust_from(before)
 
     async def turn(self) -> Micros | None:
         """Report what ended, beat, lease what there is room for."""
@@ -193,7 +196,19 @@ class InlineAgent(Loop):
         self._show_at = boot + SHOW_PROGRESS_EVERY
         if self._lasting is not None:
             self._beat_at = boot + self._lasting // 4
+        if orders.alive:
+            self._trust_from(boot)
         await self._obey(orders)
+
+    def _trust_from(self, before: Micros) -> None:
+        # Counted from before the request was sent: the store's lease began later, so ours ends earlier.
+        if self._lasting is not None:
+            self._trusted_until = before + self._lasting - self._lasting // 8
+
+    @property
+    def _trusted(self) -> bool:
+        """True while nobody can have pronounced this agent lost: asked before anything is started."""
+        return self._lasting is None or self.env.clock.boot() < self._trusted_until
 
     async def _obey(self, orders: Orders) -> None:
         ended = {attempt.row for attempt in self._ended}
@@ -225,6 +240,10 @@ class InlineAgent(Loop):
         queues = await self._store.queues(self._namespace, self._region, ())
         rows = await self._store.lease(self._id, self._lease_no, queues, room, alone)
         self._lease_no += 1  # only now: an answer that was lost is asked for again under the same number
+        if not self._trusted:
+            # A long pause lies between the question and its answer: they may be somebody else's by now.
+            self._reports.extend((Report(row.id, row.fence, Act.HAND_BACK), None, None) for row in rows)
+            return
         for row in rows:
             self._start(row)
         self._cut = len(rows) >= room or sum(needs_own_process(row) for row in rows) >= alone

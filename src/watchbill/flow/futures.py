@@ -70,9 +70,9 @@ class Call(asyncio.Future[object]):
     name: str
     digest: int  # of the body
     body: bytes  # the encoded arguments
-    target: object
-    args: object
-    options: object
+    target: Any  # what these three are, only whoever made the call knows: for a step call the Step, its arguments
+    args: Any  # (decoded) and its options
+    options: Any
     decode: Callable[[bytes], object]
     started: bool
     handed_out: bool  # the scheduler has seen it among the commands: a cancel must be told

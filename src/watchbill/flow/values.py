@@ -78,7 +78,8 @@ def _from_plain(kind: Annotation, value: object) -> object:
     if hasattr(kind, "model_validate"):
         return kind.model_validate(value)
     if isinstance(kind, type) and issubclass(kind, os.PathLike | str) and isinstance(value, str):
-        return kind(value)
+        make: Callable[[str], object] = kind
+        return make(value)
     if isinstance(kind, type) and issubclass(kind, float) and isinstance(value, int | float):
         return kind(value)
     if isinstance(kind, type) and issubclass(kind, int) and isinstance(value, int):

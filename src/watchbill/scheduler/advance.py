@@ -12,7 +12,7 @@ from watchbill import events as happened
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.errors import InvalidValueError
-from watchbill.events import Event
+from watchbill.events import Event, Events
 from watchbill.flow.context import Attempt
 from watchbill.flow.failures import run_error_of
 from watchbill.flow.registry import Registry
@@ -34,7 +34,7 @@ from watchbill.scheduler.plan import (
     ready_row,
     running_row,
 )
-from watchbill.scheduler.residence import Residence, Resident, step_of, wishes_of
+from watchbill.scheduler.residence import Residence, Resident
 from watchbill.store.protocol import Fact, Loaded
 
 RESIDENT_FOR: Micros = 5 * SECOND  # a run that sleeps longer costs a row instead of memory
@@ -53,14 +53,14 @@ class Advance:
         *,
         agent: int,
         local: bool,
-        routine: Callable[[], bool],
+        events: Events,
     ) -> None:
         self._env = env
         self._registry = registry
         self._residence = residence
         self._agent = agent
         self._local = local  # this process runs attempts itself
-        self._routine = routine  # whether anybody wants to hear of what goes well
+        self._events = events
         self.queue = 0
 
     # --- a run comes into memory
@@ -72,7 +72,7 @@ class Advance:
             return
         resident.begun_at = batch.now
         batch.change(resident)
-        if self._routine():
+        if self._events.wanted:
             batch.events.append(_event(happened.RUN_STARTED, resident, batch))
         try:
             resident.loop.begin(batch.now)
@@ -100,7 +100,7 @@ class Advance:
         except Broken as broken:
             self._broken(resident, broken, batch)
             return
-        if self._routine():
+        if self._events.wanted:
             batch.events.append(_event(happened.RUN_RESUMED, resident, batch))
         self._take_up(resident, loaded.attempts, batch, unclean=unclean)
         finals = [row for row in loaded.attempts if row.state >= AttemptState.DONE]
@@ -281,7 +281,7 @@ class Advance:
         batch.append(resident, call.kind, call.key, call.digest, outcome, body, fence, agent, started_at)
         if call.kind is Kind.STEP:
             resident.steps_open -= 1
-            if outcome is Outcome.OK and self._routine():
+            if outcome is Outcome.OK and self._events.wanted:
                 duration = batch.now - started_at if started_at is not None else None
                 batch.events.append(_event(happened.STEP_COMPLETED, resident, batch, call, "", "", duration))
         if resident.suspect:
@@ -320,7 +320,7 @@ class Advance:
             self._residence.remember_timer(resident, call, _due(call))
             return
         resident.steps_open += 1
-        if self._local and not step_of(call).needs_row:
+        if self._local and not call.target.needs_row:
             batch.started.append((resident, call))
         else:
             self._insert(resident, call, batch, lambda facts, new: ready_row(facts, new, resident.term))
@@ -407,8 +407,8 @@ class Advance:
         self, resident: Resident, call: Call, batch: Batch, make: Callable[[CallFacts, int], NewAttempt]
     ) -> int:
         """Put a row for a call into the turn; gives its id."""
-        step = step_of(call)
-        resolved = step.resolve(resident.workflow.defaults, wishes_of(call))
+        step = call.target
+        resolved = step.resolve(resident.workflow.defaults, call.options)
         facts = CallFacts(
             resident.num,
             resident.id,

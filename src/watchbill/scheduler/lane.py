@@ -14,7 +14,7 @@ from watchbill.flow.context import Attempt
 from watchbill.flow.execute import Executor
 from watchbill.flow.replay import Call
 from watchbill.model.attempt import first_fence
-from watchbill.scheduler.residence import Resident, args_of, step_of, wishes_of
+from watchbill.scheduler.residence import Resident
 
 VISIBLE_AFTER: Final[Micros] = SECOND  # a row costs more than a shorter step; see docs/design/speed.md
 
@@ -109,9 +109,9 @@ class Lane:
                 self.executor.cancel(attempt)
 
     def _attempt(self, resident: Resident, call: Call) -> Attempt:
-        step = step_of(call)
-        resolved = step.resolve(resident.workflow.defaults, wishes_of(call))
-        args, kwargs = args_of(call)
+        step = call.target
+        resolved = step.resolve(resident.workflow.defaults, call.options)
+        args, kwargs = call.args
         key = (self._namespace, resident.id, resident.part, call.key, call.digest)
         attempt = Attempt(step, args, kwargs, resolved.policy, key, first_fence(resident.term) + 1)
         attempt.owner = (resident, call)

@@ -2,13 +2,11 @@
 
 import heapq
 from itertools import count
-from typing import Any, cast
+from typing import Any
 
 from watchbill.clock import Micros
 from watchbill.flow.context import Attempt
 from watchbill.flow.replay import Call, WorkflowLoop
-from watchbill.flow.signatures import Args
-from watchbill.flow.steps import Step, Wishes
 from watchbill.flow.workflows import Workflow
 from watchbill.model.run import RunChange, RunRow
 from watchbill.model.states import RunState
@@ -129,21 +127,3 @@ class Residence:
         self.asleep.clear()
         self._timers.clear()
         return everyone
-
-
-# A call is told by its loop what it is for, and does not look at it: here it is read as what steps put in.
-
-
-def step_of(call: Call) -> Step[..., Any]:
-    """Give the step that is called."""
-    return cast(Step[..., Any], call.target)
-
-
-def wishes_of(call: Call) -> Wishes | None:
-    """Give the options of this one call."""
-    return cast(Wishes | None, call.options)
-
-
-def args_of(call: Call) -> Args:
-    """Give the arguments, decoded: a copy of what was stored."""
-    return cast(Args, call.args)

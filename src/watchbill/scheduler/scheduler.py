@@ -88,7 +88,7 @@ class Scheduler(Loop):
             self._residence,
             agent=process,
             local=executor is not None,
-            routine=lambda: events.wanted,
+            events=events,
         )
         self._lane = Lane(env, executor, namespace, self.wake) if executor is not None else None
         self._takeovers: deque[Takeover] = deque()
@@ -374,7 +374,8 @@ class Scheduler(Loop):
         turn = batch.seal()
         if not turn.empty and not await self._write(turn):
             return False
-        self._let_out(batch)
+        with step_guard():  # a thousand tasks made at once are no reason to look for garbage a hundred times
+            self._let_out(batch)
         return True
 
     async def _write(self, turn: Turn) -> bool:

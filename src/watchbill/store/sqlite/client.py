@@ -23,10 +23,23 @@ class SqliteClient:
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
+        self._homes: dict[str, Mapping[int, int]] = {}  # shards never change: read once, when their commit is sure
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none; an equal one that is there already is given back as it is."""
-        return await self._lanes.write(lambda db: submit(db, runs), self._submitted)
+        homes: dict[str, Mapping[int, int]] = {}
+
+        def work(db: Writer) -> list[Submitted]:
+            homes.clear()
+            homes.update(self._homes)
+            return submit(db, runs, homes)
+
+        def after(answers: list[Submitted]) -> None:
+            self._homes.update(homes)
+            if any(answer.new for answer in answers):
+                self._lanes.hints.give(Hint.SCHEDULER)
+
+        return await self._lanes.write(work, after)
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""
@@ -50,10 +63,6 @@ class SqliteClient:
         """Read runs, newest first."""
         return await self._lanes.read(lambda db: newest_runs(db, namespace, statuses, workflow, limit))
 
-    def _submitted(self, answers: list[Submitted]) -> None:
-        if any(answer.new for answer in answers):
-            self._lanes.hints.give(Hint.SCHEDULER)
-
     def _told(self, answers: list[Told]) -> None:
         if Told.TOLD in answers:
             self._lanes.hints.give(Hint.SCHEDULER)
@@ -62,10 +71,11 @@ class SqliteClient:
 # --- submit
 
 
-def submit(db: Writer, runs: Sequence[NewRun]) -> list[Submitted]:
-    """Insert runs; most often all are new, and then nothing is read back."""
+def submit(db: Writer, runs: Sequence[NewRun], homes: dict[str, Mapping[int, int]]) -> list[Submitted]:
+    """Insert runs; most often all are new, and then nothing is read back. `homes` learns where namespaces live."""
     now = db.now()
-    homes = {namespace: _home_shards(db, namespace) for namespace in {run.namespace for run in runs}}
+    for namespace in {run.namespace for run in runs} - homes.keys():
+        homes[namespace] = _home_shards(db, namespace)
     shards = [homes[run.namespace][shard_number(run.id)] for run in runs]
 
     def values(run: NewRun, shard: int, input: bytes) -> tuple[Value, ...]:
