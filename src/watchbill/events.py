@@ -25,6 +25,7 @@ STEP_RETRIED: Final = "step.retried"
 STEP_GAVE_UP: Final = "step.gave_up"
 STEP_QUARANTINED: Final = "step.quarantined"
 SHARDS_TAKEN: Final = "shards.taken"
+SHARDS_READY: Final = "shards.ready"  # every live run of the shards just taken has been looked at
 SHARDS_LOST: Final = "shards.lost"
 TURN_FAILED: Final = "turn.failed"  # a room's turn raised; the room goes on
 

@@ -35,6 +35,9 @@ class Loop:
     async def close(self) -> None:
         """Run once after the last turn, unless the store itself failed."""
 
+    def abandon(self) -> None:
+        """Run instead of close when the store itself failed: stop what runs; nothing can be written any more."""
+
     def wake(self) -> None:
         """Ask for a turn soon. A hint: losing it costs time, never correctness."""
         self._woken.set()
@@ -65,8 +68,10 @@ class Loop:
             except StoreUnreachableError as lost:
                 wish, pause = pause, min(pause * 2, LONGEST_PAUSE)
                 self._tell_failed(lost)
-            except StoreError:
+            except StoreError as error:
                 # The store itself is gone (full, corrupt, taken): going on would only repeat it.
+                self._tell_failed(error)
+                self.abandon()
                 raise
             except Exception as error:
                 wish, pause = pause, min(pause * 2, LONGEST_PAUSE)

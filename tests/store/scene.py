@@ -6,7 +6,7 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
-from watchbill.model.agent import Act, Answer, Report
+from watchbill.model.agent import Act, Answer, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
@@ -17,6 +17,7 @@ from watchbill.store.protocol import Store, Turn, TurnAnswer
 
 NOON: Micros = 1_800_000_000 * SECOND
 LIMIT = 100
+STEPS = ("charge",)
 KNOWN = ("order",)
 ME = 7
 AGENT = 70
@@ -188,7 +189,7 @@ class Scene:
         self, agent: int = AGENT, *, lease_no: int | None = None, limit: int = LIMIT, alone: int = LIMIT
     ) -> list[AttemptRow]:
         lease_no = next(self._ids) if lease_no is None else lease_no
-        return await self.store.agent.lease(agent, lease_no, [self.queue], limit, alone)
+        return await self.store.agent.lease(agent, lease_no, [self.queue], Room(limit, alone, STEPS))
 
     async def report(self, row: AttemptRow, act: Act, body: bytes | None = None) -> Answer:
         [answer] = await self.store.agent.report(AGENT, [Report(row.id, row.fence, act, body)])

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from tests.store.scene import AGENT, NOON, a_run, a_verdict
+from tests.store.scene import AGENT, NOON, STEPS, a_run, a_verdict
 from watchbill.clock import SECOND
-from watchbill.model.agent import Act, Answer, ProgressMark, Report
+from watchbill.model.agent import Act, Answer, ProgressMark, Report, Room
 from watchbill.model.attempt import first_fence
 from watchbill.model.policy import OWN_CHILD_FROM
 from watchbill.model.states import AttemptState
@@ -128,9 +128,11 @@ async def test_the_most_urgent_come_first_from_all_queues(scene, run, clock):
         await scene.turn(attempts=[rows[-1]])
         clock.pass_by(1)
     lease = scene.store.agent.lease
-    assert [row.id for row in await lease(AGENT, 1, [scene.queue, other], 3, 3)] == [row.id for row in rows[:3]]
-    assert [row.id for row in await lease(AGENT, 2, [scene.queue], 3, 3)] == []
-    assert [row.id for row in await lease(AGENT, 3, [other], 3, 3)] == [rows[3].id]
+    assert [row.id for row in await lease(AGENT, 1, [scene.queue, other], Room(3, 3, STEPS))] == [
+        row.id for row in rows[:3]
+    ]
+    assert [row.id for row in await lease(AGENT, 2, [scene.queue], Room(3, 3, STEPS))] == []
+    assert [row.id for row in await lease(AGENT, 3, [other], Room(3, 3, STEPS))] == [rows[3].id]
 
 
 async def test_few_that_need_a_process_of_their_own_and_the_others_are_not_hidden(scene, run, clock):
@@ -142,10 +144,10 @@ async def test_few_that_need_a_process_of_their_own_and_the_others_are_not_hidde
         await scene.turn(attempts=[row])
         clock.pass_by(1)
     lease, both = scene.store.agent.lease, [scene.queue, other]
-    assert [row.id for row in await lease(AGENT, 1, both, 9, 0)] == [row.id for row in plain]
-    assert [row.id for row in await lease(AGENT, 2, both, 9, 2)] == [row.id for row in wanted[:2]]
-    assert [row.id for row in await lease(AGENT, 3, both, 1, 2)] == [wanted[2].id]
-    assert [row.id for row in await lease(AGENT, 4, both, 9, 9)] == [lost_twice.id]
+    assert [row.id for row in await lease(AGENT, 1, both, Room(9, 0, STEPS))] == [row.id for row in plain]
+    assert [row.id for row in await lease(AGENT, 2, both, Room(9, 2, STEPS))] == [row.id for row in wanted[:2]]
+    assert [row.id for row in await lease(AGENT, 3, both, Room(1, 2, STEPS))] == [wanted[2].id]
+    assert [row.id for row in await lease(AGENT, 4, both, Room(9, 9, STEPS))] == [lost_twice.id]
 
 
 async def test_those_that_need_their_own_process_wait_in_the_same_line(scene, run, clock):
@@ -380,3 +382,11 @@ async def test_an_agent_that_leaves_hands_everything_back(scene, run):
     assert [row.state for row in rows] == [AttemptState.DONE, AttemptState.FAILED, AttemptState.READY]
     assert [row.losses for row in rows] == [0, 0, 0]
     assert await scene.lease() == []
+
+
+async def test_nobody_leases_a_step_that_its_code_does_not_know(scene):
+    [run] = await scene.submit(a_run())
+    await scene.turn(attempts=[scene.a_row(run)])
+    stranger = Room(slots=5, alone=5, steps=("refund",))
+    assert await scene.store.agent.lease(AGENT, 7, [scene.queue], stranger) == []
+    assert len(await scene.lease()) == 1

@@ -66,6 +66,8 @@ async def test_namespaces_do_not_see_each_other(scene):
     await scene.submit(a_run(1, "o"))
     assert await scene.store.client.find("other", "o") is None
     assert await scene.store.client.runs("other") == []
+    elsewhere = NewFact("other", "o", FactKind.CANCEL, "r", "ada", b"")
+    assert await scene.store.client.tell([elsewhere]) == [Told.UNKNOWN]
 
 
 async def test_telling_twice_is_telling_once(scene):

@@ -169,6 +169,7 @@ async def test_an_opening_that_is_cancelled_leaves_nothing_behind(url):
         await opening
     while any(thread.name.startswith("opener") for thread in threading.enumerate()):
         await asyncio.sleep(0)
+    await asyncio.sleep(0)  # what the thread handed back has been dropped
     gc.collect()
     await (await open_store(url, SystemEnv())).close()
 

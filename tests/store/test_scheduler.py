@@ -21,8 +21,9 @@ async def shards(store):
 async def test_shards_are_made_once_and_numbered_store_wide(store):
     here = await store.scheduler.shards("default", "")
     there = await store.scheduler.shards("default", "eu")
-    assert len(here) == len(there) == SHARDS_PER_REGION
-    assert not set(here) & set(there)
+    theirs = await store.scheduler.shards("other", "")
+    assert len(here) == len(there) == len(theirs) == SHARDS_PER_REGION
+    assert len({*here, *there, *theirs}) == 3 * SHARDS_PER_REGION
     assert await store.scheduler.shards("default", "") == here
 
 

@@ -5,6 +5,7 @@ import pytest
 from tests.store.scene import AGENT, NOON, a_run, a_verdict
 from watchbill.clock import SECOND
 from watchbill.model.agent import Act, ProgressMark
+from watchbill.model.attempt import first_fence
 from watchbill.model.states import AttemptState
 
 FAILURE = b'{"type":"Late","message":"too slow"}'
@@ -100,14 +101,18 @@ async def test_decisions_about_one_attempt_are_numbered(scene, run, clock):
     for after in (AttemptState.FAILED, AttemptState.PARKED, AttemptState.READY):
         assert await scene.judge(a_verdict(await scene.row(row.id), after))
     assert [decision.n for decision in await scene.decisions("o-1")] == [1, 2, 3]
-    [again] = await scene.lease()
-    other_call = await scene.row_in(AttemptState.FAILED, run, call="ship")
+
+
+async def test_each_call_of_each_run_has_its_own_numbers(scene, run):
     [other_run] = await scene.submit(a_run(2))
-    others_row = await scene.row_in(AttemptState.FAILED, other_run)
-    for judged in (again, other_call, others_row):
-        await scene.judge(a_verdict(judged, AttemptState.FAILED if judged is again else AttemptState.GAVE_UP))
-    assert [decision.n for decision in await scene.decisions("o-1")] == [1, 2, 3, 1, 1]
-    assert [decision.n for decision in await scene.decisions("o-2")] == [1]
+    rows = [
+        await scene.row_in(AttemptState.FAILED, run),
+        await scene.row_in(AttemptState.FAILED, run, call="ship"),
+        await scene.row_in(AttemptState.FAILED, other_run, fence=first_fence(scene.terms[run.shard])),
+    ]
+    assert len({row.fence for row in rows}) == 1
+    assert await scene.judge(*(a_verdict(row, AttemptState.GAVE_UP) for row in rows))
+    assert [decision.n for id in ("o-1", "o-2") for decision in await scene.decisions(id)] == [1, 1, 1]
 
 
 async def test_a_backoff_is_due_when_it_is_over(scene, run, clock):

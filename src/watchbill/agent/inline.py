@@ -18,7 +18,7 @@ from watchbill.flow.execute import Executor
 from watchbill.flow.failures import failure_of
 from watchbill.flow.registry import Registry
 from watchbill.loop import Loop
-from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report
+from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.policy import OWN_CHILD_FROM, Policy
@@ -64,10 +64,11 @@ class InlineAgent(Loop):
         self._asked = True  # the store may hold something for us
         self._cut = False  # the last lease left something behind for want of room
         self._lease_no = 1
+        self._lease_asked_at: Micros | None = None  # the first time under this number
         self._beat_at: Micros = 0
         self._trusted_until: Micros = 0
         self._show_at: Micros = 0
-        executor.rows = self
+        executor.on_room.append(self._find_room)
 
     def hint(self) -> None:
         """The store may hold something for this room."""
@@ -81,6 +82,7 @@ class InlineAgent(Loop):
         before = self.env.clock.boot()
         await self._store.join(self._id, self._namespace, self._region, name, info, self._lasting)
         self._trust_from(before)
+        self._executor.take_rows(self)
 
     async def turn(self) -> Micros | None:
         """Report what ended, beat, lease what there is room for."""
@@ -113,6 +115,15 @@ class InlineAgent(Loop):
             self._executor.abandon(attempt)
         await self._store.leave(self._id)
 
+    def abandon(self) -> None:
+        """Stop what runs here: nobody could report it."""
+        for attempt in list(self._running.values()):
+            self._lose(attempt)
+        for _, attempt_of, checkpoint in self._reports:
+            if attempt_of is not None and checkpoint is not None:
+                attempt_of.save(checkpoint)
+                attempt_of.lose()
+
     # --- what the executor tells
 
     def finished(self, attempt: Attempt) -> None:
@@ -120,6 +131,20 @@ class InlineAgent(Loop):
         self._ended.append(attempt)
         self._asked = self._asked or self._cut
         self.wake()
+
+    def refusal(self, attempt: Attempt) -> Failure | None:
+        """Refuse what may be somebody else's by now: this agent was silent for long, or the attempt is late already."""
+        if not self._trusted:
+            return Failure("NotBegun", "this process was silent for longer than its lease", cause=Cause.CANCELLED)
+        if self.env.clock.boot() >= attempt.started_boot + attempt.policy.timeout:
+            return Failure("Late", "its timeout was over before it could begin", cause=Cause.LATE)
+        return None
+
+    def _find_room(self) -> None:
+        """Lease what was left behind for want of room."""
+        if self._cut:
+            self._asked = True
+            self.wake()
 
     def moved(self, attempt: Attempt) -> None:
         """It has progress or checkpoints; or it is new here, handed over by the rowless lane."""
@@ -147,11 +172,11 @@ class InlineAgent(Loop):
         sending = list(self._reports)
         answers = await self._store.report(self._id, [report for report, _, _ in sending])
         del self._reports[: len(sending)]
-        for (report, attempt, checkpoint), answer in zip(sending, answers, strict=True):
+        for (_, attempt, checkpoint), answer in zip(sending, answers, strict=True):
             if attempt is not None and checkpoint is not None:
                 self._answer(attempt, checkpoint, answer)
             elif attempt is not None:
-                self._forget(report.id)
+                self._forget(attempt)
 
     def _answer(self, attempt: Attempt, checkpoint: Checkpoint, answer: Answer) -> None:
         if answer is not Answer.LATE:
@@ -160,13 +185,15 @@ class InlineAgent(Loop):
             attempt.save(checkpoint)
             self._lose(attempt)
 
-    def _forget(self, row: int) -> None:
-        self._running.pop(row, None)
-        self._moved.pop(row, None)
+    def _forget(self, attempt: Attempt) -> None:
+        row = _row(attempt)
+        if self._running.get(row) is attempt:  # not the next attempt of the same row
+            del self._running[row]
+            self._moved.pop(row, None)
 
     def _lose(self, attempt: Attempt) -> None:
         """Somebody else has the call now: stop, and say nothing more about it."""
-        self._forget(_row(attempt))
+        self._forget(attempt)
         self._executor.abandon(attempt)
 
     # --- beating
@@ -228,27 +255,31 @@ class InlineAgent(Loop):
             self._lose(attempt)
         self._id = self.env.new_id()
         self._lease_no = 1
+        self._lease_asked_at = None
         await self.open()
 
     # --- leasing
 
     async def _lease(self) -> None:
-        room, alone = self._executor.free, max(0, self._executor.free_children)
+        steps = tuple(self._registry.steps)
+        room = Room(self._executor.free, max(0, self._executor.free_children), steps)
         self._cut = True  # until we know better: whoever ends meanwhile makes us ask again
-        if room <= 0:
+        if room.slots <= 0:
             return
         queues = await self._store.queues(self._namespace, self._region, ())
-        rows = await self._store.lease(self._id, self._lease_no, queues, room, alone)
-        self._lease_no += 1  # only now: an answer that was lost is asked for again under the same number
-        if not self._trusted:
-            # A long pause lies between the question and its answer: they may be somebody else's by now.
-            self._reports.extend((Report(row.id, row.fence, Act.HAND_BACK), None, None) for row in rows)
-            return
+        if self._lease_asked_at is None:
+            self._lease_asked_at = self.env.clock.boot()
+        rows = await self._store.lease(self._id, self._lease_no, queues, room)
+        # Only now: an answer that was lost is asked for again under the same number, and its rows date from then.
+        self._lease_no += 1
+        asked_at, self._lease_asked_at = self._lease_asked_at, None
         for row in rows:
-            self._start(row)
-        self._cut = len(rows) >= room or sum(needs_own_process(row) for row in rows) >= alone
+            self._start(row, asked_at)
+        self._cut = len(rows) >= room.slots or sum(needs_own_process(row) for row in rows) >= room.alone
+        if len(rows) >= room.slots and self._executor.free > 0:
+            self._asked = True  # more room came up meanwhile
 
-    def _start(self, row: AttemptRow) -> None:
+    def _start(self, row: AttemptRow, asked_at: Micros) -> None:
         before = self._running.get(row.id)
         if before is not None:
             if before.fence == row.fence:
@@ -258,14 +289,15 @@ class InlineAgent(Loop):
         if attempt is None:
             return
         self._running[row.id] = attempt
-        self._executor.start(attempt, self, at=row.started_at or 0, boot=self.env.clock.boot())
+        attempt.started_boot = asked_at
+        attempt.failure = self.refusal(attempt)
+        if attempt.failure is not None:
+            self.finished(attempt)
+        else:
+            self._executor.start(attempt, self, at=row.started_at or 0, boot=asked_at)
 
     def _attempt(self, row: AttemptRow) -> Attempt | None:
-        step = self._registry.steps.get(row.step)
-        if step is None:
-            # Other code may know it: handed back, uncharged.
-            self._reports.append((Report(row.id, row.fence, Act.HAND_BACK), None, None))
-            return None
+        step = self._registry.steps[row.step]  # nothing else is leased
         policy = _decode_policy(row.policy)
         try:
             args, kwargs = step.signature.decode_args(row.args)
@@ -303,11 +335,11 @@ def _row(attempt: Attempt) -> int:
 
 
 def _report(attempt: Attempt, *, stopping: bool) -> Report:
-    """Say how an attempt ended; one that was stopped because this process stops is handed back, uncharged."""
+    """Say how an attempt ended; one that never began, or was ended by our own stop, is handed back, uncharged."""
     failure: Failure | None = attempt.failure
     if failure is None:
         return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body)
-    if failure.cause is Cause.CANCELLED and stopping:
+    if failure.cause is Cause.CANCELLED and (stopping or not attempt.cancelled):
         return Report(_row(attempt), attempt.fence, Act.HAND_BACK)
     act = Act.DIED if failure.cause is Cause.KILLED else Act.FAILED
     return Report(_row(attempt), attempt.fence, act, _encode(failure))

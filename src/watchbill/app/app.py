@@ -60,7 +60,8 @@ class App:
                 raise InvalidOptionError(f"App({name}=) comes with a later version: leave it out")
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", namespace):
             raise InvalidOptionError(f"a namespace has 1-100 characters of A-Z a-z 0-9 . _ -, got {namespace!r}")
-        self.url = store if store is not None else os.environ.get("WATCHBILL_STORE", DEFAULT_STORE)
+        # An empty variable is one that somebody has unset; an empty argument is a mistake, and refused at first use.
+        self.url = store if store is not None else os.environ.get("WATCHBILL_STORE") or DEFAULT_STORE
         self.namespace = namespace
         self.registry = Registry()
         self.events = Events()

@@ -14,7 +14,7 @@ from watchbill.app.report import status_of
 from watchbill.app.status import RunStatus
 from watchbill.app.waiting import Waiting
 from watchbill.clock import SECOND, Micros
-from watchbill.env import Env, SystemEnv
+from watchbill.env import Env, SystemEnv, quick_switches
 from watchbill.errors import (
     ErrorData,
     ImpureWorkflowError,
@@ -26,9 +26,11 @@ from watchbill.errors import (
 )
 from watchbill.events import Events
 from watchbill.flow.registry import Registry
+from watchbill.flow.replay import current
 from watchbill.flow.scan import scan
 from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
+from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import RunError
 from watchbill.model.run import NewRun
 from watchbill.model.states import RunState
@@ -83,10 +85,12 @@ class Hall:
                 )
                 await house.start()
                 try:
-                    yield
+                    with quick_switches():
+                        yield
                 finally:
                     deaf()
                     self._waiting = None
+                    waiting.close()
                     await house.stop()
         finally:
             self.loop = None
@@ -113,9 +117,10 @@ class Hall:
             raise ImpureWorkflowError(workflow.name, found.errors)
         self._scanned.add(workflow.name)
 
-    async def result(self, handle: Handle[T], timeout: float | None, *, held_too: bool = False) -> T:
+    async def result(self, handle: Handle[T], timeout: Duration | None, *, held_too: bool = False) -> T:
         """Wait for a run's end and give its result; `held_too`: raise RunHeld when it is held."""
-        async with asyncio.timeout(timeout):
+        seconds = None if timeout is None else to_micros(timeout, what="the timeout of result()") / SECOND
+        async with asyncio.timeout(seconds):
             ending = await self._ending(handle.id, await self._num(handle), held_too=held_too)
         return _read(handle, ending)
 
@@ -153,8 +158,11 @@ class Hall:
 
     async def _ending(self, id: str, num: int, *, held_too: bool) -> Ending:
         """Wait for a run's end: told by events where the rooms are, by looking again beside their process."""
+        self._check_place()
         if self._waiting is not None:
-            return await self._waiting.ending(id, num, held_too=held_too)
+            told = await self._waiting.ending(id, num, held_too=held_too)
+            if told is not None:
+                return told
         never = asyncio.Event()
         while True:
             async with self._reading() as client:
@@ -162,6 +170,13 @@ class Hall:
             if ending.status.terminal or (held_too and ending.held is not None):
                 return ending
             await self.env.wait(never, POLL_BESIDE_OWNER)
+
+    def _check_place(self) -> None:
+        """Refuse to wait where the rooms cannot answer: it would stop them."""
+        if current() is not None:
+            raise WatchbillError("an App and its handles cannot be used inside a workflow: put it in a step")
+        if self.loop is not None and self.loop is not asyncio.get_running_loop():
+            raise WatchbillError("the rooms of this App are open on another event loop: use app.sync from here")
 
     # --- the store, for as long as it is needed
 
@@ -177,6 +192,7 @@ class Hall:
 
     async def _open_here(self) -> Store | None:
         """Give the store that is open here; None for a file that another process may own."""
+        self._check_place()
         if self._store is None and is_memory(self.url):
             self._store = await open_store(self.url, self.env)
         return self._store

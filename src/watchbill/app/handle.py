@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from watchbill.app.status import RunStatus
 from watchbill.env import Env
 from watchbill.flow.workflows import Workflow
+from watchbill.model.duration import Duration
 from watchbill.model.run import NewRun
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ class Client(Protocol):
         """Insert runs, all or none, and give their handles."""
         ...
 
-    async def result(self, handle: "Handle[T]", timeout: float | None, *, held_too: bool = False) -> T:
+    async def result(self, handle: "Handle[T]", timeout: Duration | None, *, held_too: bool = False) -> T:
         """Wait for a run's end."""
         ...
 
@@ -59,7 +60,7 @@ class Handle(Generic[T]):
         """Name the run."""
         return f"<Handle {self.id}>"
 
-    async def result(self, timeout: float | None = None) -> T:
+    async def result(self, timeout: Duration | None = None) -> T:
         """Wait for the end and give the result; raises RunFailed, RunCancelled, or TimeoutError (the run goes on)."""
         return await self._client.result(self, timeout)
 

@@ -98,7 +98,7 @@ class House:
         for deaf in self._deaf:
             deaf()
         if self._executor is not None:
-            self._executor.close()
+            await self._executor.close()
         if failure is not None:
             raise failure
 

@@ -8,6 +8,7 @@ from typing import Any
 from watchbill.app.handle import Handle
 from watchbill.env import LoopThread
 from watchbill.errors import WatchbillError
+from watchbill.flow.replay import current
 
 LoopOf = Callable[[], asyncio.AbstractEventLoop | None]  # of the open rooms, if there are any
 
@@ -37,6 +38,8 @@ class Sync:
 
     def _call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         loop = self._loop()
+        if current() is not None:
+            raise WatchbillError("app.sync cannot be used inside a workflow: put it in a step")
         if _running() is loop:
             raise WatchbillError("app.sync cannot wait on the event loop it needs: use `await app.start(...)` here")
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from watchbill import events as happened
 from watchbill.errors import StoreError
@@ -21,54 +21,69 @@ ENDS: Final = frozenset(
 )
 
 
+class Waiter(NamedTuple):
+    """Somebody who waits for a run's end; `held_too`: or until it is held."""
+
+    future: "asyncio.Future[Ending | None]"
+    held_too: bool
+
+
 class Waiting:
     """One read answers all that ended in one commit."""
 
     def __init__(self, store: ClientStore) -> None:
         self._store = store
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[int, list[asyncio.Future[Ending]]] = {}
+        self._waiting: dict[int, list[Waiter]] = {}
         self._nums: dict[str, int] = {}
         self._to_check: set[int] = set()
         self._checking: asyncio.Task[None] | None = None
         self._failure: StoreError | None = None
+        self._caught_up = False  # what was held before these rooms opened may go on now: the code may fit again
 
     def notice(self, batch: Sequence[Event]) -> None:
         """Take note of what has ended."""
         for event in batch:
             if event.kind in ENDS and event.run in self._nums:
                 self._check(self._nums[event.run])
+            elif event.kind == happened.SHARDS_READY:
+                self._caught_up = True
+                for num in self._waiting:
+                    self._check(num)
 
     def fail(self, error: StoreError) -> None:
         """The store is gone: nobody will hear anything more."""
         self._failure = error
-        for futures in self._waiting.values():
-            for future in futures:
-                if not future.done():
-                    future.set_exception(error)
+        for waiters in self._waiting.values():
+            for waiter in waiters:
+                if not waiter.future.done():
+                    waiter.future.set_exception(error)
 
-    async def ending(self, id: str, num: int, *, held_too: bool) -> Ending:
-        """Wait until the run has ended; `held_too`: or until it is held."""
-        while True:
-            if self._failure is not None:
-                raise self._failure
-            future: asyncio.Future[Ending] = self._loop.create_future()
-            self._waiting.setdefault(num, []).append(future)
-            self._nums[id] = num
-            self._check(num)
-            try:
-                ending = await future
-            finally:
-                self._leave(id, num, future)
-            if ending.status.terminal or held_too:
-                return ending
+    def close(self) -> None:
+        """The rooms close: whoever still waits must look for the end elsewhere."""
+        for waiters in self._waiting.values():
+            for waiter in waiters:
+                if not waiter.future.done():
+                    waiter.future.set_result(None)
 
-    def _leave(self, id: str, num: int, future: "asyncio.Future[Ending]") -> None:
-        futures = self._waiting.get(num, [])
-        if future in futures:
-            futures.remove(future)
-        if not futures:
-            self._waiting.pop(num, None)
+    async def ending(self, id: str, num: int, *, held_too: bool) -> Ending | None:
+        """Wait until the run has ended; `held_too`: or until it is held. None when the rooms closed before."""
+        if self._failure is not None:
+            raise self._failure
+        waiter = Waiter(self._loop.create_future(), held_too)
+        self._waiting.setdefault(num, []).append(waiter)
+        self._nums[id] = num
+        self._check(num)
+        try:
+            return await waiter.future
+        finally:
+            self._leave(id, num, waiter)
+
+    def _leave(self, id: str, num: int, waiter: Waiter) -> None:
+        waiters = self._waiting[num]
+        waiters.remove(waiter)
+        if not waiters:
+            del self._waiting[num]
             self._nums.pop(id, None)
 
     def _check(self, num: int) -> None:
@@ -89,6 +104,7 @@ class Waiting:
             self._checking = None
 
     def _answer(self, ending: Ending) -> None:
-        for future in self._waiting.pop(ending.num, []):
-            if not future.done():
-                future.set_result(ending)
+        for waiter in self._waiting.get(ending.num, ()):
+            wanted = ending.status.terminal or (waiter.held_too and self._caught_up)
+            if wanted and not waiter.future.done():
+                waiter.future.set_result(ending)

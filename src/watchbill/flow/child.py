@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 import socket
 import sys
 
@@ -29,6 +30,9 @@ class Reporter:
         """Send the outcome, as the last message."""
         self._outbox.put_nowait(Ended(None if attempt.failure else attempt.body, attempt.failure))
         self._outbox.put_nowait(None)
+
+    def refusal(self, attempt: Attempt) -> None:
+        """Refuse nothing: the parent has looked before it sent the order."""
 
     def moved(self, attempt: Attempt) -> None:
         """Send the newest progress and every new checkpoint."""
@@ -94,4 +98,6 @@ async def main(fd: int) -> None:
 
 
 if __name__ == "__main__":
+    # Ctrl-C reaches every process of a terminal: the parent decides what becomes of this attempt.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     asyncio.run(main(int(sys.argv[1])))

@@ -3,14 +3,13 @@
 import asyncio
 import concurrent.futures
 from collections.abc import Awaitable, Callable, Generator
-from contextvars import ContextVar
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from watchbill.clock import SECOND, Clock, Micros
-from watchbill.errors import WatchbillError
-from watchbill.flow.steps import Step
+from watchbill.errors import InvalidValueError, WatchbillError
+from watchbill.flow.steps import Step, attempt_here
 from watchbill.flow.values import Value, encode, plain
 from watchbill.model.attempt import Progress
 from watchbill.model.failure import Failure
@@ -18,7 +17,9 @@ from watchbill.model.policy import Policy
 
 T = TypeVar("T")
 
-_current: ContextVar["Attempt | None"] = ContextVar("watchbill_attempt", default=None)
+MOST_PROGRESS: Final = 2**53  # what a number of JSON holds exactly; NaN is not below it
+LONGEST_NOTE: Final = 1_000  # characters: a note is read in a line, and written four times a second
+
 _encode_progress = msgspec.json.Encoder().encode
 
 
@@ -34,7 +35,7 @@ class AttemptLostError(WatchbillError):
 
 
 class Host(Protocol):
-    """Who started an attempt and hears of it. Called on the event loop only."""
+    """Who started an attempt and hears of it. Called on the event loop, and `refusal` also on threads."""
 
     def finished(self, attempt: "Attempt") -> None:
         """It ended: `body` and `value`, or `failure`, are set."""
@@ -42,6 +43,10 @@ class Host(Protocol):
 
     def moved(self, attempt: "Attempt") -> None:
         """It has progress or checkpoints to be written."""
+        ...
+
+    def refusal(self, attempt: "Attempt") -> Failure | None:
+        """Say why it must not begin now, if so; asked again at the last moment when getting there takes long."""
         ...
 
 
@@ -81,6 +86,7 @@ class Attempt:
     clock: Clock | None = None
     started_at: Micros = 0  # in the store's time
     started_boot: Micros = 0
+    queued = False  # it waits for a thread
     task: "asyncio.Task[None] | None" = None
     cancelled = False
     body: bytes = b""
@@ -128,10 +134,16 @@ class Attempt:
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Say how far it is: fire and forget, the newest counts, visible within a second."""
+        for number in (done,) if total is None else (done, total):
+            if not isinstance(number, int | float) or not -MOST_PROGRESS <= number <= MOST_PROGRESS:
+                raise InvalidValueError(
+                    f"progress of step {self.step.name!r} is counted in finite numbers, got {number!r:.100}:"
+                    " progress(done, total=None, note='...')"
+                )
         before = self.progress_mark
         if before is None or done > before.done:
             self._increased = True
-        self.progress_mark = Progress(done, total, str(note))
+        self.progress_mark = Progress(done, total, str(note)[:LONGEST_NOTE].encode(errors="replace").decode())
         self._tell_host()
 
     def checkpoint(self, value: Value) -> Awaitable[None]:
@@ -236,18 +248,19 @@ UNATTACHED = Unattached()
 
 def attempt() -> Attempt | Unattached:
     """Give the attempt this code runs in: its key, fence and number, its progress and its checkpoints."""
-    return _current.get() or UNATTACHED
+    here = attempt_here.get()
+    return here if isinstance(here, Attempt) else UNATTACHED
 
 
 def run_within(attempt: Attempt, function: Callable[[Attempt], T]) -> T:
     """Call `function` with `attempt()` being this one."""
-    token = _current.set(attempt)
+    token = attempt_here.set(attempt)
     try:
         return function(attempt)
     finally:
-        _current.reset(token)
+        attempt_here.reset(token)
 
 
 def enter(attempt: Attempt) -> None:
     """Make `attempt()` this one for the rest of the running task."""
-    _current.set(attempt)
+    attempt_here.set(attempt)

@@ -1,6 +1,8 @@
 """Executor: runs one attempt, on the event loop, in a thread, or in a child process of its own."""
 
 import asyncio
+import inspect
+from collections.abc import Callable
 from typing import Final
 
 from watchbill.clock import Micros
@@ -25,7 +27,9 @@ class Executor:
         self.slots = slots
         self.free = slots
         self.free_children = CHILDREN
+        self._children: dict[Attempt, asyncio.Task[None]] = {}
         self.rows: Host | None = None  # who tends attempts that have a row: the agent of this process
+        self.on_room: list[Callable[[], None]] = []  # called when there is room again after there was none
         self._loop = asyncio.get_running_loop()
         self._threads = env.threads("watchbill step", threads)
 
@@ -40,13 +44,21 @@ class Executor:
         if attempt.policy.own or attempt.losses >= OWN_CHILD_FROM:
             self.free_children -= 1
             attempt.task = self._loop.create_task(self._in_child(attempt))
+            self._children[attempt] = attempt.task
         elif attempt.step.is_async:
             attempt.task = self._loop.create_task(self._on_loop(attempt))
         else:
+            attempt.queued = True
             self._threads.submit(
-                lambda: run_within(attempt, _call),
+                lambda: run_within(attempt, self._in_thread),
                 lambda _, error: self._left_thread(attempt, error),
             )
+
+    def take_rows(self, host: Host) -> None:
+        """From now on this host tends rows; before, nothing may begin that could get one: it would be nobody's."""
+        if self.rows is not host:
+            self.rows = host
+            self._tell_room()
 
     def hand_over(self, attempt: Attempt) -> None:
         """Give an attempt that has a row now to whoever tends rows."""
@@ -61,8 +73,13 @@ class Executor:
 
     def cancel(self, attempt: Attempt) -> None:
         """Ask it to stop: a task is cancelled, a child killed; a thread can only look at `cancelled`."""
-        attempt.cancelled = True
-        if attempt.task is not None:
+        again, attempt.cancelled = attempt.cancelled, True
+        # A child is killed the first time; a second time would only keep us from waiting for its end.
+        if attempt.task is None or (again and attempt in self._children):
+            return
+        # A task that has not begun would never run, not even to say that it ended: it looks for itself when it begins.
+        coroutine = attempt.task.get_coro()
+        if not inspect.iscoroutine(coroutine) or inspect.getcoroutinestate(coroutine) != inspect.CORO_CREATED:
             attempt.task.cancel()
 
     def abandon(self, attempt: Attempt) -> None:
@@ -71,9 +88,13 @@ class Executor:
         attempt.lose()
         self.cancel(attempt)
 
-    def close(self) -> None:
-        """Let the threads end."""
+    async def close(self) -> None:
+        """Let the threads end; kill the children that are left, and wait until they are gone."""
         self._threads.close()
+        for attempt in self._children:
+            self.cancel(attempt)
+        if self._children:
+            await asyncio.wait(self._children.values())
 
     # --- the three places
 
@@ -81,11 +102,22 @@ class Executor:
         enter(attempt)
         step = attempt.step
         try:
-            value = await step.plain(*attempt.args, **attempt.kwargs)
-            attempt.body, attempt.value = step.signature.encode_result(value)
+            if _may_begin(attempt):
+                value = await step.plain(*attempt.args, **attempt.kwargs)
+                attempt.body, attempt.value = step.signature.encode_result(value)
         except BaseException as error:
             _note(attempt, error)
         self._end(attempt)
+
+    def _in_thread(self, attempt: Attempt) -> None:
+        if not _may_begin(attempt):
+            return
+        # It begins now: waiting for a thread is no part of its time.
+        boot = self.env.clock.boot()
+        attempt.started_at += boot - attempt.started_boot
+        attempt.started_boot = boot
+        attempt.queued = False
+        _call(attempt)
 
     def _left_thread(self, attempt: Attempt, error: BaseException | None) -> None:
         if error is not None:
@@ -94,19 +126,30 @@ class Executor:
 
     async def _in_child(self, attempt: Attempt) -> None:
         try:
-            await run_in_child(self.env, attempt)
+            if _may_begin(attempt):
+                await run_in_child(self.env, attempt)
         except StepNotReachableError as error:
             # Not the step's failure: it never ran. It counts as one more death, and a person will see why.
             attempt.failure = failure_of(error, cause=Cause.KILLED)
         except BaseException as error:
             _note(attempt, error)
+        del self._children[attempt]
         self.free_children += 1
+        if self.free_children == 1:
+            self._tell_room()
         self._end(attempt)
 
     def _end(self, attempt: Attempt) -> None:
         self.free += 1
+        if self.free == 1:
+            self._tell_room()
         if attempt.host is not None:
             attempt.host.finished(attempt)
+
+    def _tell_room(self) -> None:
+        # Whoever ended need not be whoever waits: retries wait for first tries, and both for abandoned threads.
+        for tell in self.on_room:
+            tell()
 
 
 def _call(attempt: Attempt) -> None:
@@ -115,12 +158,25 @@ def _call(attempt: Attempt) -> None:
     attempt.body, attempt.value = step.signature.encode_result(value)
 
 
+def _may_begin(attempt: Attempt) -> bool:
+    """Look at the last moment: it may have waited long, for a thread or for the loop, and be somebody else's by now."""
+    host = attempt.host
+    if host is None or attempt.cancelled:
+        attempt.failure = Failure("CancelledError", "cancelled before it began", cause=Cause.CANCELLED)
+    elif (refusal := host.refusal(attempt)) is not None:
+        attempt.failure = refusal
+    else:
+        return True
+    return False
+
+
 def _note(attempt: Attempt, error: BaseException) -> None:
     if isinstance(error, KeyboardInterrupt):
         # Not the step's failure: somebody wants this process to stop.
         attempt.host = None
         raise error
-    if attempt.cancelled and isinstance(error, asyncio.CancelledError):
+    if attempt.cancelled:
+        # A thread can only look and raise what it likes: it was asked to stop, and it stopped.
         attempt.failure = Failure("CancelledError", "the attempt was cancelled", cause=Cause.CANCELLED)
     else:
         attempt.failure = failure_of(error, attempt.policy)

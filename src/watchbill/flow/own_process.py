@@ -8,7 +8,7 @@ import asyncio
 
 import msgspec
 
-from watchbill.env import Env
+from watchbill.env import Child, Env
 from watchbill.flow.context import Attempt, Checkpoint
 from watchbill.flow.program import Program, locate
 from watchbill.model.attempt import Progress
@@ -59,8 +59,11 @@ decode_message = msgspec.json.Decoder(Message).decode
 async def run_in_child(env: Env, attempt: Attempt) -> None:
     """Run one attempt in a child process; sets the attempt's outcome, or a failure with cause `killed`."""
     program = locate(attempt.step)
-    child = await env.spawn()
+    child = await _spawn(env)
     try:
+        attempt.failure = attempt.host.refusal(attempt) if attempt.host is not None else None
+        if attempt.failure is not None:
+            return  # while the process was being made, the attempt became somebody else's
         await child.send(encode_message(_order(attempt, program)))
         while (message := await child.receive()) is not None:
             match decode_message(message):
@@ -78,6 +81,18 @@ async def run_in_child(env: Env, attempt: Attempt) -> None:
         child.kill()
         how = await child.ended()
     attempt.failure = Failure("ChildDied", f"the process of this attempt ended: {how}", cause=Cause.KILLED)
+
+
+async def _spawn(env: Env) -> Child:
+    spawning = asyncio.ensure_future(env.spawn())
+    try:
+        return await asyncio.shield(spawning)
+    except asyncio.CancelledError:
+        # Half a process cannot be killed: wait until it is there.
+        child = await spawning
+        child.kill()
+        await child.ended()
+        raise
 
 
 def _order(attempt: Attempt, program: Program) -> Order:

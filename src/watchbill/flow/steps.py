@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, NamedTuple, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
@@ -37,6 +38,8 @@ LATER_OPTIONS: Final = (
 )
 LONGEST_KEY: Final = 200  # characters: keys are indexed, and read by people
 MOST_RESOLVED: Final = 1_000  # policies kept per step: timeouts computed for each call must not fill the memory
+
+attempt_here: ContextVar[object] = ContextVar("watchbill_attempt", default=None)  # what flow/context.py gives
 
 _encode_policy = msgspec.json.Encoder().encode
 
@@ -169,8 +172,14 @@ class Step(Generic[P, T]):
         return cast(Coroutine[Any, Any, T], call)  # a future: awaited like a coroutine, and cheaper
 
     async def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
-        result = self.plain(*args, **kwargs)
-        return cast(T, await result if self.is_async else result)
+        # Inside another step, too, it is no attempt of its own: it must not write over the other's checkpoints.
+        outer = attempt_here.get()
+        attempt_here.set(None)
+        try:
+            result = self.plain(*args, **kwargs)
+            return cast(T, await result if self.is_async else result)
+        finally:
+            attempt_here.set(outer)
 
     def __repr__(self) -> str:
         return f"<{self.signature.owner}>"

@@ -26,6 +26,14 @@ class Act(IntEnum):
     CHECKPOINT = 4
 
 
+class Room(NamedTuple):
+    """What an agent has room for."""
+
+    slots: int
+    alone: int  # of these, attempts that need a process of their own
+    steps: tuple[str, ...]  # that its code knows
+
+
 class Report(NamedTuple):
     """One item of a report; it counts only under its fence, while the row is running."""
 

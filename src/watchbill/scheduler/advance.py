@@ -90,15 +90,15 @@ class Advance:
         resident = self._settle_in(run, term, batch)
         if resident is None:
             return
+        if resident.begun_at is None:  # its arguments could not be read before
+            resident.begun_at = batch.now
+            batch.change(resident)
         loop = resident.loop
         try:
-            cancelled = _replay(resident, loaded.journal, begun_at=batch.now if run.begun_at is None else run.begun_at)
+            cancelled = _replay(resident, loaded.journal, begun_at=resident.begun_at)
             _compare(loop, loaded.attempts, cancelled)
-        except Diverged as difference:
-            self._diverge(resident, difference, batch)
-            return
-        except Broken as broken:
-            self._broken(resident, broken, batch)
+        except (Diverged, Broken) as trouble:
+            self._not_resumed(resident, loaded, trouble, batch)
             return
         if self._events.wanted:
             batch.events.append(_event(happened.RUN_RESUMED, resident, batch))
@@ -108,6 +108,17 @@ class Advance:
             self.deliver(resident, arrived, batch)
         if not resident.gone:
             self._rest(resident, batch)
+
+    def _not_resumed(self, resident: Resident, loaded: Loaded, trouble: Diverged | Broken, batch: Batch) -> None:
+        """Leave a run open that its code cannot bring back; end it if somebody wants that, for it cannot be told."""
+        if loaded.facts and not isinstance(trouble.__cause__, KeyboardInterrupt):
+            resident.gone = True
+            batch.evicted.append(resident)
+            self.end_without_code(loaded, resident.term, batch)
+        elif isinstance(trouble, Diverged):
+            self._diverge(resident, trouble, batch)
+        else:
+            self._broken(resident, trouble, batch)
 
     def end_without_code(self, loaded: Loaded, term: int, batch: Batch) -> None:
         """Cancel a run whose workflow cannot or need not hear of it: not begun, diverged or quarantined."""

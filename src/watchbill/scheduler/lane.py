@@ -14,19 +14,31 @@ from watchbill.flow.context import Attempt
 from watchbill.flow.execute import Executor
 from watchbill.flow.replay import Call
 from watchbill.model.attempt import first_fence
+from watchbill.model.failure import Cause, Failure
 from watchbill.scheduler.residence import Resident
 
+NOT_BEGUN: Final = Failure("NotBegun", "the lease was not certain when its turn came", cause=Cause.CANCELLED)
 VISIBLE_AFTER: Final[Micros] = SECOND  # a row costs more than a shorter step; see docs/design/speed.md
 
 
 class Lane:
     """The host of rowless attempts."""
 
-    def __init__(self, env: Env, executor: Executor, namespace: str, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        env: Env,
+        executor: Executor,
+        namespace: str,
+        wake: Callable[[], None],
+        *,
+        trusted: Callable[[], bool],
+    ) -> None:
         self.executor = executor
+        executor.on_room.append(wake)
         self._env = env
         self._namespace = namespace
         self._wake = wake
+        self._trusted = trusted
         self._ended: list[Attempt] = []
         self._moved: list[Attempt] = []
         self._ready: deque[tuple[Resident, Call]] = deque()
@@ -37,10 +49,18 @@ class Lane:
     # --- what the executor tells
 
     def finished(self, attempt: Attempt) -> None:
-        """Keep the outcome for the next turn."""
+        """Keep the outcome for the next turn; what was refused is started when the lease is certain again."""
         self._unseen[min(VISIBLE_AFTER, attempt.policy.timeout)].pop(attempt, None)
-        self._ended.append(attempt)
+        if attempt.failure is NOT_BEGUN and attempt.row is None:
+            attempt.owner[0].local.pop(attempt.call, None)
+            self._ready.append(attempt.owner)
+        else:
+            self._ended.append(attempt)
         self._wake()
+
+    def refusal(self, attempt: Attempt) -> Failure | None:
+        """Refuse to begin what waited for a thread until the lease was no longer certain."""
+        return None if self._trusted() else NOT_BEGUN
 
     def moved(self, attempt: Attempt) -> None:
         """It has something to say: it needs a row."""
@@ -58,9 +78,14 @@ class Lane:
         """Take the running attempts that need a row now: they said something, or last longer than a second."""
         visible, self._moved = self._moved, []
         boot = self._env.clock.boot()
-        for queue in self._unseen.values():
+        for span, queue in self._unseen.items():
             while queue and next(iter(queue.values())) <= boot:
-                visible.append(queue.popitem(last=False)[0])
+                attempt, _ = queue.popitem(last=False)
+                due = boot + span if attempt.queued else attempt.started_boot + span
+                if due <= boot:
+                    visible.append(attempt)
+                else:
+                    queue[attempt] = due  # it had to wait for a thread
         return [attempt for attempt in dict.fromkeys(visible) if attempt.row is None and runs_here(attempt)]
 
     def enqueue(self, calls: Iterable[tuple[Resident, Call]]) -> None:

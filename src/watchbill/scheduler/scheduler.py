@@ -11,7 +11,7 @@ import msgspec
 from watchbill import events as happened
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
-from watchbill.errors import StoreUnreachableError
+from watchbill.errors import StoreError, StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.flow.execute import Executor
 from watchbill.flow.registry import Registry
@@ -90,8 +90,13 @@ class Scheduler(Loop):
             local=executor is not None,
             events=events,
         )
-        self._lane = Lane(env, executor, namespace, self.wake) if executor is not None else None
+        self._lane = (
+            Lane(env, executor, namespace, self.wake, trusted=lambda: self._leases.trusted)
+            if executor is not None
+            else None
+        )
         self._takeovers: deque[Takeover] = deque()
+        self._catching_up = False  # shards were taken, and not all their runs have been looked at
         self._careful: deque[Careful] = deque()
         self._look_asked = True
         self._look_at: Micros | None = None  # store time of the next thing that is due there
@@ -110,7 +115,18 @@ class Scheduler(Loop):
         self._advance.queue = await self._store.queue(self._namespace, self._region, (), "")
 
     async def turn(self) -> Micros | None:
-        """Take in what arrived, advance, commit once, let it out."""
+        """Take in what arrived, advance, commit once, let it out. A turn that fails unmakes memory."""
+        try:
+            return await self._turn()
+        except StoreError:
+            self._look_asked = True  # what the last hint was for may not have been read
+            raise
+        except Exception:
+            # A defect of ours, half way: workflows may be ahead of their journal, and outcomes taken but not written.
+            await self._begin_anew("failed")
+            raise
+
+    async def _turn(self) -> Micros | None:
         await self._keep_leases()
         if self._takeovers:
             await self._load_some(self._takeovers[0])
@@ -122,6 +138,9 @@ class Scheduler(Loop):
         await self._commit(batch)
         if self._careful:
             await self._advance_carefully(*self._careful.popleft())
+        if self._catching_up and not self._behind(look):
+            self._catching_up = False
+            self.tell([Event(happened.SHARDS_READY, self._time.now(), self.name)])
         return self._wish(look)
 
     async def close(self) -> None:
@@ -140,6 +159,10 @@ class Scheduler(Loop):
         self._drop_all()
         await self._leases.release()
 
+    def abandon(self) -> None:
+        """Stop what runs on the lane: nobody could journal it."""
+        self._drop_all()
+
     def _runs_locally(self) -> bool:
         return any(resident.local for resident in self._residence.runs.values())
 
@@ -152,6 +175,7 @@ class Scheduler(Loop):
         taken = await self._leases.take()
         if taken:
             self._takeovers.append(Takeover(taken))
+            self._catching_up = True
             note = f"{len(taken)} shards under term {taken[0].term}"
             self.tell([Event(happened.SHARDS_TAKEN, self._time.now(), self.name, note=note)])
 
@@ -289,8 +313,10 @@ class Scheduler(Loop):
         if self._lane is not None:
             self._take_outcomes(self._lane, batch)
         if look is not None:
+            told = {fact.run for fact in look.facts}
             for run in look.due:
-                self._begin(run, batch)
+                if run.num not in told:  # cancelled before it began: its code need not run
+                    self._begin(run, batch)
             for run_loaded in loaded:
                 self._take_loaded(run_loaded, batch)
             self._drop_orphans(look, {run_loaded.run.num for run_loaded in loaded}, batch)
@@ -392,15 +418,15 @@ class Scheduler(Loop):
         self._time.saw(answer.now)
         if answer.applied:
             return True
-        await self._refused()
+        await self._begin_anew("refused")  # somebody else holds one of our shards
         return False
 
-    async def _refused(self) -> None:
-        """Somebody else holds one of our shards: drop everything in memory, and begin anew under a new term."""
+    async def _begin_anew(self, cause: str) -> None:
+        """Drop everything in memory, which no longer fits the store; the shards are taken again under a new term."""
         lost = set(self._leases.terms)
         self._drop_all()
-        note = f"a turn was refused: {len(lost)} shards dropped"
-        self.tell([Event(happened.SHARDS_LOST, self._time.now(), self.name, cause="refused", note=note)])
+        note = f"turn {cause}: {len(lost)} shards dropped"
+        self.tell([Event(happened.SHARDS_LOST, self._time.now(), self.name, cause=cause, note=note)])
         await self._leases.release()
 
     def _let_out(self, batch: Batch) -> None:
@@ -424,12 +450,17 @@ class Scheduler(Loop):
         self.tell(batch.events)
 
     def _start_ready(self) -> None:
-        """Start attempts on the lane, but only while the lease is certain."""
-        if self._lane is not None and not self._draining and self._leases.trusted:
-            self._lane.start(self._time.now())
+        """Start attempts on the lane, but only while the lease is certain, and once the agent beside us has joined."""
+        lane = self._lane
+        if lane is not None and not self._draining and lane.executor.rows is not None and self._leases.trusted:
+            lane.start(self._time.now())
+
+    def _behind(self, look: Look | None) -> bool:
+        """True while there is more to do than one turn could."""
+        return bool(self._careful or self._takeovers or (look is not None and look.more))
 
     def _wish(self, look: Look | None) -> Micros | None:
-        if self._careful or self._takeovers or (look is not None and look.more):
+        if self._behind(look):
             return 0
         boot = self.env.clock.boot()
         wishes = [self._leases.next_at]

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.model.agent import Answer, Orders, ProgressMark, Report
+from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry
 from watchbill.model.decision import DecisionRow
@@ -280,11 +280,11 @@ class AgentStore(Protocol):
         """Give the queues whose needs this agent meets."""
         ...
 
-    async def lease(self, agent: int, lease_no: int, queues: Sequence[int], limit: int, alone: int) -> list[AttemptRow]:
+    async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
         """Lease the most urgent ready rows; asking again with the same lease_no gives the same rows.
 
-        At most `alone` of them need a process of their own (their author wants it, or they were lost twice): a lease
-        counts as a loss until it is reported, so nobody leases what must wait.
+        Only what the agent knows, and at most `room.alone` that need a process of their own (their author wants it, or
+        they were lost twice): a lease counts as a loss until it is reported, so nobody leases what must wait.
         """
         ...
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.model.agent import Act, AgentState, Answer, Orders, ProgressMark, Report
+from watchbill.model.agent import Act, AgentState, Answer, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.states import AttemptState
@@ -69,9 +69,9 @@ class SqliteAgent:
         values = {"namespace": namespace, "region": region, "needs": json_text(needs)}
         return await self._lanes.read(lambda db: [id for (id,) in db.run("queues_of_agent", values)])
 
-    async def lease(self, agent: int, lease_no: int, queues: Sequence[int], limit: int, alone: int) -> list[AttemptRow]:
-        """Lease the most urgent ready rows, few that need a process of their own; the same lease_no gives the same."""
-        return await self._lanes.write(lambda db: lease(db, agent, lease_no, queues, (limit, alone)), self._leased)
+    async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
+        """Lease the most urgent ready rows there is room for; asking again with the same lease_no gives the same."""
+        return await self._lanes.write(lambda db: lease(db, agent, lease_no, queues, room), self._leased)
 
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
         """Write outcomes and checkpoints, each under its fence.
@@ -118,8 +118,8 @@ def beat(
     return Orders(alive=True, cancel=cancel, lost=lost, now=now)
 
 
-def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], limits: tuple[int, int]) -> list[AttemptRow]:
-    """Lease ready rows to an agent that is alive and in time: so many in all, so many with a process of their own."""
+def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
+    """Lease ready rows to an agent that is alive and in time."""
     now = db.now()
     found = db.run("agent_lease", {"agent": agent}).fetchone()
     if found is None or found[0] != AgentState.ALIVE or found[1] <= now:
@@ -128,8 +128,13 @@ def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], limits: 
     # Only a number that got rows before can be a repeat.
     if lease_no <= found[2] and (rows := attempt_rows(db, db.run("leased_rows", lease))):
         return rows
-    limit, alone = limits
-    ids = [id for (id,) in db.run("lease_pick", {"queues": json_text(queues), "limit": limit, "alone": alone})]
+    asked: Named = {
+        "queues": json_text(queues),
+        "steps": json_text(room.steps),
+        "limit": room.slots,
+        "alone": room.alone,
+    }
+    ids = [id for (id,) in db.run("lease_pick", asked)]
     if not ids:
         return []
     leased = attempt_rows(db, db.run("lease_rows", {**lease, "ids": json_text(ids)}))

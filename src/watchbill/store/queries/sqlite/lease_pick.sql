@@ -13,6 +13,7 @@ FROM (
                 AND (ready.alone OR ready.losses >= 2) = 0
                 AND ready.state = 0
                 AND ready.held = 0
+                AND ready.step IN (SELECT value FROM json_each(:steps))
             ORDER BY ready.rank, ready.id
             LIMIT :limit
         )
@@ -32,6 +33,7 @@ FROM (
                 AND (ready.alone OR ready.losses >= 2) = 1
                 AND ready.state = 0
                 AND ready.held = 0
+                AND ready.step IN (SELECT value FROM json_each(:steps))
             ORDER BY ready.rank, ready.id
             LIMIT :alone
         )

@@ -1,0 +1,180 @@
+"""Changes: every row that a commit has written, in order, read from the store's own connection and through no door.
+
+Temporary triggers copy each change into a temporary table. It takes part in the transactions: what is rolled back was
+never there.
+"""
+
+import sqlite3
+from typing import Final, NamedTuple
+
+_LOG: Final = "CREATE TEMP TABLE change (n INTEGER PRIMARY KEY, what TEXT, a, b, c, d, e, f, g, h, i, j, k, l)"
+
+_TRIGGERS: Final = (
+    """
+    CREATE TEMP TRIGGER run_inserted AFTER INSERT ON main.run BEGIN
+        INSERT INTO change (what, a, b, c, d, e, f)
+        VALUES ('run', new.num, new.id, new.workflow, new.status, new.losses, new.held);
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER run_updated AFTER UPDATE ON main.run BEGIN
+        INSERT INTO change (what, a, b, c, d, e, f)
+        VALUES ('run', new.num, new.id, new.workflow, new.status, new.losses, new.held);
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER run_deleted AFTER DELETE ON main.run BEGIN
+        INSERT INTO change (what, a) VALUES ('run gone', old.num);
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER journal_inserted AFTER INSERT ON main.journal BEGIN
+        INSERT INTO change (what, a, b, c, d, e, f, g)
+        VALUES ('journal', new.run, new.seq, new.kind, new.key, new.fence, new.outcome, new.body);
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER journal_deleted AFTER DELETE ON main.journal BEGIN
+        INSERT INTO change (what, a, b) VALUES ('journal gone', old.run, old.seq);
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER attempt_inserted AFTER INSERT ON main.attempt BEGIN
+        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l)
+        VALUES (
+            'attempt', new.id, new.run, new.call, new.step, new.state, new.fence,
+            new.failures, new.losses, new.cancel, new.why, new.agent, new.policy
+        );
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER attempt_updated AFTER UPDATE ON main.attempt BEGIN
+        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l)
+        VALUES (
+            'attempt', new.id, new.run, new.call, new.step, new.state, new.fence,
+            new.failures, new.losses, new.cancel, new.why, new.agent, new.policy
+        );
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER attempt_deleted AFTER DELETE ON main.attempt BEGIN
+        INSERT INTO change (what, a) VALUES ('attempt gone', old.id);
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER lease_updated AFTER UPDATE ON main.lease
+    WHEN new.owner IS NOT old.owner OR new.term <> old.term BEGIN
+        INSERT INTO change (what, a, b, c, d)
+        VALUES ('lease', new.shard, new.owner, new.term, old.owner);
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER agent_updated AFTER UPDATE ON main.agent
+    WHEN new.state <> old.state BEGIN
+        INSERT INTO change (what, a, b) VALUES ('agent', new.id, new.state);
+    END
+    """,
+)
+
+_READ: Final = "SELECT n, what, a, b, c, d, e, f, g, h, i, j, k, l FROM temp.change WHERE n > ? ORDER BY n"
+
+
+class RunSeen(NamedTuple):
+    """A run as it is now."""
+
+    num: int
+    id: str
+    workflow: str
+    status: int
+    losses: int
+    held: str | None
+
+
+class EntrySeen(NamedTuple):
+    """A journal entry that is new."""
+
+    run: int
+    seq: int
+    kind: int
+    key: str
+    fence: int
+    outcome: int
+    body: bytes
+
+
+class AttemptSeen(NamedTuple):
+    """An attempt's row as it is now."""
+
+    id: int
+    run: int
+    call: str
+    step: str
+    state: int
+    fence: int
+    failures: int
+    losses: int
+    cancel: int
+    why: str | None
+    agent: int | None
+    policy: bytes
+
+
+class LeaseSeen(NamedTuple):
+    """A lease that has changed hands."""
+
+    shard: int
+    owner: int | None
+    term: int
+    before: int | None  # the owner before
+
+
+class AgentSeen(NamedTuple):
+    """An agent whose state has changed."""
+
+    id: int
+    state: int
+
+
+class Gone(NamedTuple):
+    """A row that was deleted."""
+
+    what: str
+    key: int
+
+
+Change = RunSeen | EntrySeen | AttemptSeen | LeaseSeen | AgentSeen | Gone
+
+_KINDS: Final = {"run": RunSeen, "journal": EntrySeen, "attempt": AttemptSeen, "lease": LeaseSeen, "agent": AgentSeen}
+
+
+class Changes:
+    """What has been committed since the last look."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._seen = 0
+        self._total = -1
+        connection.execute(_LOG)
+        for trigger in _TRIGGERS:
+            connection.execute(trigger)
+
+    def take(self) -> list[Change]:
+        """Give what is new; nothing when nothing was written."""
+        total = self._connection.total_changes
+        if total == self._total:
+            return []
+        self._total = total
+        rows = self._connection.execute(_READ, (self._seen,)).fetchall()
+        if rows:
+            self._seen = rows[-1][0]
+        return [_change(row) for row in rows]
+
+
+def _change(row: tuple[int, str, *tuple[object, ...]]) -> Change:
+    what, columns = row[1], row[2:]
+    kind = _KINDS.get(what)
+    if kind is None:
+        key = columns[0]
+        assert isinstance(key, int)  # noqa: S101 - all keys of tables that lose rows are numbers
+        return Gone(what, key)
+    return kind._make(columns[: len(kind._fields)])  # type: ignore[attr-defined, no-any-return] # five named tuples

@@ -1,0 +1,262 @@
+"""SimEnv: the world as one simulated process sees it: its clocks, its chance, its threads, its children."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from watchbill.clock import SECOND, Clock, Micros
+from watchbill.env import ID_EPOCH, SALT_BITS, Child, Done, Job, Threads, Wire
+from watchbill.flow.child import serve
+from watchbill.testing.chance import Chance
+from watchbill.testing.ledger import LEDGER, Ledger
+from watchbill.testing.virtual import LIFE, Life, VirtualLoop, rest
+
+T = TypeVar("T")
+
+DAWN: Final[Micros] = ID_EPOCH + 400 * 86_400 * SECOND  # the wall time at which a world begins
+LONG_THREAD: Final = 0.1  # the share of jobs that keep their thread for seconds
+
+
+class SimClock:
+    """A host's clocks: boot time runs as the virtual time does, wall time is what the host believes."""
+
+    def __init__(self, loop: VirtualLoop, *, boot: Micros = 0, skew: Micros = 0) -> None:
+        self._loop = loop
+        self._boot = boot
+        self.skew = skew
+
+    def wall(self) -> Micros:
+        """Wall time, wrong by this host's skew."""
+        return DAWN + self._loop.now + self.skew
+
+    def boot(self) -> Micros:
+        """Time since this host's boot."""
+        return self._boot + self._loop.now
+
+
+class Ids:
+    """Numbers that are unique and time-ordered in the whole world, whatever its clocks say."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+        self._last = 0
+
+    def new(self) -> int:
+        """Make one."""
+        self._last = max(self._last + 1, (DAWN - ID_EPOCH + self._loop.now) << SALT_BITS)
+        return self._last
+
+
+class SimThreads:
+    """Runs each job in line, as soon as there is a thread for it; its result comes when that thread is free again."""
+
+    def __init__(self, loop: VirtualLoop, count: int, lasts: Callable[[], float]) -> None:
+        self._loop = loop
+        self._free = count
+        self._lasts = lasts
+        self._queue: deque[Callable[[], None]] = deque()
+
+    def submit(self, job: Job[T], done: Done[T]) -> None:
+        """Run the job when a thread is free; then `done(result, error)` on the event loop."""
+
+        def work() -> None:
+            result: T | None = None
+            failure: BaseException | None = None
+            try:
+                result = job()
+            except BaseException as error:
+                failure = error
+            self._loop.call_later(self._lasts(), self._end, lambda: done(result, failure))
+
+        self._queue.append(work)
+        self._work()
+
+    def close(self) -> None:
+        """Do nothing: there are no threads."""
+
+    def _work(self) -> None:
+        while self._free and self._queue:
+            self._free -= 1
+            self._queue.popleft()()
+
+    def _end(self, finish: Callable[[], None]) -> None:
+        self._free += 1
+        self._work()
+        finish()
+
+
+class StoreThreads:
+    """The threads of the store's file: a job takes no time, and is looked at as soon as it is over."""
+
+    def __init__(self, loop: VirtualLoop, after: Callable[[], None]) -> None:
+        self._loop = loop
+        self._after = after
+
+    def submit(self, job: Job[T], done: Done[T]) -> None:
+        """Run the job now; `done(result, error)` comes later all the same."""
+        result: T | None = None
+        failure: BaseException | None = None
+        try:
+            result = job()
+        except BaseException as error:
+            failure = error
+        self._after()
+        self._loop.call_soon(done, result, failure)
+
+    def close(self) -> None:
+        """Do nothing: there are no threads."""
+
+
+class SimEnv:
+    """What one process takes from the world."""
+
+    def __init__(self, loop: VirtualLoop, clock: Clock, chance: Chance, ids: Ids, ledger: Ledger) -> None:
+        self.clock = clock
+        self.loop = loop
+        self.spawning: Callable[[Life], None] | None = None  # called while a child is being made
+        self._chance = chance
+        self._ids = ids
+        self._ledger = ledger
+        self._children = 0
+
+    def random(self) -> float:
+        """Draw a float below 1."""
+        return self._chance.fraction()
+
+    def new_id(self) -> int:
+        """Make a number that nobody else in this world has."""
+        return self._ids.new()
+
+    async def wait(self, event: asyncio.Event, at_most: Micros | None) -> None:
+        """Wait until the event is set or the time has passed."""
+        if at_most is None or event.is_set():
+            await event.wait()
+            return
+        timer = self.call_later(at_most, event.set)
+        try:
+            await event.wait()
+        finally:
+            timer.cancel()
+
+    def call_later(self, delay: Micros, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call back on the event loop after `delay`."""
+        return self.loop.call_later(max(delay, 0) / SECOND, callback)
+
+    def threads(self, name: str, count: int) -> Threads:
+        """Make a pool whose jobs take their time, now and then seconds."""
+        return SimThreads(self.loop, count, self._job_lasts)
+
+    def _job_lasts(self) -> float:
+        return self._chance.within(0.5, 4) if self._chance.happens(LONG_THREAD) else self._chance.within(0.001, 0.1)
+
+    async def spawn(self) -> Child:
+        """Start a child that runs the real program of a child process; a fresh interpreter takes its time."""
+        parent = LIFE.get()
+        if parent is None:
+            raise TypeError("only a simulated process has children")
+        if self.spawning is not None:
+            self.spawning(parent)
+        await rest(self._chance.within(0.05, 0.4))
+        self._children += 1
+        life = Life(f"{parent.name}/child-{self._children}", self.loop)
+        life.context.run(LEDGER.set, self._ledger)
+        ours, theirs = make_wire()
+        env = SimEnv(self.loop, self.clock, self._chance, self._ids, self._ledger)
+        child = SimChild(life, ours, self._ledger)
+        parent.on_death(theirs.cut)
+        life.on_death(ours.cut)
+        life.start(child.run(env, theirs))
+        return child
+
+
+class SimWire:
+    """One end of a connection; messages are whole, and those sent before a death still arrive."""
+
+    def __init__(self, inbox: "Inbox", outbox: "Inbox") -> None:
+        self.inbox = inbox
+        self.outbox = outbox
+
+    async def send(self, message: bytes) -> None:
+        """Send one message; into the void when the other end is gone."""
+        self.outbox.put(message)
+
+    async def receive(self) -> bytes | None:
+        """Receive one message; None when the other end is gone."""
+        return await self.inbox.get()
+
+    def cut(self) -> None:
+        """See the end of the connection: the other process is gone."""
+        self.inbox.close()
+
+
+class Inbox:
+    """Messages that have arrived at one process."""
+
+    def __init__(self) -> None:
+        self._messages: deque[bytes] = deque()
+        self._closed = False
+        self._waiting: asyncio.Future[None] | None = None
+
+    def put(self, message: bytes) -> None:
+        """Add a message."""
+        if not self._closed:
+            self._messages.append(message)
+            self._wake()
+
+    def close(self) -> None:
+        """Let the reader see the end, after what is there."""
+        self._closed = True
+        self._wake()
+
+    async def get(self) -> bytes | None:
+        """Wait for the next message, or the end."""
+        while not self._messages and not self._closed:
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
+        return self._messages.popleft() if self._messages else None
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+
+def make_wire() -> tuple[SimWire, SimWire]:
+    """Make both ends of a connection."""
+    one, other = Inbox(), Inbox()
+    return SimWire(one, other), SimWire(other, one)
+
+
+class SimChild(SimWire):
+    """A child process: the real code of a child, in a life of its own."""
+
+    def __init__(self, life: Life, wire: SimWire, ledger: Ledger) -> None:
+        super().__init__(wire.inbox, wire.outbox)
+        self._life = life
+        self._ledger = ledger
+        self._gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        life.on_death(self._mourn)
+        self._how = "killed by signal 9"
+
+    async def run(self, env: SimEnv, wire: Wire) -> None:
+        """Be the child's main program."""
+        try:
+            await serve(env, wire)
+            self._how = "exit code 0"
+        except SystemExit:
+            self._how = "exit code 1"
+        self._life.die()
+
+    def kill(self) -> None:
+        """Kill it now: whatever it still does is stopped."""
+        if not self._life.dead:
+            self._ledger.stop_all(self._life.name)
+            self._life.die()
+
+    async def ended(self) -> str:
+        """Wait until the process is gone; gives how it ended, in words."""
+        return await self._gone
+
+    def _mourn(self) -> None:
+        if not self._gone.done():
+            self._gone.set_result(self._how)

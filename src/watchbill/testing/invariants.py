@@ -1,0 +1,322 @@
+"""Invariants: what must be true after every transaction, whatever was done to the world.
+
+I1  every run that a client was told of exists
+I2  after healing every run ends, as its author meant it, and none diverges or is held without cause
+I3  each call has one outcome, under the newest fence ever issued or begun for it
+I4  what has ended never changes
+I5  fences and terms only grow; nothing is accepted under an old one
+I7  a completed call really ended; nothing begins before the outcomes it depends on are committed
+I8  budgets are kept, crashes are counted, and the innocent are not quarantined
+I9  without an injected fault nobody is taken over, pronounced lost or charged with a loss
+I20 enough was done to mean something
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final, assert_never
+
+import msgspec
+
+from watchbill.model.agent import AgentState, Answer, Report
+from watchbill.model.call import Kind, Outcome
+from watchbill.model.policy import QUARANTINE_AT, Policy
+from watchbill.model.states import ATTEMPT_MOVES, AttemptState, RunState, run_may_move
+from watchbill.store.protocol import Turn
+from watchbill.testing.changes import AgentSeen, AttemptSeen, Change, EntrySeen, Gone, LeaseSeen, RunSeen
+from watchbill.testing.ledger import Entry, Fate
+
+_MOVES: Final = frozenset((move.before, move.after) for move in ATTEMPT_MOVES)
+_decode_policy = msgspec.json.Decoder(Policy).decode
+
+
+class Violation(Exception):
+    """An invariant does not hold."""
+
+    def __init__(self, invariant: str, facts: str) -> None:
+        self.invariant = invariant
+        self.facts = facts
+        super().__init__(f"{invariant}: {facts}")
+
+
+class Call:
+    """What is known about one call of one run."""
+
+    __slots__ = ("accepted", "entries", "handed_back", "newest", "row")
+
+    def __init__(self) -> None:
+        self.newest = 0  # the highest fence ever issued or begun
+        self.entries: list[Entry] = []
+        self.handed_back: set[int] = set()  # fences that cost nothing
+        self.accepted: int | None = None
+        self.row: int | None = None
+
+
+class Checker:
+    """Holds every committed change and every line of the ledger against the invariants; tells the first violation."""
+
+    def __init__(self, *, poison: str, deadly: str, tell: Callable[[Violation], None]) -> None:
+        self.counts: Counter[str] = Counter()
+        self.runs: dict[int, RunSeen] = {}
+        self.nums: dict[str, int] = {}
+        self.results: dict[int, bytes] = {}
+        self.transactions = 0
+        self.hurt: set[str] = set()  # processes to which something was done that others may take for death
+        self.processes: dict[int, str] = {}  # owners of leases and agents: by which process
+        self._poison = poison  # the step that kills its process
+        self._deadly = deadly  # the workflow that kills its process
+        self._tell = tell
+        self._calls: dict[tuple[int, str], Call] = {}
+        self._rows: dict[int, AttemptSeen] = {}
+        self._row_fences: dict[int, int] = {}
+        self._last_seq: dict[int, int] = {}
+        self._leases: dict[int, list[tuple[int, int | None, int]]] = {}  # since which transaction, owner, term
+        self._newest_term = 0
+        self._retries: dict[bytes, int] = {}
+        self._acknowledged: set[str] = set()
+
+    # --- the store
+
+    def committed(self, changes: Sequence[Change]) -> None:
+        """Check one transaction."""
+        self.transactions += 1
+        for change in changes:
+            match change:
+                case EntrySeen():
+                    self._journalled(change)
+                case AttemptSeen():
+                    self._attempt(change)
+                case RunSeen():
+                    self._run(change)
+                case LeaseSeen():
+                    self._lease(change)
+                case AgentSeen():
+                    if change.state == AgentState.LOST:
+                        self._check_loss(change.id, f"agent {change.id} was pronounced lost")
+                case Gone():
+                    self._gone(change)
+                case _:
+                    assert_never(change)
+
+    def _run(self, run: RunSeen) -> None:
+        before = self.runs.get(run.num)
+        self.runs[run.num] = run
+        if before is None:
+            self.nums[run.id] = run.num
+            if run.status != RunState.SCHEDULED:
+                self._violated("I4", f"{run} came into being as something else than scheduled")
+            return
+        old, new = RunState(before.status), RunState(run.status)
+        if old.terminal:
+            self._violated("I4", f"{run.id} had ended as {old.word} and was written again as {new.word}")
+        if old is not new and not run_may_move(old, new):
+            self._violated("I4", f"{run.id} went from {old.word} to {new.word}, which THE table does not have")
+        if new is RunState.DIVERGED:
+            self._violated("I2", f"{run.id} diverged")
+        quarantined = run.held is not None and run.held.startswith("quarantined")
+        if quarantined and run.workflow != self._deadly:
+            self._violated("I8", f"{run.id} is innocent and was quarantined: {run.held}")
+        elif run.held is not None and not quarantined:
+            self._violated("I2", f"{run.id} is held: {run.held}")
+        if run.losses and not self.hurt:
+            self._violated("I9", f"{run.id} was charged with a loss, and no fault was injected")
+        if new.terminal:
+            self.counts[f"runs {new.word}"] += 1
+
+    def _journalled(self, entry: EntrySeen) -> None:
+        run = self.runs[entry.run]
+        last = self._last_seq.get(entry.run, 0)
+        self._last_seq[entry.run] = entry.seq
+        if entry.seq != last + 1:
+            self._violated("I3", f"the journal of {run.id} goes from {last} to {entry.seq}")
+        if entry.run in self.results:
+            self._violated("I4", f"{run.id} has ended, and its journal grew by {entry}")
+        self.counts["journal entries"] += 1
+        if entry.kind == Kind.END:
+            self.results[entry.run] = entry.body
+        elif entry.kind == Kind.STEP:
+            self._outcome(run, entry)
+
+    def _outcome(self, run: RunSeen, entry: EntrySeen) -> None:
+        call = self._call(entry.run, entry.key)
+        if call.accepted is not None:
+            self._violated("I3", f"{run.id} {entry.key} has a second outcome: {entry}")
+        call.accepted = entry.fence
+        if entry.fence != call.newest:
+            self._violated(
+                "I3", f"{run.id} {entry.key} ended under fence {entry.fence}, and {call.newest} is the newest"
+            )
+        self.counts["steps done"] += 1
+        really = [each for each in call.entries if each.fence == entry.fence]
+        if entry.outcome == Outcome.OK and not any(each.fate is Fate.ENDED for each in really):
+            self._violated("I7", f"{run.id} {entry.key} is completed under fence {entry.fence}, really: {call.entries}")
+
+    def _attempt(self, row: AttemptSeen) -> None:
+        before = self._rows.get(row.id)
+        self._rows[row.id] = row
+        self._row_fences[row.id] = row.fence
+        call = self._call(row.run, row.call)
+        if before is None:
+            self._check_new_row(row, call)
+        else:
+            self._check_move(before, row, call)
+        call.newest = max(call.newest, row.fence)
+        if not 0 <= row.losses <= QUARANTINE_AT:
+            self._violated("I8", f"{row} has {row.losses} losses, and {QUARANTINE_AT} are allowed")
+        retries = self._retries.get(row.policy)
+        if retries is None:
+            retries = self._retries[row.policy] = _decode_policy(row.policy).retries
+        if not 0 <= row.failures <= retries + 1:
+            self._violated("I8", f"{row} has {row.failures} failures, and {retries} retries are allowed")
+        if row.why == "quarantine" and row.step != self._poison:
+            self._violated("I8", f"{row} is innocent and was quarantined")
+
+    def _check_new_row(self, row: AttemptSeen, call: Call) -> None:
+        self.counts["rows"] += 1
+        if call.row is not None or call.accepted is not None:
+            self._violated("I3", f"{row} is a second row of its call, or comes after its outcome")
+        call.row = row.id
+        lost = row.state == AttemptState.FAILED and row.losses > 0
+        grown = row.fence > call.newest if lost or row.state == AttemptState.READY else row.fence >= call.newest
+        if not grown:
+            self._violated("I5", f"{row} begins at a fence that is not above {call.newest}")
+        if lost:
+            self.counts["losses"] += 1
+            if not self.hurt:
+                self._violated("I9", f"{row} counts as lost, and no fault was injected")
+
+    def _check_move(self, before: AttemptSeen, row: AttemptSeen, call: Call) -> None:
+        old, new = AttemptState(before.state), AttemptState(row.state)
+        leased = (old, new) == (AttemptState.READY, AttemptState.RUNNING)
+        if old is not new and (old, new) not in _MOVES:
+            self._violated("I4", f"{row} came from {old.name}, which THE table does not have")
+        if row.fence != before.fence + leased:
+            self._violated("I5", f"{row} had fence {before.fence}")
+        if old is AttemptState.RUNNING and new is not AttemptState.RUNNING:
+            if row.losses < before.losses and row.failures == before.failures:
+                call.handed_back.add(row.fence)
+            elif new is AttemptState.FAILED and row.losses == before.losses:
+                self.counts["losses"] += 1
+                if row.step != self._poison:
+                    self._check_loss(before.agent, f"{row} counts as lost")
+
+    def _lease(self, lease: LeaseSeen) -> None:
+        history = self._leases.setdefault(lease.shard, [])
+        if lease.owner is not None:
+            # All shards of one take share its term; no other take may draw it, or a lower one.
+            if lease.term < self._newest_term or (history and lease.term <= history[-1][2]):
+                self._violated("I5", f"{lease} has an older term than {self._newest_term} or {history[-1:]}")
+            self._newest_term = lease.term
+        history.append((self.transactions, lease.owner, lease.term))
+        if lease.owner is not None and lease.before is not None and lease.before != lease.owner:
+            self.counts["shards taken over"] += 1
+            self._check_loss(lease.before, f"{lease} was taken over")
+
+    def _check_loss(self, process: int | None, what: str) -> None:
+        name = self.processes.get(process) if process is not None else None
+        if name not in self.hurt:
+            self._violated("I9", f"{what}, and nothing was done to {name}")
+
+    def _gone(self, gone: Gone) -> None:
+        if gone.what != "attempt gone":
+            self._violated("I4", f"{gone}: what was written is kept")
+        row = self._rows.pop(gone.key)
+        call = self._call(row.run, row.call)
+        if call.row == row.id:
+            call.row = None
+
+    # --- the doors: what was accepted, from whom
+
+    def check_turn(self, turn: Turn, since: int) -> None:
+        """Check a turn that was applied; `since`: the transactions before it arrived."""
+        for shard, term in turn.terms.items():
+            if not self._held(shard, turn.owner, term, since):
+                self._violated("I5", f"a turn of {turn.owner} was applied to shard {shard} under the old term {term}")
+
+    def newest_fences(self, reports: Sequence[Report]) -> list[int]:
+        """Give the fence that each reported row has now."""
+        return [self._row_fences.get(report.id, 0) for report in reports]
+
+    def check_report(self, reports: Sequence[Report], answers: Sequence[Answer], fences: Sequence[int]) -> None:
+        """Check what was accepted; `fences`: those of the rows before it arrived."""
+        for report, answer, fence in zip(reports, answers, fences, strict=True):
+            if answer is Answer.LATE:
+                self.counts["late reports"] += 1
+            if answer is Answer.ACCEPTED and report.fence < fence:
+                self._violated("I5", f"{report} was accepted, and the row's fence was {fence}")
+
+    def _held(self, shard: int, owner: int, term: int, since: int) -> bool:
+        history = self._leases.get(shard, [])
+        for n, (_, owner_then, term_then) in enumerate(history):
+            until = history[n + 1][0] if n + 1 < len(history) else self.transactions + 1
+            if (owner_then, term_then) == (owner, term) and until > since:
+                return True
+        return False
+
+    # --- the ledger
+
+    def begun(self, entry: Entry) -> None:
+        """Check an attempt as it really begins."""
+        self.counts["begun"] += 1
+        num = self.nums.get(entry.run)
+        if num is None:
+            self._violated("I1", f"{entry} began, and its run does not exist")
+            return
+        call = self._call(num, entry.call)
+        last = call.entries[-1] if call.entries else None
+        call.entries.append(entry)
+        if call.accepted is not None:
+            self._violated("I3", f"{entry} began after its outcome was journalled under fence {call.accepted}")
+        if entry.fence < call.newest or (last is not None and entry.fence <= last.fence):
+            self._violated("I5", f"{entry} began after {last}, and {call.newest} is the newest fence")
+        call.newest = max(call.newest, entry.fence)
+        missing = [key for key in entry.after if self._call(num, key).accepted is None]
+        if missing:
+            self._violated("I7", f"{entry} began before the outcomes of {missing} were committed")
+        if entry.number < 1:
+            self._violated("I8", f"{entry} has no number")
+        if last is not None and last.fate is Fate.BEGUN and last.fence not in call.handed_back:
+            self.counts["crashes survived"] += 1
+            if entry.number <= last.number:
+                self._violated("I8", f"{entry} began again after {last}: the crash was not counted")
+
+    def changed(self, entry: Entry) -> None:
+        """Count how attempts ended."""
+        self.counts[entry.fate] += 1
+
+    def acknowledged(self, run: str) -> None:
+        """Check that what a client was told is so."""
+        self._acknowledged.add(run)
+        if run not in self.nums:
+            self._violated("I1", f"{run} was acknowledged, and does not exist")
+
+    # --- the end
+
+    def open_runs(self) -> list[str]:
+        """Give the runs that have not ended and may still move."""
+        return [run.id for run in self.runs.values() if run.status < RunState.COMPLETED and not self.stuck(run.num)]
+
+    def stuck(self, num: int) -> bool:
+        """Say whether a run waits for a person, because it or its poisonous call is quarantined."""
+        return self.runs[num].held is not None or any(
+            row.run == num and row.why == "quarantine" for row in self._rows.values()
+        )
+
+    def describe(self, id: str) -> str:
+        """Say how a run stands, for whoever reads about a violation."""
+        num = self.nums[id]
+        rows = [row for row in self._rows.values() if row.run == num]
+        calls = {key: call.entries for (run, key), call in self._calls.items() if run == num and call.accepted is None}
+        return f"{self.runs[num]} rows={rows} open={calls}"
+
+    def violated(self, invariant: str, facts: str) -> None:
+        """Tell a violation that was found elsewhere."""
+        self._violated(invariant, facts)
+
+    def _call(self, run: int, key: str) -> Call:
+        call = self._calls.get((run, key))
+        if call is None:
+            call = self._calls[run, key] = Call()
+        return call
+
+    def _violated(self, invariant: str, facts: str) -> None:
+        self._tell(Violation(invariant, facts))

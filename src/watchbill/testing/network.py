@@ -1,0 +1,235 @@
+"""Network: between every node and the one store. Each call of a door is a message: it can be late, lost, unanswered.
+
+The store itself stands in no process: what has arrived there is carried out, whatever becomes of the caller.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, cast
+
+import msgspec
+
+from watchbill.clock import Micros
+from watchbill.errors import DuplicateRun, StoreUnreachableError
+from watchbill.store.protocol import AgentStore, ClientStore, Hint, SchedulerStore, Store, SupervisorStore, Turn
+from watchbill.testing.chance import Chance
+from watchbill.testing.invariants import Checker
+from watchbill.testing.virtual import Life, VirtualLoop
+
+PATIENCE: Final = 2.0  # seconds after which the caller of a lost message knows that no answer will come
+
+
+@dataclass(frozen=True)
+class Weather:
+    """How bad the network is: the share of messages to which each thing happens."""
+
+    lost_requests: float = 0.0
+    lost_replies: float = 0.0
+    slow: float = 0.0  # take `slowest` seconds at most
+    slowest: float = 0.1
+    lost_hints: float = 0.0
+    contended: float = 0.0  # of takes: some shards are locked just then, as SKIP LOCKED skips them
+
+
+CALM: Final = Weather()
+
+
+class Journey(NamedTuple):
+    """What will happen to one message."""
+
+    there: float | None  # seconds; None: it never arrives
+    back: float | None  # None: the answer never arrives
+
+
+class Network:
+    """Carries messages. The weather changes; what is under way keeps its fate."""
+
+    def __init__(
+        self, loop: VirtualLoop, store: Store, checker: Checker, chance: Chance, note: Callable[..., None]
+    ) -> None:
+        self.weather = CALM
+        self.messages = 0
+        self.ambush: Callable[[Life, str, object], None] | None = None  # called between the commit and its answer
+        self._loop = loop
+        self._store = store
+        self._checker = checker
+        self._chance = chance
+        self._note = note
+        self._ground = Life("store", loop).context  # which nothing ever happens to
+        self._ears: dict[Hint, list[tuple[Life, Callable[[], None]]]] = {whom: [] for whom in Hint}
+        for whom in Hint:
+            store.listen(whom, lambda whom=whom: self._hint(whom))  # type: ignore[misc] # bound now
+
+    async def call(self, life: Life, room: str, door: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the door gives
+        """Send one message, and wait for its answer; what the dead send goes nowhere."""
+        if life.dead:
+            return await self._loop.create_future()
+        self.messages += 1
+        if door in ("take", "join"):
+            self._checker.processes[args[0]] = life.name
+        journey = self._journey()
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        letter = Letter(life, room, door, self._sealed(door, args), kwargs, journey, answer)
+        if journey.there is not None:
+            self._loop.call_later(journey.there, self._arrive, letter, context=self._ground)
+        if journey.there is None or journey.back is None:
+            self._loop.call_later(PATIENCE, letter.give_up, context=life.context)
+        return await answer
+
+    def strike(self, life: Life, door: str, result: object) -> None:
+        """Let whoever lies in wait know that a process is here."""
+        if self.ambush is not None:
+            self.ambush(life, door, result)
+
+    def listen(self, life: Life, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
+        """Bring hints to a process while it lives."""
+        ear = (life, wake)
+        self._ears[whom].append(ear)
+        return lambda: self._ears[whom].remove(ear) if ear in self._ears[whom] else None
+
+    def _journey(self) -> Journey:
+        weather, chance = self.weather, self._chance
+        there, back = chance.within(0.0002, 0.02), chance.within(0.0002, 0.02)
+        if weather.slow and chance.happens(weather.slow):
+            there = chance.within(0.01, weather.slowest)
+        if weather.slow and chance.happens(weather.slow):
+            back = chance.within(0.01, weather.slowest)
+        dice = chance.fraction()
+        if dice < weather.lost_requests:
+            return Journey(None, None)
+        if dice < weather.lost_requests + weather.lost_replies:
+            # Carried out before the caller asks again: what arrives after a newer message is not of this world yet.
+            return Journey(min(there, PATIENCE * 0.9), None)
+        return Journey(there, back)
+
+    def _sealed(self, door: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Give what is in the message now: whatever the caller does with it later is not."""
+        if door == "turn":
+            parts: dict[str, Any] = msgspec.structs.asdict(args[0])
+            return (Turn(**{name: part.copy() if hasattr(part, "copy") else part for name, part in parts.items()}),)
+        if door == "take" and self._chance.happens(self.weather.contended):
+            owner, shards, lasting = args
+            free = [shard for shard in shards if self._chance.happens(0.5)]
+            return owner, free, lasting
+        return args
+
+    def _arrive(self, letter: "Letter") -> None:
+        self._loop.create_task(self._carry_out(letter), context=self._ground)
+
+    async def _carry_out(self, letter: "Letter") -> None:
+        checker, door, args = self._checker, letter.door, letter.args
+        since = checker.transactions
+        fences = checker.newest_fences(args[1]) if door == "report" else []
+        result: Any = None
+        failure: Exception | None = None
+        try:
+            result = await getattr(getattr(self._store, letter.room), door)(*args, **letter.kwargs)
+        except Exception as error:
+            failure = error
+            if not isinstance(error, DuplicateRun):
+                checker.violated("I0", f"door {door} of {letter.life.name} raised {error!r}")
+        if failure is None and door == "turn" and result.applied:
+            checker.check_turn(args[0], since)
+        elif failure is None and door == "report":
+            checker.check_report(args[1], result, fences)
+        self.strike(letter.life, door, result)
+        self._note(letter.life.name, door, _summary(result) if failure is None else repr(failure))
+        if letter.journey.back is not None:
+            self._loop.call_later(letter.journey.back, letter.answer_with, result, failure, context=letter.life.context)
+
+    def _hint(self, whom: Hint) -> None:
+        for life, wake in self._ears[whom]:
+            if not life.dead and not self._chance.happens(self.weather.lost_hints):
+                self._loop.call_later(self._chance.within(0.0002, 0.02), wake, context=life.context)
+
+
+class Letter:
+    """One message on its way."""
+
+    __slots__ = ("_answer", "args", "door", "journey", "kwargs", "life", "room")
+
+    def __init__(  # noqa: PLR0913 - what a message is
+        self,
+        life: Life,
+        room: str,
+        door: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        journey: Journey,
+        answer: "asyncio.Future[Any]",
+    ) -> None:
+        self.life = life
+        self.room = room
+        self.door = door
+        self.args = args
+        self.kwargs = kwargs
+        self.journey = journey
+        self._answer = answer
+
+    def answer_with(self, result: object, failure: Exception | None) -> None:
+        """Bring the answer."""
+        if self._answer.done():
+            return
+        if failure is not None:
+            self._answer.set_exception(failure)
+        else:
+            self._answer.set_result(result)
+
+    def give_up(self) -> None:
+        """Believe that no answer will come."""
+        if not self._answer.done():
+            self._answer.set_exception(StoreUnreachableError(f"no answer to {self.door!r} within {PATIENCE:g} s"))
+
+
+class Doors:
+    """The doors of one room of the store, from afar."""
+
+    def __init__(self, network: Network, life: Life, room: str) -> None:
+        self._network = network
+        self._life = life
+        self._room = room
+
+    def __getattr__(self, door: str) -> Callable[..., Any]:
+        """Give a door: whatever is handed in there is a message."""
+        network, life, room = self._network, self._life, self._room
+
+        async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - passed through
+            return await network.call(life, room, door, args, kwargs)
+
+        setattr(self, door, call)
+        return call
+
+
+class FarStore:
+    """The store as one process sees it."""
+
+    url = "simulated"
+    lasting_leases = False
+
+    def __init__(self, network: Network, life: Life) -> None:
+        self._network = network
+        self._life = life
+        self.client = cast(ClientStore, Doors(network, life, "client"))
+        self.scheduler = cast(SchedulerStore, Doors(network, life, "scheduler"))
+        self.agent = cast(AgentStore, Doors(network, life, "agent"))
+        self.supervisor = cast(SupervisorStore, Doors(network, life, "supervisor"))
+
+    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
+        """Hear hints, unless they are lost."""
+        return self._network.listen(self._life, whom, wake)
+
+    async def close(self) -> None:
+        """Do nothing: the store is not this process's."""
+
+
+def _summary(result: object) -> str:
+    if isinstance(result, Sequence) and not isinstance(result, str | bytes):
+        return str(len(result))
+    applied = getattr(result, "applied", None)
+    return "" if applied is None else str(applied)
+
+
+def at(moment: Micros) -> str:
+    """Write a moment of virtual time."""
+    return f"{moment / 1_000_000:.6f}"

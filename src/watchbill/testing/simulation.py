@@ -1,0 +1,152 @@
+"""Simulation: one seed is one world, from its first run to the last; the same seed is the same world.
+
+python -m watchbill.testing.simulation 17      # play one seed, and show what happened
+"""
+
+import gc
+import sys
+from collections import Counter
+from typing import Final, NamedTuple
+
+import msgspec
+
+from watchbill.errors import WatchbillError
+from watchbill.model.states import RunState
+from watchbill.testing.chance import Chance
+from watchbill.testing.invariants import Violation
+from watchbill.testing.nemesis import Nemesis, Plan, plan
+from watchbill.testing.network import at
+from watchbill.testing.virtual import VirtualLoop, rest
+from watchbill.testing.workload import Wish, make_registry, wishes
+from watchbill.testing.world import Clients, Line, World
+
+HEALED_WITHIN: Final = 300  # seconds after the last fault in which every run must have ended
+TAIL: Final = 40  # lines of the trace in the message about a violation
+LEAST_STEPS: Final = 20  # I20
+LEAST_FAULTS: Final = 1
+
+
+class Result(NamedTuple):
+    """What happened in one world."""
+
+    trace: list[Line]
+    counts: Counter[str]
+
+
+class SimulationError(WatchbillError):
+    """A seed broke an invariant; the message says which, the facts, and how to see it again."""
+
+    def __init__(self, seed: int, violation: Violation, trace: list[Line]) -> None:
+        self.seed = seed
+        self.invariant = violation.invariant
+        self.facts = violation.facts
+        self.trace = trace
+        tail = "\n".join(f"  {written(line)}" for line in trace[-TAIL:])
+        super().__init__(
+            f"seed {seed} broke {violation.invariant}: {violation.facts}\n"
+            f"again: python -m watchbill.testing.simulation {seed}\n{tail}"
+        )
+
+
+def simulate(seed: int, *, quiet: bool | None = None) -> Result:
+    """Play one world; raises SimulationError when an invariant does not hold. One in three is quiet."""
+    chance = Chance(seed)
+    is_quiet = seed % 3 == 0 if quiet is None else quiet
+    planned = plan(chance.fork("plan"), quiet=is_quiet)
+    loop = VirtualLoop(chance.fork("order"))
+    world = World(loop, chance, make_registry())
+    collecting = gc.isenabled()
+    gc.disable()  # what the collector closes, and when, must not be part of the world
+    try:
+        loop.play(world.life, _play(world, planned))
+    finally:
+        world.close()
+        loop.close()
+        if collecting:
+            gc.enable()
+    if world.violation is not None:
+        raise SimulationError(seed, world.violation, world.trace)
+    return Result(world.trace, _counted(world))
+
+
+async def _play(world: World, planned: Plan) -> None:
+    await world.open(planned.nodes)
+    wanted = wishes(world.chance.fork("wishes"), many=planned.runs, within=planned.storm * 0.6, killer=planned.killer)
+    clients = Clients(world, wanted)
+    nemesis = Nemesis(world, planned, world.chance.fork("nemesis"))
+    nemesis.begin()
+    await _wait(world, clients, planned.storm)
+    nemesis.heal()
+    world.note("healed")
+    await _wait(world, clients, HEALED_WITHIN)
+    _check_ends(world, wanted)
+    if world.checker.counts["steps done"] < LEAST_STEPS or _faults(world) < LEAST_FAULTS:
+        world.checker.violated("I20", f"too little was done: {dict(_counted(world))}")
+
+
+async def _wait(world: World, clients: Clients, seconds: float) -> None:
+    """Let time pass until everything has ended, at most so long."""
+    until = world.loop.time() + seconds
+    while world.loop.time() < until:
+        await rest(1)
+        if not clients.waiting and _faults(world) >= LEAST_FAULTS and not world.checker.open_runs():
+            return
+
+
+def _check_ends(world: World, wanted: list[Wish]) -> None:
+    checker = world.checker
+    for id in checker.open_runs():
+        checker.violated("I2", f"{HEALED_WITHIN} s after healing {id} has not ended: {checker.describe(id)}")
+        return
+    for wish in wanted:
+        num = checker.nums.get(wish.id)
+        if num is None:
+            checker.violated("I1", f"{wish.id} was never taken")
+            return
+        state = "stuck" if checker.stuck(num) else RunState(checker.runs[num].status).word
+        allowed = {wish.state} | ({"cancelled"} if wish.cancel_after is not None else set())
+        if state not in allowed:
+            checker.violated("I2", f"{wish.id} ended as {state}, not {allowed}: {checker.results.get(num)!r}")
+        if state == "completed":
+            result = msgspec.json.decode(checker.results[num])
+            if wish.results and result not in wish.results:
+                checker.violated("I2", f"{wish.id} gave {result!r}, not one of {wish.results}")
+
+
+def _faults(world: World) -> int:
+    return world.counts["faults"] + world.counts["deaths"]
+
+
+def _counted(world: World) -> Counter[str]:
+    counts = world.counts + world.checker.counts
+    counts["transactions"] = world.checker.transactions
+    counts["messages"] = world.network.messages
+    counts["callbacks"] = world.loop.callbacks
+    counts["virtual seconds"] = world.loop.now // 1_000_000
+    return counts
+
+
+def written(line: Line) -> str:
+    """Write one line of a trace."""
+    moment, *rest_of_it = line
+    return f"{at(int(str(moment)))} " + " ".join(str(part) for part in rest_of_it)
+
+
+def main(arguments: list[str]) -> int:
+    """Play the seeds that are named, and show their traces."""
+    for seed in [int(argument) for argument in arguments]:
+        try:
+            result = simulate(seed)
+        except SimulationError as failed:
+            for line in failed.trace:
+                sys.stdout.write(written(line) + "\n")
+            sys.stdout.write(f"seed {seed} broke {failed.invariant}: {failed.facts}\n")
+            return 1
+        for line in result.trace:
+            sys.stdout.write(written(line) + "\n")
+        sys.stdout.write(f"seed {seed}: {dict(sorted(result.counts.items()))}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,410 @@
+"""Workload: the workflows of the simulated world, a bit of everything an author may write, and who asks for them.
+
+Each step is told which calls it depends on, so that the ledger can say whether it began too early.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from watchbill.errors import Permanent, StepFailed
+from watchbill.flow.context import attempt
+from watchbill.flow.registry import Registry
+from watchbill.flow.steps import Step
+from watchbill.flow.timers import sleep
+from watchbill.flow.workflows import Workflow
+from watchbill.model.policy import Retry
+from watchbill.testing.chance import Chance
+from watchbill.testing.ledger import recorded
+from watchbill.testing.virtual import current_life, rest
+
+POISON: Final = "poison"
+SOON: Final = Retry(3, backoff="0.2s")
+
+
+# --- steps
+
+
+async def _work(n: int, seconds: float, after: list[str]) -> int:
+    with recorded(after):
+        await rest(seconds)
+    return n + 1
+
+
+async def _flaky(n: int, fails: int, after: list[str]) -> int:
+    """Fail so many times, then succeed."""
+    with recorded(after) as mine:
+        await rest(0.05)
+        if mine.number <= fails:
+            raise ConnectionError(f"attempt {mine.number} of {fails + 1}")
+    return n + 1
+
+
+async def _broken(after: list[str]) -> int:
+    with recorded(after):
+        await rest(0.01)
+        raise Permanent("no such account")
+
+
+async def _slow_at_first(n: int, after: list[str]) -> int:
+    """Be late the first time, in time later."""
+    with recorded(after) as mine:
+        await rest(12.0 if mine.number == 1 else 0.5)
+    return n + 1
+
+
+async def _chunked(total: int, after: list[str]) -> list[int]:
+    """Work in pieces, and go on from the last one that is durable."""
+    with recorded(after) as mine:
+        first = mine.restored or 0
+        for piece in range(first, total):
+            await rest(0.7)
+            mine.progress(piece + 1, total)
+            await mine.checkpoint(piece + 1)
+    return [first, total]
+
+
+def _in_thread(n: int, after: list[str]) -> int:
+    with recorded(after):
+        return n + 1
+
+
+def _failing_in_thread(n: int, after: list[str]) -> int:
+    with recorded(after) as mine:
+        if mine.number == 1:
+            raise OSError("busy")
+    return n + 1
+
+
+async def _stubborn(n: int, after: list[str]) -> int:
+    """Do not stop when asked to."""
+    with recorded(after):
+        asked, left = False, 14.0
+        while left > 0:
+            try:
+                await rest(left if not asked else 1.0)
+                left -= left if not asked else 1.0
+            except asyncio.CancelledError:
+                asked = True
+    return n + 1
+
+
+def die() -> None:
+    """Kill the process that runs this."""
+    life = current_life()
+    if life is not None:
+        life.die()
+
+
+async def _poison(after: list[str]) -> int:
+    """Kill whatever process runs it."""
+    with recorded(after):
+        await rest(0.3)
+        die()
+        await asyncio.get_running_loop().create_future()
+    return attempt().number
+
+
+work = Step(_work, name="work", retry=SOON)
+flaky = Step(_flaky, name="flaky", retry=SOON)
+broken = Step(_broken, name="broken", retry=SOON)
+slow_at_first = Step(_slow_at_first, name="slow_at_first", retry=SOON, timeout="6s")
+chunked = Step(_chunked, name="chunked", retry=SOON)
+in_thread = Step(_in_thread, name="in_thread", retry=SOON)
+failing_in_thread = Step(_failing_in_thread, name="failing_in_thread", retry=SOON)
+stubborn = Step(_stubborn, name="stubborn", retry=SOON)
+alone = Step(_work, name="alone", retry=SOON, isolation="own")
+poison = Step(_poison, name=POISON, retry=SOON)
+
+
+# --- workflows
+
+
+async def _chain(n: int, length: int, seconds: float) -> int:
+    """One step after the other."""
+    after: list[str] = []
+    for place in range(length):
+        n = await work(n, seconds, after)
+        after = ["work" if place == 0 else f"work.{place + 1}"]
+    return n
+
+
+async def _spread(n: int, width: int) -> int:
+    """Many at once, then one that needs them all; some of them fail at first."""
+    got = await asyncio.gather(
+        *[work(item, 0.1 * item, []) for item in range(width)], flaky(n, 2, []), in_thread(n, [])
+    )
+    keys = ["work" if item == 0 else f"work.{item + 1}" for item in range(width)]
+    return await work(sum(got), 0.05, [*keys, "flaky", "in_thread"])
+
+
+async def _group(n: int) -> int:
+    """Branches that go their own way."""
+
+    async def branch(m: int) -> int:
+        first = await work(m, 0.2, [])
+        return await failing_in_thread(first, [f"{asyncio.current_task().get_name()}/work"])  # type: ignore[union-attr] # in a task
+
+    async with asyncio.TaskGroup() as group:
+        one = group.create_task(branch(n), name="one")
+        two = group.create_task(branch(n + 10), name="two")
+    return await work(one.result() + two.result(), 0.05, ["one/failing_in_thread", "two/failing_in_thread"])
+
+
+async def _race(n: int, rounds: int) -> list[int]:
+    """Several at the same speed: what follows depends on who is first, and on who is already there then."""
+    won: list[int] = []
+    for turn in range(rounds):
+        runners = [asyncio.ensure_future(work(runner, 0.3, [])) for runner in range(3)]
+        done, left = await asyncio.wait(runners, return_when=asyncio.FIRST_COMPLETED)
+        first = [place for place, runner in enumerate(runners) if runner in done]
+        for runner in left:
+            runner.cancel()
+        won.append(await work(100 * turn + sum(first) + 10 * len(first), 0.1, []))
+    return [n, len(won)]
+
+
+async def _patient(n: int, seconds: float, patience: float) -> str:
+    """A slow step with a limit, and another way when it is over."""
+    try:
+        async with asyncio.timeout(patience):
+            return f"in time {await work(n, seconds, [])}"
+    except TimeoutError:
+        return f"too late {await work(n + 100, 0.1, [])}"
+
+
+async def _sleeper(n: int, seconds: float) -> int:
+    """Long sleeps, short ones, and work between them."""
+    n = await work(n, 0.1, [])
+    await sleep(seconds)
+    n = await work(n, 0.1, ["work"])
+    await sleep(1)
+    return await in_thread(n, ["work.2"])
+
+
+async def _unlucky(n: int) -> str:
+    """A step that fails for good, and what is done about it."""
+    try:
+        await broken([])
+    except StepFailed as failed:
+        kept = await work(n, 0.2, ["broken"])
+        return f"{failed.type} {kept}"
+    return "never"
+
+
+async def _hopeless(n: int) -> int:
+    """A step that fails more often than it may, and nobody catches it."""
+    first = await work(n, 0.1, [])
+    return await flaky.options(retry=Retry(1, backoff="0.1s"))(first, 1_000, ["work"])
+
+
+async def _careful(n: int, pieces: int) -> list[int]:
+    """A step that keeps what it has, and one that is late once."""
+    kept = await chunked(pieces, [])
+    late = await slow_at_first(n, ["chunked"])
+    return [kept[1], late]
+
+
+async def _isolated(n: int, seconds: float) -> int:
+    """Steps in processes of their own."""
+    one, two = await asyncio.gather(alone(n, seconds, []), work(n, 1.5, []))
+    return await alone(one + two, 0.2, ["alone", "work"])
+
+
+async def _crowd(n: int, width: int) -> int:
+    """More sync steps than there are threads."""
+    got = await asyncio.gather(*[in_thread(n, []) for _ in range(width)])
+    keys = ["in_thread" if item == 0 else f"in_thread.{item + 1}" for item in range(width)]
+    return await failing_in_thread(sum(got), keys)
+
+
+async def _tidy(n: int, seconds: float) -> str:
+    """Clean up when cancelled, which takes its time and is not interrupted by anything."""
+    try:
+        await work(n, 30.0, [])
+    except asyncio.CancelledError:
+        await work(n + 10, seconds, [])
+        await sleep(2)
+        await in_thread(n + 20, ["work.2"])
+        raise
+    return "never cancelled"
+
+
+async def _impatient(n: int) -> str:
+    """A step that does not stop when its time is over."""
+    try:
+        async with asyncio.timeout(1.5):
+            return f"in time {await stubborn(n, [])}"
+    except TimeoutError:
+        return f"too late {await work(n + 100, 0.1, [])}"
+
+
+async def _deadly(n: int) -> int:
+    """Workflow code that kills the process it runs in, every time."""
+    first = await work(n, 0.1, [])
+    die()
+    return await work(first, 0.1, ["work"])
+
+
+async def _poisoned(n: int) -> int:
+    first = await work(n, 0.1, [])
+    return first + await poison(["work"])
+
+
+chain = Workflow(_chain, name="chain")
+spread = Workflow(_spread, name="spread")
+group = Workflow(_group, name="group")
+race = Workflow(_race, name="race")
+patient = Workflow(_patient, name="patient")
+sleeper = Workflow(_sleeper, name="sleeper")
+unlucky = Workflow(_unlucky, name="unlucky")
+hopeless = Workflow(_hopeless, name="hopeless")
+careful = Workflow(_careful, name="careful")
+isolated = Workflow(_isolated, name="isolated")
+crowd = Workflow(_crowd, name="crowd")
+tidy = Workflow(_tidy, name="tidy")
+impatient = Workflow(_impatient, name="impatient")
+deadly = Workflow(_deadly, name="deadly")
+poisoned = Workflow(_poisoned, name="poisoned")
+
+STEPS: Final[tuple[Step[..., Any], ...]] = (
+    work,
+    flaky,
+    broken,
+    slow_at_first,
+    chunked,
+    in_thread,
+    failing_in_thread,
+    stubborn,
+    alone,
+    poison,
+)
+WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
+    chain,
+    spread,
+    group,
+    race,
+    patient,
+    sleeper,
+    unlucky,
+    hopeless,
+    careful,
+    isolated,
+    crowd,
+    tidy,
+    impatient,
+    deadly,
+    poisoned,
+)
+
+
+def make_registry() -> Registry:
+    """Make what every node of the world knows."""
+    registry = Registry()
+    for step in STEPS:
+        registry.add_step(step)
+    for workflow in WORKFLOWS:
+        registry.add_workflow(workflow)
+    return registry
+
+
+# --- who asks for what
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A run that a client will ask for, and how it may end."""
+
+    id: str
+    workflow: Workflow[..., Any]
+    args: tuple[Any, ...]
+    at: float
+    results: tuple[object, ...] = ()  # one of these, if it completes
+    state: str = "completed"
+    cancel_after: float | None = None
+    twice: bool = False
+
+
+Drawn = tuple[Workflow[..., Any], tuple[Any, ...], tuple[object, ...]]  # workflow, arguments, possible results
+Recipe = Callable[[Chance], Drawn]
+
+
+def _a_chain(chance: Chance) -> Drawn:
+    length, seconds = 2 + chance.below(6), chance.choose((0.0, 0.1, 0.5, 1.3, 4.0))
+    return chain, (7, length, seconds), (7 + length,)
+
+
+def _a_long_chain(chance: Chance) -> Drawn:
+    return chain, (1, 2, chance.within(8, 20)), (3,)
+
+
+def _a_spread(chance: Chance) -> Drawn:
+    width = 2 + chance.below(6)
+    return spread, (5, width), (sum(range(1, width + 1)) + 6 + 6 + 1,)
+
+
+def _a_patient(chance: Chance) -> Drawn:
+    return patient, (1, chance.within(0.5, 6), 2.5), ("in time 2", "too late 102")
+
+
+def _a_sleeper(chance: Chance) -> Drawn:
+    return sleeper, (1, chance.choose((0.5, 3.0, 7.0, 25.0))), (4,)
+
+
+def _a_race(chance: Chance) -> Drawn:
+    rounds = 1 + chance.below(4)
+    return race, (2, rounds), ([2, rounds],)
+
+
+def _a_careful(chance: Chance) -> Drawn:
+    pieces = 2 + chance.below(6)
+    return careful, (1, pieces), ([pieces, 2],)
+
+
+RECIPES: Final[tuple[Recipe, ...]] = (
+    _a_chain,
+    _a_chain,
+    _a_long_chain,
+    _a_spread,
+    _a_spread,
+    lambda _: (crowd, (1, 5), (11,)),
+    lambda _: (crowd, (2, 8), (25,)),
+    lambda _: (group, (3,), (3 + 2 + 13 + 2 + 1,)),
+    _a_race,
+    _a_patient,
+    _a_sleeper,
+    _a_sleeper,
+    lambda chance: (tidy, (1, chance.choose((0.2, 4.0))), ("never cancelled",)),
+    lambda _: (impatient, (1,), ("too late 102", "in time 2")),  # in time, if nobody was there to see that it was not
+    lambda _: (unlucky, (1,), ("Permanent 2",)),
+    lambda _: (hopeless, (1,), ()),
+    _a_careful,
+    lambda chance: (isolated, (1, chance.choose((0.3, 5.0))), (2 + 2 + 1,)),
+)
+
+
+KILLERS: Final = (poisoned, deadly)  # one by a step, one by its workflow's own code
+
+
+def wishes(chance: Chance, *, many: int, within: float, killer: Workflow[..., Any] | None) -> list[Wish]:
+    """Draw what clients will ask for."""
+    drawn = []
+    for number in range(many):
+        workflow, args, results = chance.choose(RECIPES)(chance)
+        cancelled = chance.happens(0.8 if workflow is tidy else 0.12)
+        drawn.append(
+            Wish(
+                f"{workflow.name}-{number}",
+                workflow,
+                args,
+                chance.within(0, within) if number else 0.5,
+                results,
+                "failed" if workflow is hopeless else "completed",
+                chance.choose((0.0, chance.within(0.1, 8))) if cancelled else None,
+                chance.happens(0.15),
+            )
+        )
+    if killer is not None:
+        drawn.append(Wish(killer.name, killer, (1,), chance.within(1, 15), state="stuck"))
+    return drawn

@@ -1,0 +1,61 @@
+"""Steps for processes of their own: a child reads this module by its name, so everything stands at module level."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from watchbill import App, Retry, attempt
+
+app = App("sqlite:///:memory:")
+
+
+@app.step(isolation="own")
+def pid_of(word: str) -> tuple[str, int, str, int]:
+    return word, os.getpid(), attempt().key, attempt().number
+
+
+@app.step(isolation="own")
+async def pid_of_async(word: str) -> tuple[str, int]:
+    return word, os.getpid()
+
+
+@app.step(isolation="own", retry=0)
+def refuses(word: str) -> str:
+    raise KeyError(word)
+
+
+@app.step(isolation="own")
+def dies() -> None:
+    os._exit(7)
+
+
+@app.step(isolation="own")
+def dies_once(mark: str) -> int:
+    if not os.path.exists(mark):
+        Path(mark).touch()
+        os._exit(7)
+    return attempt().number
+
+
+@app.step(isolation="own", retry=Retry(1, backoff="1ms"))
+def counts_on() -> list[int]:
+    start = attempt().restored or 0
+    attempt().progress(start + 1, total=2, note="counting")
+    attempt().checkpoint(start + 1)
+    if attempt().number == 1:
+        raise ConnectionError("once more")
+    return [start, int(attempt().restored or 0)]
+
+
+@app.step(isolation="own", retry=Retry(1, backoff="1ms"))
+async def counts_on_async() -> int:
+    start: int = attempt().restored or 0
+    await attempt().checkpoint(start + 1)
+    if attempt().number == 1:
+        raise ConnectionError("once more")
+    return start
+
+
+@app.step(isolation="own", timeout="300ms", retry=0)
+async def never_ends() -> None:
+    await asyncio.Event().wait()

@@ -1,0 +1,41 @@
+"""The whole product in one process: an App on a file and in memory, its rooms open, and an ear for its events."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rooms.scene import Ear
+from watchbill import App
+
+MEMORY_DISK = Path("/dev/shm")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    # Where the disk is memory, the tests wait for no flush.
+    with tempfile.TemporaryDirectory(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def file(folder: Path) -> str:
+    return f"sqlite:///{folder}/store.db"
+
+
+@pytest.fixture(params=["file", "memory"])
+def url(request: pytest.FixtureRequest, file: str) -> str:
+    return {"file": file, "memory": "sqlite:///:memory:"}[request.param]
+
+
+@pytest.fixture
+def app(url: str) -> App:
+    return App(url)
+
+
+@pytest.fixture
+def ear(app: App) -> Iterator[Ear]:
+    ear = Ear(app)
+    yield ear
+    ear.close()

@@ -1,0 +1,111 @@
+"""What a scheduler writes: rows, charges, final failures."""
+
+import zlib
+
+import msgspec
+import pytest
+
+from tests.unit.supervisor.rows import a_failure, a_row
+from watchbill.model.failure import Cause, Failure
+from watchbill.model.run import RunRow
+from watchbill.model.states import AttemptState, RunState
+from watchbill.scheduler.plan import (
+    QUARANTINED_BECAUSE,
+    QUARANTINED_FROM,
+    SUSPECT_FROM,
+    CallFacts,
+    charge,
+    digest_of,
+    failed_row,
+    final_failure,
+    is_quarantined,
+    lost_row,
+    ready_row,
+    running_row,
+)
+
+SECOND = 1_000_000
+FACTS = CallFacts(2, "o-1", 0, 3, "charge", "charge", 1, b"{}", b"[1]", 60 * SECOND, False)
+
+
+def a_run(losses: int = 0, *, held: str | None = None) -> RunRow:
+    return RunRow(
+        7, 3, "default", "o", "order", 1, RunState.RUNNING, 0, losses, 0, None, held, False, b"[]", 0, 0, None
+    )
+
+
+# --- rows
+
+
+def test_a_call_that_needs_a_row_first_is_ready_under_the_term() -> None:
+    row = ready_row(FACTS, 9, 5)
+    assert (row.id, row.state, row.fence) == (9, AttemptState.READY, 5 << 20)
+    assert (row.failures, row.losses, row.agent, row.watch_in) == (0, 0, None, None)
+    assert row.span == 60_000
+
+
+def test_a_span_is_never_shorter_than_the_timeout() -> None:
+    facts = msgspec.structs.replace(FACTS, timeout=1_001)
+    assert ready_row(facts, 9, 5).span == 2  # milliseconds
+
+
+def test_a_lost_call_is_one_loss_to_be_judged_at_once() -> None:
+    row = lost_row(FACTS, 9, 5)
+    assert (row.state, row.failures, row.losses, row.watch_in) == (AttemptState.FAILED, 0, 1, 0)
+    assert row.result is not None
+    assert msgspec.json.decode(row.result, type=Failure).cause is Cause.LOST
+
+
+def test_a_rowless_attempt_that_raised_keeps_its_fence() -> None:
+    row = failed_row(FACTS, 9, fence=77, agent=1, started_ago=5, failure=a_failure())
+    assert (row.state, row.fence, row.failures, row.losses) == (AttemptState.FAILED, 77, 1, 0)
+    assert (row.started_ago, row.watch_in) == (5, 0)
+
+
+def test_an_attempt_that_becomes_visible_is_looked_at_when_its_timeout_is_over() -> None:
+    row = running_row(FACTS, 9, fence=77, agent=1, started_ago=SECOND, progress=b"{}")
+    assert (row.state, row.fence, row.failures, row.losses) == (AttemptState.RUNNING, 77, 0, 1)
+    assert row.watch_in == 59 * SECOND
+
+
+# --- crashes
+
+
+def test_everybody_who_shared_two_crashes_is_merely_watched() -> None:
+    run, counts = a_run(), []
+    for _ in range(5):
+        run = msgspec.structs.replace(run, losses=charge(run, None))
+        counts.append(run.losses)
+    assert counts == [1, SUSPECT_FROM, SUSPECT_FROM, SUSPECT_FROM, SUSPECT_FROM]
+
+
+def test_who_was_named_at_two_deaths_is_quarantined() -> None:
+    run = a_run()
+    first = charge(run, doing=7)
+    assert first < QUARANTINED_FROM
+    assert charge(msgspec.structs.replace(run, losses=first), doing=7) >= QUARANTINED_FROM
+
+
+@pytest.mark.parametrize("losses", range(6))
+def test_a_charge_never_forgives(losses: int) -> None:
+    assert charge(a_run(losses), None) >= losses
+    assert charge(a_run(losses), 7) > losses
+
+
+def test_only_a_quarantined_run_needs_a_person() -> None:
+    assert is_quarantined(a_run(held=QUARANTINED_BECAUSE))
+    assert not is_quarantined(a_run(held="waits for nothing: ..."))
+    assert not is_quarantined(a_run())
+
+
+# --- into the journal
+
+
+def test_a_final_failure_is_the_last_one_with_the_number_of_attempts() -> None:
+    final = final_failure(a_row(AttemptState.GAVE_UP, a_failure(Cause.LATE), failures=3, losses=1))
+    assert (final.step, final.type, final.message) == ("charge", "ValueError", "no")
+    assert (final.attempts, final.cause) == (4, Cause.LATE)
+
+
+def test_the_digest_of_a_row_is_that_of_its_call() -> None:
+    assert digest_of(a_row()) == zlib.crc32(b"[1]")
