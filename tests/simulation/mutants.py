@@ -11,8 +11,9 @@ from watchbill.scheduler import lane, scheduler
 from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.leases import Leases
 from watchbill.scheduler.scheduler import Scheduler
-from watchbill.store import open as opening
+from watchbill.store.queries import load_queries
 from watchbill.store.sqlite import agent
+from watchbill.store.sqlite.database import json_text
 
 Patch = pytest.MonkeyPatch
 
@@ -23,26 +24,23 @@ class Mutant(NamedTuple):
     name: str
     plant: Callable[[Patch], None]
     caught_by: frozenset[str]
-    quiet: bool | None = None
 
 
 def change_sql(patch: Patch, statement: str, before: str, after: str) -> None:
-    load = opening.load_queries
-
     def load_changed(dialect: str) -> Mapping[str, str]:
-        queries = dict(load(dialect))
+        queries = dict(load_queries(dialect))
         assert before in queries[statement], f"the mutant no longer fits {statement}.sql"
         queries[statement] = queries[statement].replace(before, after)
         return queries
 
-    patch.setattr(opening, "load_queries", load_changed)
+    patch.setattr("watchbill.store.open.load_queries", load_changed)
 
 
 def m1_completion_without_fence(patch: Patch) -> None:
     write_reports = agent.write_reports
 
     def any_fence(db, reports):
-        ids = agent.json_text([report.id for report in reports])
+        ids = json_text([report.id for report in reports])
         fences = {row[0]: row[1] for row in db.run("report_rows", {"ids": ids})}
         return write_reports(db, [report._replace(fence=fences.get(report.id, report.fence)) for report in reports])
 

@@ -23,7 +23,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 DEFAULT_STORE: Final = "sqlite:///watchbill.db"
-ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # no letters that look like digits
 
 
 class StepDecorator(Protocol):
@@ -199,12 +198,8 @@ class App:
             raise InvalidOptionError(f"workflow {workflow.name!r} belongs to another App: start it there")
 
     def _new_run_id(self, workflow: Workflow[..., Any]) -> str:
-        number, letters = self._hall.env.new_id(), ""
-        while number:
-            number, digit = divmod(number, len(ALPHABET))
-            letters = ALPHABET[digit] + letters
         name = re.sub(r"[^A-Za-z0-9._:-]", "_", getattr(workflow, "name", "run"))[:100]
-        return f"{name}-{letters}"
+        return f"{name}-{self._hall.env.new_id():x}"
 
 
 def _event_loop_runs() -> bool:

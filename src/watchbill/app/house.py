@@ -40,7 +40,8 @@ class House:
     ) -> None:
         self._store = store
         self._on_failure = on_failure
-        self._executor = Executor(env, slots=slots, threads=threads) if agent else None
+        certain = store.lasting_leases
+        self._executor = Executor(env, slots=slots, threads=threads, certain=certain) if agent else None
         lasting = None if store.lasting_leases else LEASE
         process = env.new_id()
         self.rooms: list[Loop] = []

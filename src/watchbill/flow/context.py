@@ -259,8 +259,3 @@ def run_within(attempt: Attempt, function: Callable[[Attempt], T]) -> T:
         return function(attempt)
     finally:
         attempt_here.reset(token)
-
-
-def enter(attempt: Attempt) -> None:
-    """Make `attempt()` this one for the rest of the running task."""
-    attempt_here.set(attempt)

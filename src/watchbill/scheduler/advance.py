@@ -185,7 +185,7 @@ class Advance:
         resident: Resident
         call: Call
         resident, call = attempt.owner
-        resident.local.pop(attempt.call, None)
+        resident.local.pop(call.key, None)
         if not resident.asks(call):
             return
         failure = attempt.failure

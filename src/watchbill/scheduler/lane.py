@@ -50,7 +50,7 @@ class Lane:
 
     def finished(self, attempt: Attempt) -> None:
         """Keep the outcome for the next turn; what was refused is started when the lease is certain again."""
-        self._unseen[min(VISIBLE_AFTER, attempt.policy.timeout)].pop(attempt, None)
+        self._unseen[_unseen_for(attempt)].pop(attempt, None)
         if attempt.failure is NOT_BEGUN and attempt.row is None:
             attempt.owner[0].local.pop(attempt.call, None)
             self._ready.append(attempt.owner)
@@ -103,7 +103,7 @@ class Lane:
             attempt = self._attempt(resident, call)
             resident.local[call.key] = attempt
             executor.start(attempt, self, at=now, boot=boot)
-            span = min(VISIBLE_AFTER, attempt.policy.timeout)
+            span = _unseen_for(attempt)
             queue = self._unseen.get(span)
             if queue is None:
                 queue = self._unseen[span] = OrderedDict()
@@ -122,7 +122,7 @@ class Lane:
     def abandon(self, resident: Resident) -> None:
         """Stop a run's attempts and hear nothing of them: its shard is lost, or the run has ended."""
         for attempt in resident.local.values():
-            self._unseen[min(VISIBLE_AFTER, attempt.policy.timeout)].pop(attempt, None)
+            self._unseen[_unseen_for(attempt)].pop(attempt, None)
             self.executor.abandon(attempt)
         resident.local.clear()
 
@@ -141,6 +141,11 @@ class Lane:
         attempt = Attempt(step, args, kwargs, resolved.policy, key, first_fence(resident.term) + 1)
         attempt.owner = (resident, call)
         return attempt
+
+
+def _unseen_for(attempt: Attempt) -> Micros:
+    """How long an attempt may run without a row: a second, or less when it would be late before that."""
+    return min(VISIBLE_AFTER, attempt.policy.timeout)
 
 
 def runs_here(attempt: Attempt) -> bool:

@@ -83,7 +83,11 @@ class Nemesis:
         self._world.network.ambush = self._lurk
         chance, storm = self._chance, self._plan.storm
         for _ in range(self._plan.disruptions):
-            kind = self._stop if self._plan.quiet else chance.choose((self._strike, self._lie_in_wait, self._stop))
+            kind = (
+                self._stop
+                if self._plan.quiet
+                else chance.choose((self._strike, self._lie_in_wait, self._lie_in_wait, self._stop))
+            )
             self._world.loop.call_later(chance.within(3, storm * 0.7), kind)
         for _ in range(chance.below(3)):
             self._world.loop.call_later(chance.within(1, storm), self._jump)
@@ -181,4 +185,5 @@ class Nemesis:
 
     def _note(self, what: str, node: Node) -> None:
         self._world.counts["faults"] += 1
+        self._world.counts[f"node {what}"] += 1
         self._world.note("nemesis:", node.life.name, what)

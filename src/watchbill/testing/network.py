@@ -50,6 +50,7 @@ class Network:
     ) -> None:
         self.weather = CALM
         self.messages = 0
+        self.lost = 0  # of these, or their answers
         self.ambush: Callable[[Life, str, object], None] | None = None  # called between the commit and its answer
         self._loop = loop
         self._store = store
@@ -74,6 +75,7 @@ class Network:
         if journey.there is not None:
             self._loop.call_later(journey.there, self._arrive, letter, context=self._ground)
         if journey.there is None or journey.back is None:
+            self.lost += 1
             self._loop.call_later(PATIENCE, letter.give_up, context=life.context)
         return await answer
 

@@ -20,7 +20,7 @@ from watchbill.testing.virtual import VirtualLoop, rest
 from watchbill.testing.workload import Wish, make_registry, wishes
 from watchbill.testing.world import Clients, Line, World
 
-HEALED_WITHIN: Final = 300  # seconds after the last fault in which every run must have ended
+HEALED_WITHIN: Final = 240  # seconds after the last fault in which every run must have ended
 TAIL: Final = 40  # lines of the trace in the message about a violation
 LEAST_STEPS: Final = 20  # I20
 LEAST_FAULTS: Final = 1
@@ -121,6 +121,7 @@ def _counted(world: World) -> Counter[str]:
     counts = world.counts + world.checker.counts
     counts["transactions"] = world.checker.transactions
     counts["messages"] = world.network.messages
+    counts["messages lost"] = world.network.lost
     counts["callbacks"] = world.loop.callbacks
     counts["virtual seconds"] = world.loop.now // 1_000_000
     return counts
