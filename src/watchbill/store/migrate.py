@@ -7,6 +7,7 @@ no old code is left when it opens, and both run at once.
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
@@ -24,14 +25,16 @@ class Migration(NamedTuple):
     text: str
 
 
-def migrations(dialect: str) -> list[Migration]:
+@cache
+def migrations(dialect: str) -> tuple[Migration, ...]:
     """Read all migrations of a dialect, in the order in which they are applied."""
     folder = files("watchbill.store").joinpath("migrations", dialect)
-    return sorted(
+    found = [
         Migration(int(match[1]), match[2] == "post", file.read_text(encoding="utf-8"))
         for file in folder.iterdir()
         if (match := _NAME.match(file.name))
-    )
+    ]
+    return tuple(sorted(found))
 
 
 def known_schema(dialect: str) -> int:
