@@ -128,7 +128,13 @@ class SystemEnv:
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "watchbill.flow.child", str(theirs.fileno()), pass_fds=(theirs.fileno(),)
+                sys.executable,
+                "-m",
+                "watchbill.flow.child",
+                str(theirs.fileno()),
+                pass_fds=(theirs.fileno(),),
+                # What is typed is for the program itself, not for a step of it.
+                stdin=asyncio.subprocess.DEVNULL,
             )
         except BaseException:
             ours.close()

@@ -7,6 +7,7 @@ input, each of which runs the program. It answers with the pid; `working` when a
 import asyncio
 import os
 import sys
+import traceback
 
 from tests.house.ledger import record
 from watchbill import App, StepFailed, attempt, sleep
@@ -103,6 +104,8 @@ def main() -> None:
             try:
                 asyncio.run(live())
                 status = 0
+            except Exception:
+                traceback.print_exc()
             finally:
                 os._exit(status)
         print(pid, flush=True)
@@ -110,4 +113,5 @@ def main() -> None:
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-main()
+if __name__ == "__main__":  # a step in a process of its own reads this file, too
+    main()

@@ -77,7 +77,7 @@ async def serve(env: Env, channel: Wire) -> None:
     await asyncio.wait({hearing, relaying}, return_when=asyncio.FIRST_COMPLETED)
     hearing.cancel()
     if not relaying.done():
-        raise SystemExit("the parent process is gone")
+        raise SystemExit(1)  # the parent is gone: there is nobody to work for, or to tell
 
 
 def _attempt(order: Order) -> Attempt:
