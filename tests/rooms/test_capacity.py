@@ -222,3 +222,14 @@ async def test_a_call_that_is_cancelled_while_it_waits_for_a_thread_never_runs(a
         release.set()
         await ends(occupier)
     assert not ran
+
+
+async def test_more_runs_than_one_look_takes_in_all_begin(app: App) -> None:
+    @app.workflow
+    async def count(n: int) -> int:
+        return n
+
+    async with app.rooms():
+        handles = await app.start_many([(count, (n,)) for n in range(2_500)])
+        results = await asyncio.gather(*(handle.result(timeout=LONG) for handle in handles))
+    assert results == list(range(2_500))

@@ -51,6 +51,11 @@ class Batch:
         self.turn.terms[resident.shard] = resident.term
         self._changed[resident.num] = resident
 
+    @property
+    def takes_in_something(self) -> bool:
+        """True when the turn will write something."""
+        return bool(self._changed) or not self.turn.empty
+
     def seal(self) -> Turn:
         """Give the turn, complete."""
         self.turn.runs.extend(resident.change() for resident in self._changed.values())

@@ -135,13 +135,17 @@ class Scheduler(Loop):
         batch = self._batch()
         with step_guard():
             self._take_in(batch, look, loaded)
+        if look is not None and look.more and (batch.takes_in_something or self._careful):
+            # Look again at once: no hint will come for what was left behind. If nothing of this could be taken in, the
+            # next look would only see the same again.
+            self._look_asked = True
         await self._commit(batch)
         if self._careful:
             await self._advance_carefully(*self._careful.popleft())
-        if self._catching_up and not self._behind(look):
+        if self._catching_up and not self._behind():
             self._catching_up = False
             self.tell([Event(happened.SHARDS_READY, self._time.now(), self.name)])
-        return self._wish(look)
+        return self._wish()
 
     async def close(self) -> None:
         """Finish what cannot be stopped, then release the shards cleanly: nothing counts as lost."""
@@ -455,12 +459,12 @@ class Scheduler(Loop):
         if lane is not None and not self._draining and lane.executor.rows is not None and self._leases.trusted:
             lane.start(self._time.now())
 
-    def _behind(self, look: Look | None) -> bool:
+    def _behind(self) -> bool:
         """True while there is more to do than one turn could."""
-        return bool(self._careful or self._takeovers or (look is not None and look.more))
+        return bool(self._careful or self._takeovers or self._look_asked)
 
-    def _wish(self, look: Look | None) -> Micros | None:
-        if self._behind(look):
+    def _wish(self) -> Micros | None:
+        if self._behind():
             return 0
         boot = self.env.clock.boot()
         wishes = [self._leases.next_at]
