@@ -17,13 +17,13 @@ RUNS = 200
 app = App(STORE)
 
 
-working = False
+silent = True  # until this is a life of the program: a step in a process of its own reads this file, too
 
 
 def note(what: str) -> None:
-    global working
-    if not working:
-        working = True
+    global silent
+    if not silent:
+        silent = True
         print("working", flush=True)
     this = attempt()
     _, run, _, call, _ = this.key.split(":")
@@ -97,11 +97,13 @@ async def live() -> None:
 
 
 def main() -> None:
+    global silent
     for _ in sys.stdin:
         pid = os.fork()
         if pid == 0:
             status = 1
             try:
+                silent = False
                 asyncio.run(live())
                 status = 0
             except Exception:

@@ -45,8 +45,9 @@ class Reporter:
 
     async def relay(self) -> None:
         """Send what gathers, until the outcome is out."""
-        while (message := await self._outbox.get()) is not None:
-            await self._channel.send(encode_message(message))
+        with contextlib.suppress(ConnectionError):  # the parent is gone: `hear` says so
+            while (message := await self._outbox.get()) is not None:
+                await self._channel.send(encode_message(message))
 
     async def hear(self) -> None:
         """Hear which checkpoints are durable; without a parent there is nobody to work for."""
