@@ -68,9 +68,13 @@ class Leases:
         self._trust_from(before)
         return lost
 
-    async def release(self) -> None:
-        """Give everything back, cleanly."""
-        terms, self.terms = self.terms, {}
+    async def release(self, *, uncounted: set[int]) -> None:
+        """Give everything back, cleanly, but for shards whose dead owner's losses are not all counted yet.
+
+        A clean release would forget these losses; left to run out, they stay unclean for whoever comes next.
+        """
+        terms = {shard: term for shard, term in self.terms.items() if shard not in uncounted}
+        self.terms = {}
         if terms:
             await self._store.release(self._owner, terms)
 

@@ -98,6 +98,7 @@ class Scheduler(Loop):
         self._takeovers: deque[Takeover] = deque()
         self._catching_up = False  # shards were taken, and not all their runs have been looked at
         self._careful: deque[Careful] = deque()
+        self._uncounted: dict[int, int] = {}  # runs among them, with their shards, whose losses are not counted yet
         self._look_asked = True
         self._look_at: Micros | None = None  # store time of the next thing that is due there
         self._poll_at: Micros = 0
@@ -160,8 +161,9 @@ class Scheduler(Loop):
                 with step_guard():
                     self._take_outcomes(self._lane, batch)
                 await self._commit(batch)
+        uncounted = self._uncounted_shards()
         self._drop_all()
-        await self._leases.release()
+        await self._leases.release(uncounted=uncounted)
 
     def abandon(self) -> None:
         """Stop what runs on the lane: nobody could journal it."""
@@ -191,6 +193,7 @@ class Scheduler(Loop):
             for shard in lost:
                 takeover.shards.pop(shard, None)
         self._careful = deque(item for item in self._careful if item[0] not in lost)
+        self._uncounted = {num: shard for num, shard in self._uncounted.items() if shard not in lost}
         note = f"{len(lost)} shards"
         self.tell([Event(happened.SHARDS_LOST, self._time.now(), self.name, cause="lost", note=note)])
 
@@ -200,6 +203,12 @@ class Scheduler(Loop):
         self._residence.clear()
         self._takeovers.clear()
         self._careful.clear()
+        self._uncounted.clear()
+
+    def _uncounted_shards(self) -> set[int]:
+        """Give the shards taken after an unclean end whose runs have not all been brought back."""
+        loading = {n for takeover in self._takeovers for n, taken in takeover.shards.items() if taken.unclean}
+        return loading | set(self._uncounted.values())
 
     def _forget(self, resident: Resident) -> None:
         if self._lane is not None:
@@ -258,6 +267,8 @@ class Scheduler(Loop):
             if run.losses >= SUSPECT_FROM:
                 self._careful.append((run.shard, run.num, lambda later: self._advance.begin(run, term, later)))
         elif run.losses >= SUSPECT_FROM:
+            if unclean:
+                self._uncounted[run.num] = run.shard
             self._careful.append(
                 (run.shard, run.num, lambda later: self._advance.resume(loaded, term, later, unclean=unclean))
             )
@@ -271,8 +282,9 @@ class Scheduler(Loop):
         batch = self._batch()
         with step_guard():
             work(batch)
-        if await self._name(shard, None):
-            await self._commit(batch)
+        if await self._name(shard, None) and await self._commit(batch):
+            self._uncounted.pop(num, None)
+        self._look_asked = True  # for what could not be given to this run meanwhile
 
     async def _name(self, shard: int, num: int | None) -> bool:
         term = self._leases.terms.get(shard)
@@ -427,11 +439,11 @@ class Scheduler(Loop):
 
     async def _begin_anew(self, cause: str) -> None:
         """Drop everything in memory, which no longer fits the store; the shards are taken again under a new term."""
-        lost = set(self._leases.terms)
+        lost, uncounted = set(self._leases.terms), self._uncounted_shards()
         self._drop_all()
         note = f"turn {cause}: {len(lost)} shards dropped"
         self.tell([Event(happened.SHARDS_LOST, self._time.now(), self.name, cause=cause, note=note)])
-        await self._leases.release()
+        await self._leases.release(uncounted=uncounted)
 
     def _let_out(self, batch: Batch) -> None:
         lane = self._lane

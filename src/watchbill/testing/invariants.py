@@ -1,6 +1,6 @@
 """Invariants: what must be true after every transaction, whatever was done to the world.
 
-I1  every run that a client was told of exists
+I1  what was acknowledged is there: runs to clients, checkpoints to steps
 I2  after healing every run ends, as its author meant it, and none diverges or is held without cause
 I3  each call has one outcome, under the newest fence ever issued or begun for it
 I4  what has ended never changes
@@ -269,6 +269,9 @@ class Checker:
         if entry.fence < call.newest or (last is not None and entry.fence <= last.fence):
             self._violated("I5", f"{entry} began after {last}, and {call.newest} is the newest fence")
         call.newest = max(call.newest, entry.fence)
+        saved = max([each.saved for each in call.entries])
+        if entry.restored < saved:
+            self._violated("I1", f"{entry} was given checkpoint {entry.restored}, and {saved} had been acknowledged")
         missing = [key for key in entry.after if self._call(num, key).accepted is None]
         if missing:
             self._violated("I7", f"{entry} began before the outcomes of {missing} were committed")

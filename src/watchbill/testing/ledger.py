@@ -29,9 +29,10 @@ class Fate(StrEnum):
 class Entry:
     """One attempt that really began."""
 
-    __slots__ = ("after", "call", "fate", "fence", "life", "number", "run")
+    __slots__ = ("after", "attempt", "call", "fate", "fence", "life", "number", "restored", "run", "saved")
 
     def __init__(self, attempt: Attempt, life: str, after: Sequence[str]) -> None:
+        self.attempt = attempt
         self.run = attempt.run
         self.call = attempt.call
         self.fence = attempt.fence
@@ -39,6 +40,13 @@ class Entry:
         self.life = life
         self.after = after  # the calls whose outcomes this one depends on
         self.fate = Fate.BEGUN
+        self.restored: int = attempt.restored or 0  # the checkpoint it was given
+        self.saved = 0  # the checkpoint that it was told is durable
+
+    async def save(self, checkpoint: int) -> None:
+        """Make a checkpoint durable, and remember that it is."""
+        await self.attempt.checkpoint(checkpoint)
+        self.saved = checkpoint
 
     def __repr__(self) -> str:
         place = f"{self.run} {self.call} fence={self.fence >> 20}.{self.fence & 0xFFFFF} number={self.number}"
@@ -97,7 +105,7 @@ class Ledger:
 
 
 @contextmanager
-def recorded(after: Sequence[str]) -> Iterator[Attempt]:
+def recorded(after: Sequence[str]) -> Iterator[Entry]:
     """Write the attempt that this code runs in into the ledger of its world; `after`: the calls it depends on."""
     mine = attempt()
     life = current_life()
@@ -108,7 +116,7 @@ def recorded(after: Sequence[str]) -> Iterator[Attempt]:
     if not life.dead:  # the last callback of the dead goes on to its end, and nobody sees what it does
         ledger.begin(entry)
     try:
-        yield mine
+        yield entry
     except asyncio.CancelledError:
         ledger.end(entry, Fate.STOPPED)
         raise

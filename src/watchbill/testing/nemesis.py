@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from enum import Enum
+from typing import Any, Final, assert_never
 
 from watchbill.flow.workflows import Workflow
 from watchbill.testing.chance import Chance
@@ -16,19 +17,38 @@ MOST_DISRUPTIONS: Final = 4
 KILLS: Final = {poisoned.name: 2, deadly.name: 4}  # processes that each takes along before it is quarantined
 
 PATIENCE: Final = 20  # seconds to lie in wait
-DOORS: Final = (
-    *("turn", "turn", "turn", "lease", "lease", "report", "report", "take", "renew", "release", "beat", "leave"),
-    *("judge", "load", "spawn", "spawn"),
-)
 
 QUIET_WEATHER: Final = Weather(slow=0.05, slowest=0.9, lost_hints=0.3, contended=0.3)
+
+
+class Style(Enum):
+    """When and whom it hits."""
+
+    GENTLE = "gentle"  # processes are stopped as an operator would, and nothing is lost
+    MIXED = "mixed"  # anybody, at any time
+    HUNT = "hunt"  # whoever was given work and has not begun it, until somebody else has that work
+    FEUD = "feud"  # after the first whoever takes over from it, while he does
+
+
+LASTING: Final = {Style.GENTLE: (30, 50), Style.MIXED: (60, 100), Style.HUNT: (60, 100), Style.FEUD: (90, 150)}
+
+# The doors at which it lies in wait, between what the store has done and the answer.
+DOORS: Final = {
+    Style.GENTLE: (),
+    Style.MIXED: (
+        *("turn", "turn", "turn", "lease", "lease", "report", "report", "take", "renew", "release", "beat", "leave"),
+        *("judge", "live", "load", "spawn"),
+    ),
+    Style.HUNT: ("turn", "turn", "lease", "lease", "spawn"),
+    Style.FEUD: ("take", "live", "load", "turn"),
+}
 
 
 @dataclass(frozen=True)
 class Plan:
     """How one world will be treated."""
 
-    quiet: bool
+    style: Style
     nodes: int
     runs: int
     storm: float  # seconds
@@ -41,19 +61,20 @@ def plan(chance: Chance, *, quiet: bool) -> Plan:
     """Draw it."""
     killer = chance.choose(KILLERS) if not quiet and chance.happens(0.2) else None
     disruptions = chance.below(MOST_DISRUPTIONS - KILLS[killer.name] + 1) if killer is not None else 1 + chance.below(4)
+    style = chance.choose((Style.MIXED, Style.MIXED, Style.HUNT, Style.FEUD)) if not quiet else Style.GENTLE
     stormy = Weather(
-        lost_requests=chance.choose((0.0, 0.01, 0.03)),
-        lost_replies=chance.choose((0.0, 0.01, 0.03)),
+        lost_requests=chance.choose((0.0, 0.01, 0.03) if style is not Style.FEUD else (0.03, 0.1)),
+        lost_replies=chance.choose((0.0, 0.01, 0.03) if style is not Style.FEUD else (0.03, 0.1)),
         slow=chance.choose((0.02, 0.1)),
         slowest=chance.choose((0.5, 5.0)),
         lost_hints=chance.choose((0.2, 0.9)),
         contended=0.3,
     )
     return Plan(
-        quiet=quiet,
-        nodes=chance.choose((1, 2, 3, 3, 3)),
+        style=style,
+        nodes=3 if style is Style.HUNT else chance.choose((1, 2, 3, 3, 3)),
         runs=12 + chance.below(7),
-        storm=chance.within(60, 100) if not quiet else chance.within(30, 50),
+        storm=chance.within(*LASTING[style]),
         killer=killer,
         weather=QUIET_WEATHER if quiet else stormy,
         disruptions=disruptions,
@@ -76,6 +97,7 @@ class Nemesis:
         self._plan = plan
         self._chance = chance
         self._prey: list[Prey] = []
+        self._left = plan.disruptions
 
     def begin(self) -> None:
         """Change the weather, and set the times of what will happen."""
@@ -83,19 +105,27 @@ class Nemesis:
         self._world.network.ambush = self._lurk
         chance, storm = self._chance, self._plan.storm
         for _ in range(self._plan.disruptions):
-            kind = (
-                self._stop
-                if self._plan.quiet
-                else chance.choose((self._strike, self._lie_in_wait, self._lie_in_wait, self._stop))
-            )
+            match self._plan.style:
+                case Style.GENTLE:
+                    kind = self._stop
+                case Style.MIXED:
+                    kind = chance.choose((self._strike, self._lie_in_wait, self._stop))
+                case Style.HUNT:
+                    kind = self._lie_in_wait
+                case Style.FEUD:
+                    self._world.loop.call_later(chance.within(3, 15), self._strike)
+                    break  # the others follow from it
+                case _:
+                    assert_never(self._plan.style)
             self._world.loop.call_later(chance.within(3, storm * 0.7), kind)
         for _ in range(chance.below(3)):
             self._world.loop.call_later(chance.within(1, storm), self._jump)
-        for _ in range(0 if self._plan.quiet else chance.below(4)):
+        for _ in range(chance.below(4) if self._plan.style is not Style.GENTLE else 0):
             self._world.loop.call_later(chance.within(1, storm), self._nod_off)
 
     def heal(self) -> None:
         """End all faults."""
+        self._left = 0
         self._prey.clear()
         self._world.network.weather = CALM
         self._world.heal()
@@ -110,9 +140,11 @@ class Nemesis:
 
     def _lie_in_wait(self) -> None:
         """Kill or freeze whoever calls a certain door, after the store has done it and before the answer is there."""
-        prey = Prey(self._chance.choose(DOORS), self._chance.below(4))
+        passing = self._chance.below(2 if self._plan.style is Style.FEUD else 4)
+        prey = Prey(self._chance.choose(DOORS[self._plan.style]), passing)
         self._prey.append(prey)
-        self._world.loop.call_later(PATIENCE, self._grow_tired, prey)
+        patience = 2 * PATIENCE if self._plan.style is Style.FEUD else PATIENCE  # a lease must run out first
+        self._world.loop.call_later(patience, self._grow_tired, prey)
 
     def _grow_tired(self, prey: Prey) -> None:
         if prey in self._prey:
@@ -121,7 +153,8 @@ class Nemesis:
 
     def _lurk(self, life: Life, door: str, result: object) -> None:
         node = next((node for node in self._world.nodes if node.life is life), None)
-        for prey in self._prey if node is not None and result != [] else ():
+        empty = result == [] or getattr(result, "taken", None) == ()  # nothing was given: not worth it
+        for prey in self._prey if node is not None and not empty else ():
             if prey.door == door:
                 prey.passing -= 1
                 if prey.passing < 0 and node is not None:
@@ -130,19 +163,30 @@ class Nemesis:
                 return
 
     def _hit(self, node: Node) -> None:
+        if not self._left:
+            return
+        self._left -= 1
         self._world.checker.hurt.add(node.life.name)
-        if self._chance.happens(0.5):
+        if self._plan.style is Style.HUNT:
+            self._pause(node, "freezes", self._chance.within(35, 50))  # it wakes when somebody else has its work
+        elif node.up and self._chance.happens(0.25 if self._plan.style is Style.MIXED or self._left > 1 else 0.8):
+            self._note("is stopped", node)
+            node.stop()
+        elif self._chance.happens(0.5) or self._plan.style is Style.FEUD:
             self._note("dies", node)
             node.life.light_fuse(self._moment(), node.life.die)
         else:
             self._pause(node, "freezes", self._chance.within(10, 60))
+        if self._plan.style is Style.FEUD:
+            self._lie_in_wait()
 
     def _stop(self) -> None:
         """Stop somebody as an operator would."""
         node = self._victim(self._stop)
-        if node is not None:
+        if node is not None and self._left:
+            self._left -= 1
             # In a storm the last messages of a process may be lost: then its end is not clean.
-            if not self._plan.quiet:
+            if self._plan.style is not Style.GENTLE:
                 self._world.checker.hurt.add(node.life.name)
             node.stop()
             self._note("is stopped", node)
@@ -166,7 +210,8 @@ class Nemesis:
         up = [node for node in self._world.nodes if node.up]
         if up:
             return self._chance.choose(up)
-        self._world.loop.call_later(2, otherwise)
+        if self._left:
+            self._world.loop.call_later(2, otherwise)
         return None
 
     def _pause(self, node: Node, what: str, seconds: float) -> None:

@@ -22,7 +22,7 @@ from watchbill.testing.world import Clients, Line, World
 
 HEALED_WITHIN: Final = 240  # seconds after the last fault in which every run must have ended
 TAIL: Final = 40  # lines of the trace in the message about a violation
-LEAST_STEPS: Final = 20  # I20
+LEAST_STEPS: Final = 10  # I20
 LEAST_FAULTS: Final = 1
 
 

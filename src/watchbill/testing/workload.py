@@ -57,11 +57,11 @@ async def _slow_at_first(n: int, after: list[str]) -> int:
 async def _chunked(total: int, after: list[str]) -> list[int]:
     """Work in pieces, and go on from the last one that is durable."""
     with recorded(after) as mine:
-        first = mine.restored or 0
+        first = mine.restored
         for piece in range(first, total):
             await rest(0.7)
-            mine.progress(piece + 1, total)
-            await mine.checkpoint(piece + 1)
+            mine.attempt.progress(piece + 1, total)
+            await mine.save(piece + 1)
     return [first, total]
 
 
