@@ -119,9 +119,16 @@ async def test_a_shard_taken_later_does_not_prolong_trust_in_the_others() -> Non
 async def test_release_gives_everything_back() -> None:
     mine, shards, _ = leases()
     await mine.take()
-    await mine.release()
+    await mine.release(uncounted=set())
     assert (mine.terms, shards.held) == ({}, set())
-    await mine.release()
+    await mine.release(uncounted=set())
+
+
+async def test_a_shard_whose_losses_are_not_counted_is_left_to_run_out() -> None:
+    mine, shards, _ = leases()
+    await mine.take()
+    await mine.release(uncounted={2})
+    assert (mine.terms, shards.held) == ({}, {2})
 
 
 def test_the_time_of_the_store_never_goes_back() -> None:
