@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import threading
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -68,6 +69,77 @@ async def test_steps_run_one_after_the_other_and_hand_on_typed_values(app: App) 
         return await label(priced, shout=True), priced.cents
 
     assert await played(app, sell, Order("pen", 99)) == ("PEN", 100)
+
+
+async def test_a_step_sees_no_context_variable_that_another_one_set(app: App) -> None:
+    tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
+
+    def entered(name: str) -> str:
+        before = tenant.get()
+        tenant.set(name)
+        return before
+
+    @app.step
+    def in_thread(name: str) -> str:
+        return entered(name)
+
+    @app.step
+    async def at_once(name: str) -> str:
+        return entered(name)
+
+    @app.step
+    async def later(name: str) -> str:
+        before = entered(name)
+        await asyncio.sleep(0)
+        assert tenant.get() == name
+        return before
+
+    @app.workflow
+    async def many() -> list[str]:
+        return await asyncio.gather(*(step(f"{n}") for n in range(50) for step in (in_thread, at_once, later)))
+
+    async with app.rooms(threads=2):
+        assert set(await ends(await app.start(many))) == {"nobody"}
+
+
+async def test_each_step_that_waits_is_a_task_of_its_own(app: App) -> None:
+    tasks: dict[int, asyncio.Task[Any] | None] = {}
+    together = asyncio.Barrier(20)
+
+    @app.step
+    async def meet(n: int) -> bool:
+        tasks[n] = asyncio.current_task()
+        async with asyncio.timeout(LONG):
+            await together.wait()
+        return asyncio.current_task() is tasks[n]
+
+    @app.workflow
+    async def all_meet() -> list[bool]:
+        return await asyncio.gather(*(meet(n) for n in range(20)))
+
+    assert await played(app, all_meet) == [True] * 20
+    assert len({id(task) for task in tasks.values()}) == 20
+
+
+async def test_a_step_that_cancels_its_own_task_and_returns_harms_nobody(app: App) -> None:
+    @app.step
+    async def rude(n: int) -> int:
+        task = asyncio.current_task()
+        assert task is not None
+        if n == 3:
+            task.cancel()
+        return n
+
+    @app.step
+    async def polite(n: int) -> int:
+        await asyncio.sleep(0)
+        return n
+
+    @app.workflow
+    async def both() -> list[int]:
+        return await asyncio.gather(*(each(n) for n in range(8) for each in (rude, polite)))
+
+    assert await played(app, both) == [n for n in range(8) for _ in (0, 1)]
 
 
 async def test_gather_runs_steps_at_the_same_time_and_keeps_their_order(app: App) -> None:

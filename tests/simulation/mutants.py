@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 
 from watchbill.flow.replay import WorkflowLoop
-from watchbill.scheduler import lane, scheduler
+from watchbill.scheduler import residence, scheduler
 from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.leases import Leases
 from watchbill.scheduler.scheduler import Scheduler
@@ -86,7 +86,7 @@ def m19_let_out_before_the_commit(patch: Patch) -> None:
 
 
 def m27_local_fence_starts_again(patch: Patch) -> None:
-    patch.setattr(lane, "first_fence", lambda term: 0)
+    patch.setattr(residence, "first_fence", lambda term: 0)
 
 
 def m28_rowless_loss_not_counted(patch: Patch) -> None:

@@ -132,6 +132,9 @@ class InlineAgent(Loop):
         self._asked = self._asked or self._cut
         self.wake()
 
+    def lasts(self, attempt: Attempt) -> None:
+        """It has its row: everybody can see it."""
+
     def refusal(self, attempt: Attempt) -> Failure | None:
         """Refuse what may be somebody else's by now: this agent was silent for long, or the attempt is late already."""
         if not self._trusted:

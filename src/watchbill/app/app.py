@@ -148,12 +148,13 @@ class App:
 
     async def start(self, workflow: Workflow[..., T], /, *args: Any, id: str | None = None, **kwargs: Any) -> Handle[T]:
         """Start a run; durable when this returns. The same id with the same work gives the run that is there."""
-        return (await self.start_many([(workflow, args, {**kwargs, "id": id})]))[0]
+        stop_if_reading()
+        return (await self._hall.start([self._new_run(workflow, args, kwargs, id)]))[0]
 
     async def start_many(self, starts: Sequence[tuple[Any, ...]]) -> list[Handle[Any]]:
         """Start many runs in one commit, all or none: `(workflow, args)` or `(workflow, args, {"id": ...})` each."""
         stop_if_reading()
-        return await self._hall.start([self._new_run(*start) for start in starts])
+        return await self._hall.start([self._asked(*start) for start in starts])
 
     def handle(self, id: str, workflow: Workflow[..., T] | None = None) -> Handle[T]:
         """Give a handle on a run by its id; without its workflow, results are plain JSON values."""
@@ -177,15 +178,21 @@ class App:
 
         return Hall(self.url, self.namespace, self.registry, self.events)
 
-    def _new_run(
+    def _asked(
         self, workflow: Workflow[..., Any], args: Sequence[Any] = (), options: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Workflow[..., Any], NewRun]:
-        self._check_known(workflow)
         kwargs = dict(options)
         id = kwargs.pop("id", None)
-        for name in sorted(START_KEYWORDS & kwargs.keys()):
-            raise InvalidOptionError(f"start({name}=) comes with a later version: leave it out")
-        body = workflow.signature.encode_args(tuple(args), kwargs)
+        return self._new_run(workflow, tuple(args), kwargs, id)
+
+    def _new_run(
+        self, workflow: Workflow[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], id: str | None
+    ) -> tuple[Workflow[..., Any], NewRun]:
+        self._check_known(workflow)
+        if kwargs:
+            for name in sorted(START_KEYWORDS & kwargs.keys()):
+                raise InvalidOptionError(f"start({name}=) comes with a later version: leave it out")
+        body = workflow.signature.encode_args(args, kwargs)
         workflow.signature.decode_args(body)  # a wrong type is refused here, where it happened
         run_id = check_id(id) if id is not None else self._new_run_id(workflow)
         num = self._hall.env.new_id()

@@ -14,7 +14,7 @@ from watchbill.app.report import status_of
 from watchbill.app.status import RunStatus
 from watchbill.app.waiting import Waiting
 from watchbill.clock import SECOND, Micros
-from watchbill.env import Env, SystemEnv, quick_switches
+from watchbill.env import Env, SystemEnv, busy_interpreter
 from watchbill.errors import (
     ErrorData,
     ImpureWorkflowError,
@@ -85,7 +85,7 @@ class Hall:
                 )
                 await house.start()
                 try:
-                    with quick_switches():
+                    with busy_interpreter():
                         yield
                 finally:
                     deaf()
@@ -97,10 +97,16 @@ class Hall:
 
     async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]]) -> list[Handle[Any]]:
         """Insert runs, all or none, and give their handles."""
-        for workflow in {workflow.name: workflow for workflow, _ in asked}.values():
-            self._scan(workflow)
-        async with self._writing() as client:
-            submitted = await client.submit([run for _, run in asked])
+        for workflow, _ in asked:
+            if workflow.name not in self._scanned:
+                self._scan(workflow)
+        runs = [run for _, run in asked]
+        if self._store is not None:
+            self._check_place()
+            submitted = await self._store.client.submit(runs)
+        else:
+            async with self._writing() as client:
+                submitted = await client.submit(runs)
         return [
             Handle(self, there.run.id, workflow, there.run.num)
             for (workflow, _), there in zip(asked, submitted, strict=True)
@@ -108,8 +114,6 @@ class Hall:
 
     def _scan(self, workflow: Workflow[..., Any]) -> None:
         """Look for clocks, chance and I/O in the workflow's code, once, before its first start."""
-        if workflow.name in self._scanned:
-            return
         found = scan(workflow.plain, allow=workflow.allow)
         for warning in found.warnings:
             warnings.warn(warning, stacklevel=5)
@@ -119,10 +123,10 @@ class Hall:
 
     async def result(self, handle: Handle[T], timeout: Duration | None, *, held_too: bool = False) -> T:
         """Wait for a run's end and give its result; `held_too`: raise RunHeld when it is held."""
-        seconds = None if timeout is None else to_micros(timeout, what="the timeout of result()") / SECOND
-        async with asyncio.timeout(seconds):
-            ending = await self._ending(handle.id, await self._num(handle), held_too=held_too)
-        return _read(handle, ending)
+        if timeout is None:
+            return _read(handle, await self._ending(handle, held_too=held_too))
+        async with asyncio.timeout(to_micros(timeout, what="the timeout of result()") / SECOND):
+            return _read(handle, await self._ending(handle, held_too=held_too))
 
     async def status(self, id: str) -> RunStatus:
         """Say how a run stands."""
@@ -147,20 +151,20 @@ class Hall:
             store, self._store = self._store, None
             await store.close()
 
-    async def _num(self, handle: Handle[T]) -> int:
-        if handle.num is None:
-            async with self._reading() as client:
-                row = await client.find(self.namespace, handle.id)
-            if row is None:
-                raise RunNotFound(handle.id, self.namespace)
-            handle.num = row.num
-        return handle.num
+    async def _find(self, handle: Handle[T]) -> int:
+        async with self._reading() as client:
+            row = await client.find(self.namespace, handle.id)
+        if row is None:
+            raise RunNotFound(handle.id, self.namespace)
+        handle.num = row.num
+        return row.num
 
-    async def _ending(self, id: str, num: int, *, held_too: bool) -> Ending:
+    async def _ending(self, handle: Handle[T], *, held_too: bool) -> Ending:
         """Wait for a run's end: told by events where the rooms are, by looking again beside their process."""
         self._check_place()
+        num = handle.num if handle.num is not None else await self._find(handle)
         if self._waiting is not None:
-            told = await self._waiting.ending(id, num, held_too=held_too)
+            told = await self._waiting.ending(handle.id, num, held_too=held_too)
             if told is not None:
                 return told
         never = asyncio.Event()

@@ -34,6 +34,9 @@ class Reporter:
     def refusal(self, attempt: Attempt) -> None:
         """Refuse nothing: the parent has looked before it sent the order."""
 
+    def lasts(self, attempt: Attempt) -> None:
+        """The parent watches it."""
+
     def moved(self, attempt: Attempt) -> None:
         """Send the newest progress and every new checkpoint."""
         if attempt.progress_mark is not None:

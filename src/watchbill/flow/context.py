@@ -2,7 +2,7 @@
 
 import asyncio
 import concurrent.futures
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Generator
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -39,6 +39,10 @@ class Host(Protocol):
 
     def finished(self, attempt: "Attempt") -> None:
         """It ended: `body` and `value`, or `failure`, are set."""
+        ...
+
+    def lasts(self, attempt: "Attempt") -> None:
+        """It does not end at once: it waits for something, or for a thread."""
         ...
 
     def moved(self, attempt: "Attempt") -> None:
@@ -87,6 +91,7 @@ class Attempt:
     started_at: Micros = 0  # in the store's time
     started_boot: Micros = 0
     queued = False  # it waits for a thread
+    lasting = False  # it did not end at once: its host remembers it
     task: "asyncio.Task[None] | None" = None
     cancelled = False
     body: bytes = b""
@@ -250,12 +255,3 @@ def attempt() -> Attempt | Unattached:
     """Give the attempt this code runs in: its key, fence and number, its progress and its checkpoints."""
     here = attempt_here.get()
     return here if isinstance(here, Attempt) else UNATTACHED
-
-
-def run_within(attempt: Attempt, function: Callable[[Attempt], T]) -> T:
-    """Call `function` with `attempt()` being this one."""
-    token = attempt_here.set(attempt)
-    try:
-        return function(attempt)
-    finally:
-        attempt_here.reset(token)

@@ -36,7 +36,7 @@ class Broken(Exception):
 class Drain(Refusals):
     """An event loop that has callbacks and nothing else."""
 
-    __slots__ = ("_clock", "_generators", "_over", "_ready", "dead", "replaying")
+    __slots__ = ("_clock", "_draining", "_generators", "_over", "_ready", "dead", "guarded", "replaying")
 
     def __init__(self, clock: Callable[[], Micros] | None) -> None:
         self._clock = clock
@@ -44,8 +44,10 @@ class Drain(Refusals):
         self._generators: list[AsyncGenerator[Any, Any]] | None = None  # Any: whatever the user's generator yields
         self._over = False  # main has returned
         self.refused = None
+        self._draining = False
         self.dead = False
         self.replaying = False
+        self.guarded = False  # whoever drives it does so under a step guard, which gives the host its loop back
 
     def call_soon(self, callback: Callable[..., object], *args: object, context: Context | None = None) -> Handle:  # type: ignore[override]  # does all that asyncio's Handle does, at half the price
         """Run the callback after what is ready already."""
@@ -58,7 +60,7 @@ class Drain(Refusals):
 
     def is_running(self) -> bool:
         """Say whether the workflow's code runs now."""
-        return _get_running_loop() is self
+        return self._draining
 
     def is_closed(self) -> bool:
         """Say whether the run has ended or was evicted."""
@@ -85,11 +87,19 @@ class Drain(Refusals):
         ready = self._ready
         hops = 0
         deadline = None
-        host = _get_running_loop()
+        host = None if self.guarded else _get_running_loop()
         _set_running_loop(self)
+        self._draining = True
         try:
             while ready:
-                self._hop(islice(ready, HOPS_PER_LOOK))
+                handles = islice(ready, HOPS_PER_LOOK)
+                try:
+                    # Handles append to the list that they are run from; the iterator sees those, too.
+                    for handle in handles:
+                        handle.context.run(handle.callback, *handle.args)
+                except BaseException as error:
+                    self._raised(error)
+                    self._hop(handles)
                 del ready[:HOPS_PER_LOOK]
                 if ready:
                     hops += HOPS_PER_LOOK
@@ -97,20 +107,22 @@ class Drain(Refusals):
             if self._over or self.refused is not None:
                 self._end()
         finally:
-            _set_running_loop(host)
+            self._draining = False
+            if not self.guarded:
+                _set_running_loop(host)
 
     def _hop(self, handles: Iterator[Handle]) -> None:
-        # Handles append to the list that they are run from; the iterator sees those, too, and goes on after an error.
-        while True:
+        """Go on after a callback that raised."""
+        for handle in handles:
             try:
-                for handle in handles:
-                    handle.context.run(handle.callback, *handle.args)
-            except FATAL as error:
-                raise Broken(f"{type(error).__name__} left the workflow's code: {error}") from error
+                handle.context.run(handle.callback, *handle.args)
             except BaseException as error:
-                self.call_exception_handler({"message": "a callback of a workflow raised", "exception": error})
-            else:
-                return
+                self._raised(error)
+
+    def _raised(self, error: BaseException) -> None:
+        if isinstance(error, FATAL):
+            raise Broken(f"{type(error).__name__} left the workflow's code: {error}") from error
+        self.call_exception_handler({"message": "a callback of a workflow raised", "exception": error})
 
     def _look(self, hops: int, deadline: Micros | None) -> Micros | None:
         if hops >= MOST_HOPS:
@@ -128,21 +140,24 @@ class Drain(Refusals):
 
 
 class StepGuard:
-    """One turn without the garbage collector and without foreign hooks.
+    """One turn without the garbage collector and without foreign hooks, and after it the host's loop again.
 
     The collector closed a coroutine of an evicted run in the middle of another run's step: its `finally` made a call
-    there. And the host loop's hooks would run a user's aclose() on the host loop.
+    there. And the host loop's hooks would run a user's aclose() on the host loop. Each run of the turn is the running
+    loop while its code runs; only the guard gives that back to the host, once per turn: a system call before 3.12.
     """
 
-    __slots__ = ("_collecting", "_hooks")
+    __slots__ = ("_collecting", "_hooks", "_host")
 
     def __enter__(self) -> None:
         self._collecting = gc.isenabled()
         gc.disable()
         self._hooks = sys.get_asyncgen_hooks()
         sys.set_asyncgen_hooks(_hold, None)
+        self._host = _get_running_loop()
 
     def __exit__(self, *_: object) -> None:
+        _set_running_loop(self._host)
         sys.set_asyncgen_hooks(*self._hooks)
         if self._collecting:
             gc.enable()

@@ -1,13 +1,14 @@
 """Executor: runs one attempt, on the event loop, in a thread, or in a child process of its own."""
 
 import asyncio
-import inspect
-from collections.abc import Callable
-from typing import Final
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context, copy_context
+from typing import Any, Final
 
 from watchbill.clock import Micros
 from watchbill.env import Env
-from watchbill.flow.context import Attempt, Host, run_within
+from watchbill.flow.context import Attempt, Host
 from watchbill.flow.failures import failure_of
 from watchbill.flow.own_process import run_in_child
 from watchbill.flow.program import StepNotReachableError
@@ -35,6 +36,7 @@ class Executor:
         self.rows: Host | None = None  # who tends attempts that have a row: the agent of this process
         self.on_room: list[Callable[[], None]] = []  # called when there is room again after there was none
         self._loop = asyncio.get_running_loop()
+        self._ready: deque[Attempt] = deque()  # async attempts that begin in the next task
         self._threads = env.threads("watchbill step", threads)
 
     def start(self, attempt: Attempt, host: Host, *, at: Micros, boot: Micros) -> None:
@@ -47,14 +49,16 @@ class Executor:
         self.free -= 1
         if attempt.policy.own or attempt.losses >= OWN_CHILD_FROM:
             self.free_children -= 1
-            attempt.task = self._loop.create_task(self._in_child(attempt))
-            self._children[attempt] = attempt.task
+            self._children[attempt] = self._loop.create_task(self._in_child(attempt))
         elif attempt.step.is_async:
-            attempt.task = self._loop.create_task(self._on_loop(attempt))
+            self._ready.append(attempt)
+            if len(self._ready) == 1:
+                self._loop.create_task(self._run_ready())
         else:
             attempt.queued = True
+            host.lasts(attempt)
             self._threads.submit(
-                lambda: run_within(attempt, self._in_thread),
+                lambda: copy_context().run(self._in_thread, attempt),
                 lambda _, error: self._left_thread(attempt, error),
             )
 
@@ -78,12 +82,9 @@ class Executor:
     def cancel(self, attempt: Attempt) -> None:
         """Ask it to stop: a task is cancelled, a child killed; a thread can only look at `cancelled`."""
         again, attempt.cancelled = attempt.cancelled, True
-        # A child is killed the first time; a second time would only keep us from waiting for its end.
-        if attempt.task is None or (again and attempt in self._children):
-            return
-        # A task that has not begun would never run, not even to say that it ended: it looks for itself when it begins.
-        coroutine = attempt.task.get_coro()
-        if not inspect.iscoroutine(coroutine) or inspect.getcoroutinestate(coroutine) != inspect.CORO_CREATED:
+        # A child is killed the first time; a second time would only keep us from waiting for its end. What has not
+        # begun yet has no task: it looks for itself when it begins.
+        if attempt.task is not None and not (again and attempt in self._children):
             attempt.task.cancel()
 
     def abandon(self, attempt: Attempt) -> None:
@@ -102,6 +103,37 @@ class Executor:
 
     # --- the three places
 
+    async def _run_ready(self) -> None:
+        """Run what is ready in this one task, until an attempt has to wait: then the task is its own.
+
+        Most short steps never wait: a task each would cost more than they do. Each has a context of its own, so that
+        variables it sets are not seen by the next one.
+        """
+        ready = self._ready
+        task = asyncio.current_task()
+        rest = None
+        try:
+            while ready and rest is None and not (task is not None and task.cancelling()):
+                attempt = ready[0]
+                context = copy_context()
+                coroutine = self._on_loop(attempt)
+                try:
+                    waited = context.run(coroutine.send, None)
+                except StopIteration:
+                    pass
+                else:
+                    attempt.task = task
+                    rest = Rest(coroutine, context, waited)
+                    if attempt.host is not None:
+                        attempt.host.lasts(attempt)
+                finally:
+                    ready.popleft()  # only now: whoever is added meanwhile must not start a second task
+        finally:
+            if ready:
+                self._loop.create_task(self._run_ready())
+        if rest is not None:
+            await rest
+
     async def _on_loop(self, attempt: Attempt) -> None:
         attempt_here.set(attempt)
         step = attempt.step
@@ -112,9 +144,15 @@ class Executor:
                 attempt.body, attempt.value = step.signature.encode_result(value)
         except BaseException as error:
             _note(attempt, error)
-        self._end(attempt)
+        # As _end() does it: a call that this path can do without.
+        self.free += 1
+        if self.free == 1:
+            self._tell_room()
+        if attempt.host is not None:
+            attempt.host.finished(attempt)
 
     def _in_thread(self, attempt: Attempt) -> None:
+        attempt_here.set(attempt)
         if not _may_begin(attempt):
             return
         # It begins now: waiting for a thread is no part of its time.
@@ -130,6 +168,7 @@ class Executor:
         self._end(attempt)
 
     async def _in_child(self, attempt: Attempt) -> None:
+        attempt.task = self._children[attempt]
         try:
             if _may_begin(attempt):
                 await run_in_child(self.env, attempt)
@@ -155,6 +194,31 @@ class Executor:
         # Whoever ended need not be whoever waits: retries wait for first tries, and both for abandoned threads.
         for tell in self.on_room:
             tell()
+
+
+class Rest:
+    """The rest of a coroutine that has begun, in its own context."""
+
+    __slots__ = ("_context", "_coroutine", "_waited")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None], context: Context, waited: object) -> None:
+        self._coroutine = coroutine
+        self._context = context
+        self._waited = waited
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        """Pass on what it waits for, and what comes back."""
+        coroutine, run, waited = self._coroutine, self._context.run, self._waited
+        try:
+            while True:
+                try:
+                    answer = yield waited
+                except BaseException as error:
+                    waited = run(coroutine.throw, error)
+                else:
+                    waited = run(coroutine.send, answer)
+        except StopIteration:
+            return
 
 
 def _call(attempt: Attempt) -> None:

@@ -89,7 +89,7 @@ class Call(asyncio.Future[object]):
     def start(self) -> None:
         """Ask for the outcome, once."""
         home = self.home
-        if self.started or self.done() or home.dead:
+        if self.started or home.dead or self.done():
             return
         running: object = _get_running_loop()
         if running is not home:

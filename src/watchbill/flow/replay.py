@@ -159,9 +159,9 @@ class WorkflowLoop(Drain):
         """Evict the run: its code gets nothing more, and what it does on the way out is ignored."""
         if self.dead:
             return
-        host = _get_running_loop()
-        if host is self:
+        if self.is_running():
             self.refuse("close")
+        host = _get_running_loop()
         _set_running_loop(self)
         try:
             self._die()
@@ -209,7 +209,10 @@ class WorkflowLoop(Drain):
         self._number += 1
         call.number = self._number
         call.home = self
-        call.key = self._next_key(name) if key is None else self._explicit_key(key)
+        if key is not None:
+            call.key = self._explicit_key(key)
+        else:
+            call.key = self._branch().key(name) if self._explicit is None else self._next_key(name)
         call.name = name
         call.digest = crc32(body)
         call.body = body

@@ -168,8 +168,8 @@ class Step(Generic[P, T]):
                 step=self.name, type=type_name(error), message=str(error), attempts=0, cause=Cause.RAISED.value
             ) from error
         key = options.key if options is not None else None
-        call = loop.step_call(self, self.name, body, copies, signature.decode_result, key, options)
-        return cast(Coroutine[Any, Any, T], call)  # a future: awaited like a coroutine, and cheaper
+        # A future: awaited like a coroutine, and cheaper.
+        return loop.step_call(self, self.name, body, copies, signature.decode_result, key, options)  # type: ignore[return-value]
 
     async def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
         # Inside another step, too, it is no attempt of its own: it must not write over the other's checkpoints.

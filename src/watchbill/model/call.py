@@ -37,3 +37,8 @@ class JournalEntry(NamedTuple):
     started_at: Micros | None
     at: Micros  # the turn's time: what the workflow sees as now
     body: bytes  # a result, a FinalFailure, a reason; the run's result or RunError at the end
+
+
+# An entry as a turn carries it: a plain tuple of plain numbers, in the order of the columns. Drivers take such rows as
+# they are; and making a JournalEntry costs more than all else that appending to a turn does.
+JournalRow = tuple[int, int, int, str, int, int, int, int | None, Micros | None, Micros, bytes]

@@ -129,7 +129,7 @@ class Advance:
         turn.dropped.extend(row.id for row in loaded.attempts)
         seq = len(loaded.journal) + 1
         turn.journal.append(
-            JournalEntry(run.num, seq, Kind.END, "", 0, 0, Outcome.CANCELLED, None, None, batch.now, reason)
+            (run.num, seq, Kind.END.value, "", 0, 0, Outcome.CANCELLED.value, None, None, batch.now, reason)
         )
         turn.runs.append(RunChange(run.num, RunState.CANCELLED, None, run.losses, None, run.begun_at))
         batch.events.append(Event(happened.RUN_CANCELLED, batch.now, "scheduler", run.id))
@@ -144,6 +144,7 @@ class Advance:
             self._diverge(resident, Diverged(recorded, f"other arguments: {error}"), batch)
             return None
         loop = WorkflowLoop(workflow.plain, args, kwargs, clock=self._env.clock.boot)
+        loop.guarded = True
         resident = Resident(run, workflow, loop, term)
         self._residence.admit(resident)
         return resident
@@ -186,7 +187,7 @@ class Advance:
         call: Call
         resident, call = attempt.owner
         resident.local.pop(call.key, None)
-        if not resident.asks(call):
+        if resident.gone or resident.loop.calls.get(call.key) is not call:
             return
         failure = attempt.failure
         if failure is None:
@@ -306,9 +307,13 @@ class Advance:
     def _rest(self, resident: Resident, batch: Batch) -> None:
         """Take what the workflow asks for now that it rests: calls, cancellations, its end, or its wait."""
         loop = resident.loop
-        if loop.commands:
+        if loop.asked:
             for call in loop.take_commands():
-                self._dispatch(resident, call, batch)
+                if self._local and call.kind is Kind.STEP and not call.target.needs_row:
+                    resident.steps_open += 1
+                    batch.started.append((resident, call))
+                else:
+                    self._dispatch(resident, call, batch)
         if loop.cancels:
             for call in loop.take_cancels():
                 self._stop(resident, call, batch)
@@ -318,7 +323,7 @@ class Advance:
         if not loop.calls:
             self.hold(resident, "waits for nothing: no step, timer or message can ever wake it", batch)
             return
-        status, wake_at = resident.rest()
+        status, wake_at = (RunState.RUNNING, None) if resident.steps_open else (RunState.WAITING, resident.wakes_at())
         if status is not resident.status or wake_at != resident.wake_at or resident.held is not None:
             resident.status, resident.wake_at, resident.held = status, wake_at, None
             resident.losses = 0 if not resident.suspect else resident.losses

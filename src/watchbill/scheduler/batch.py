@@ -4,7 +4,7 @@ from watchbill.clock import Micros
 from watchbill.events import Event
 from watchbill.flow.context import Attempt
 from watchbill.flow.replay import Call
-from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.call import Kind, Outcome
 from watchbill.scheduler.residence import Resident
 from watchbill.store.protocol import Turn
 
@@ -41,8 +41,18 @@ class Batch:
         resident.seq += 1
         self.turn.terms[resident.shard] = resident.term
         self._journal.append(
-            JournalEntry(
-                resident.num, resident.seq, kind, key, digest, fence, outcome, agent, started_at, self.now, body
+            (
+                resident.num,
+                resident.seq,
+                int(kind),
+                key,
+                digest,
+                fence,
+                int(outcome),
+                agent,
+                started_at,
+                self.now,
+                body,
             )
         )
 

@@ -13,7 +13,6 @@ from watchbill.env import Env
 from watchbill.flow.context import Attempt
 from watchbill.flow.execute import Executor
 from watchbill.flow.replay import Call
-from watchbill.model.attempt import first_fence
 from watchbill.model.failure import Cause, Failure
 from watchbill.scheduler.residence import Resident
 
@@ -45,18 +44,32 @@ class Lane:
         # One queue per span, each in order of start: no timer per step, and the head is always the next one due. What
         # has ended leaves at once: a second's worth of dead attempts would be most of what the collector looks at.
         self._unseen: dict[Micros, OrderedDict[Attempt, Micros]] = {}
+        # What was started begins a moment later, and only what does not end at once is remembered above.
+        self._visible_at: Micros | None = None  # the earliest moment at which one of these could become visible
 
     # --- what the executor tells
 
     def finished(self, attempt: Attempt) -> None:
         """Keep the outcome for the next turn; what was refused is started when the lease is certain again."""
-        self._unseen[_unseen_for(attempt)].pop(attempt, None)
+        if attempt.lasting:
+            self._unseen[_unseen_for(attempt)].pop(attempt, None)
         if attempt.failure is NOT_BEGUN and attempt.row is None:
             attempt.owner[0].local.pop(attempt.call, None)
             self._ready.append(attempt.owner)
         else:
             self._ended.append(attempt)
+            if len(self._ended) > 1:
+                return  # the turn that was asked for by the first one takes this one along
         self._wake()
+
+    def lasts(self, attempt: Attempt) -> None:
+        """Remember it: when it has lasted a second it becomes visible."""
+        attempt.lasting = True
+        span = _unseen_for(attempt)
+        queue = self._unseen.get(span)
+        if queue is None:
+            queue = self._unseen[span] = OrderedDict()
+        queue[attempt] = attempt.started_boot + span
 
     def refusal(self, attempt: Attempt) -> Failure | None:
         """Refuse to begin what waited for a thread until the lease was no longer certain."""
@@ -78,6 +91,8 @@ class Lane:
         """Take the running attempts that need a row now: they said something, or last longer than a second."""
         visible, self._moved = self._moved, []
         boot = self._env.clock.boot()
+        if self._visible_at is not None and self._visible_at <= boot:
+            self._visible_at = None
         for span, queue in self._unseen.items():
             while queue and next(iter(queue.values())) <= boot:
                 attempt, _ = queue.popitem(last=False)
@@ -94,25 +109,35 @@ class Lane:
 
     def start(self, now: Micros) -> None:
         """Start what is ready, as far as there are slots. The caller has made sure that the lease is trusted."""
-        ready, executor = self._ready, self.executor
+        ready, executor, namespace = self._ready, self.executor, self._namespace
         boot = self._env.clock.boot()
+        shortest = VISIBLE_AFTER
+        started = False
         while ready and executor.free > 0:
-            resident, call = ready.popleft()
-            if not resident.asks(call):
-                continue
-            attempt = self._attempt(resident, call)
+            resident, call = owner = ready.popleft()
+            if resident.gone or resident.loop.calls.get(call.key) is not call:
+                continue  # the workflow no longer waits for it
+            step = call.target
+            policy = step.resolve(resident.workflow.defaults, call.options).policy
+            args, kwargs = call.args
+            key = (namespace, resident.id, resident.part, call.key, call.digest)
+            attempt = Attempt(step, args, kwargs, policy, key, resident.fence)
+            attempt.owner = owner
             resident.local[call.key] = attempt
             executor.start(attempt, self, at=now, boot=boot)
-            span = _unseen_for(attempt)
-            queue = self._unseen.get(span)
-            if queue is None:
-                queue = self._unseen[span] = OrderedDict()
-            queue[attempt] = boot + span
+            started = True
+            if policy.timeout < shortest:
+                shortest = policy.timeout
+        if started and (self._visible_at is None or boot + shortest < self._visible_at):
+            self._visible_at = boot + shortest
 
     @property
     def next_visible(self) -> Micros | None:
         """When (in boot time) the next attempt becomes visible."""
-        return min((next(iter(queue.values())) for queue in self._unseen.values() if queue), default=None)
+        times = [next(iter(queue.values())) for queue in self._unseen.values() if queue]
+        if self._visible_at is not None:
+            times.append(self._visible_at)
+        return min(times, default=None)
 
     @property
     def waiting(self) -> bool:
@@ -122,7 +147,8 @@ class Lane:
     def abandon(self, resident: Resident) -> None:
         """Stop a run's attempts and hear nothing of them: its shard is lost, or the run has ended."""
         for attempt in resident.local.values():
-            self._unseen[_unseen_for(attempt)].pop(attempt, None)
+            if attempt.lasting:
+                self._unseen[_unseen_for(attempt)].pop(attempt, None)
             self.executor.abandon(attempt)
         resident.local.clear()
 
@@ -133,19 +159,11 @@ class Lane:
             for attempt in list(resident.local.values()):
                 self.executor.cancel(attempt)
 
-    def _attempt(self, resident: Resident, call: Call) -> Attempt:
-        step = call.target
-        resolved = step.resolve(resident.workflow.defaults, call.options)
-        args, kwargs = call.args
-        key = (self._namespace, resident.id, resident.part, call.key, call.digest)
-        attempt = Attempt(step, args, kwargs, resolved.policy, key, first_fence(resident.term) + 1)
-        attempt.owner = (resident, call)
-        return attempt
-
 
 def _unseen_for(attempt: Attempt) -> Micros:
     """How long an attempt may run without a row: a second, or less when it would be late before that."""
-    return min(VISIBLE_AFTER, attempt.policy.timeout)
+    timeout = attempt.policy.timeout
+    return min(VISIBLE_AFTER, timeout)
 
 
 def runs_here(attempt: Attempt) -> bool:

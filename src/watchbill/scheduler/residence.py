@@ -8,8 +8,8 @@ from watchbill.clock import Micros
 from watchbill.flow.context import Attempt
 from watchbill.flow.replay import Call, WorkflowLoop
 from watchbill.flow.workflows import Workflow
+from watchbill.model.attempt import first_fence
 from watchbill.model.run import RunChange, RunRow
-from watchbill.model.states import RunState
 from watchbill.scheduler.plan import SUSPECT_FROM
 
 
@@ -19,6 +19,7 @@ class Resident:
     __slots__ = (
         "begun_at",
         "cancel_reason",
+        "fence",
         "gone",
         "held",
         "id",
@@ -43,6 +44,7 @@ class Resident:
         self.id = run.id
         self.shard = run.shard
         self.term = term
+        self.fence = first_fence(term) + 1  # of its rowless attempts: each is the first of its call under this term
         self.part = run.part
         self.workflow = workflow
         self.loop = loop
@@ -64,11 +66,9 @@ class Resident:
         """Give the row as it is to be now."""
         return RunChange(self.num, self.status, self.wake_at, self.losses, self.held, self.begun_at)
 
-    def rest(self) -> tuple[RunState, Micros | None]:
-        """Say what the run is while it rests: running with a step open, waiting when only time can move it."""
-        if self.steps_open:
-            return RunState.RUNNING, None
-        return RunState.WAITING, min(due for call in self.loop.calls.values() if (due := call.due) is not None)
+    def wakes_at(self) -> Micros:
+        """Say when the first timer that it waits for is due."""
+        return min(due for call in self.loop.calls.values() if (due := call.due) is not None)
 
     def asks(self, call: Call) -> bool:
         """True while the workflow still waits for this very call."""

@@ -14,7 +14,7 @@ import msgspec
 from watchbill.clock import Micros
 from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
-from watchbill.model.call import JournalEntry
+from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.lease import Terms
 from watchbill.model.run import NewRun, RunChange, RunRow
@@ -162,7 +162,7 @@ class Turn(msgspec.Struct):
 
     owner: int
     terms: dict[int, int]  # shard -> term, of all shards in this batch
-    journal: list[JournalEntry] = []
+    journal: list[JournalRow] = []
     attempts: list[NewAttempt] = []
     runs: list[RunChange] = []
     facts_done: list[int] = []  # consumed

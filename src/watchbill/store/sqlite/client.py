@@ -27,19 +27,25 @@ class SqliteClient:
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none; an equal one that is there already is given back as it is."""
-        homes: dict[str, Mapping[int, int]] = {}
+        known = self._homes
+        learned: list[dict[str, Mapping[int, int]]] = []
 
         def work(db: Writer) -> list[Submitted]:
-            homes.clear()
-            homes.update(self._homes)
+            homes = dict(known)
+            learned[:] = [homes]
             return submit(db, runs, homes)
 
         def after(answers: list[Submitted]) -> None:
-            self._homes.update(homes)
-            if any(answer.new for answer in answers):
-                self._lanes.hints.give(Hint.SCHEDULER)
+            known.update(learned[0])
+            self._submitted(answers)
 
+        if all(run.namespace in known for run in runs):
+            return await self._lanes.write(lambda db: submit(db, runs, known), self._submitted)
         return await self._lanes.write(work, after)
+
+    def _submitted(self, answers: list[Submitted]) -> None:
+        if any(answer.new for answer in answers):
+            self._lanes.hints.give(Hint.SCHEDULER)
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""
@@ -74,24 +80,30 @@ class SqliteClient:
 def submit(db: Writer, runs: Sequence[NewRun], homes: dict[str, Mapping[int, int]]) -> list[Submitted]:
     """Insert runs; most often all are new, and then nothing is read back. `homes` learns where namespaces live."""
     now = db.now()
-    for namespace in {run.namespace for run in runs} - homes.keys():
-        homes[namespace] = _home_shards(db, namespace)
-    shards = [homes[run.namespace][shard_number(run.id)] for run in runs]
-
-    def values(run: NewRun, shard: int, input: bytes) -> tuple[Value, ...]:
-        return (run.num, shard, run.namespace, run.id, run.workflow, run.version, now, input)
-
-    pairs = list(zip(runs, shards, strict=True))
-    small = [values(run, shard, run.input) for run, shard in pairs if fits(run.input)]
+    pairs = []
+    for run in runs:
+        if run.namespace not in homes:
+            homes[run.namespace] = _home_shards(db, run.namespace)
+        pairs.append((run, homes[run.namespace][shard_number(run.id)]))
+    small = [_values(run, shard, now, run.input) for run, shard in pairs if fits(run.input)]
     inserted = db.run_many("submit_run", small) if small else 0
-    for run, shard in pairs:
-        # The first blob of a new run is number 1; of a run that was there already, none is added.
-        if not fits(run.input) and db.run("submit_run", values(run, shard, reference(1))).rowcount == 1:
-            db.spill(run.num, run.input)
-            inserted += 1
+    if len(small) < len(pairs):
+        inserted += sum(_submit_large(db, run, shard, now) for run, shard in pairs if not fits(run.input))
     if inserted < len(runs):
         return [_compared(db, run) for run in runs]
     return [Submitted(_as_inserted(run, shard, now), new=True) for run, shard in pairs]
+
+
+def _values(run: NewRun, shard: int, now: int, input: bytes) -> tuple[Value, ...]:
+    return (run.num, shard, run.namespace, run.id, run.workflow, run.version, now, input)
+
+
+def _submit_large(db: Writer, run: NewRun, shard: int, now: int) -> bool:
+    # The first blob of a new run is number 1; of a run that was there already, none is added.
+    if db.run("submit_run", _values(run, shard, now, reference(1))).rowcount != 1:
+        return False
+    db.spill(run.num, run.input)
+    return True
 
 
 def _home_shards(db: Writer, namespace: str) -> Mapping[int, int]:

@@ -37,6 +37,7 @@ _WRITER = ("PRAGMA journal_mode = WAL", _DURABLE, "PRAGMA temp_store = MEMORY")
 _READER = ("PRAGMA query_only = ON", "PRAGMA temp_store = MEMORY")
 
 _REFERENCE = b"\x00"  # JSON never begins with it
+_ABOVE_REFERENCES = b"\x01"
 
 
 class StoreTime:
@@ -164,6 +165,14 @@ class Writer(Database):
 def fits(body: bytes) -> bool:
     """Say whether a row may carry this body itself: it is small, and cannot be taken for a reference."""
     return len(body) <= INLINE_LIMIT and not body.startswith(_REFERENCE)
+
+
+def all_fit(bodies: list[bytes]) -> bool:
+    """Say whether rows may carry all these bodies as they are: most turns, decided without a loop.
+
+    False also when one is empty: then each is looked at for itself.
+    """
+    return max(map(len, bodies)) <= INLINE_LIMIT and min(bodies) >= _ABOVE_REFERENCES
 
 
 def reference(n: int) -> bytes:

@@ -4,18 +4,21 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import itemgetter
 
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow, NewAttempt
-from watchbill.model.call import JournalEntry
+from watchbill.model.call import JournalRow
 from watchbill.model.lease import Taken, Terms
 from watchbill.model.run import RunChange, RunRow
 from watchbill.model.states import AttemptState, RunState, run_sources
 from watchbill.store.protocol import CANCEL_GRACE, Fact, Hint, Loaded, Look, Turn, TurnAnswer
-from watchbill.store.sqlite.database import Database, Named, Value, Writer, fits, json_text, until
+from watchbill.store.sqlite.database import Database, Named, Value, Writer, all_fit, fits, json_text, until
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows
 from watchbill.store.sqlite.shards import make_queue, make_shards, region_shards
+
+_body = itemgetter(-1)
 
 
 class SqliteScheduler:
@@ -191,15 +194,10 @@ def _clear(db: Writer, turn: Turn, now: Micros) -> None:
         db.run_many("turn_doing", [(shard, turn.owner, run) for shard, run in turn.doing.items()])
 
 
-def _entry_values(db: Writer, journal: list[JournalEntry]) -> list[tuple[Value, ...]]:
-    # Plain tuples of plain numbers: the driver takes twice as long for a row that only behaves like one.
-    return [
-        (
-            run, seq, int(kind), key, digest, fence, int(outcome), agent, started_at, at,
-            body if fits(body) else db.spill(run, body),
-        )
-        for run, seq, kind, key, digest, fence, outcome, agent, started_at, at, body in journal
-    ]  # fmt: skip
+def _entry_values(db: Writer, journal: list[JournalRow]) -> list[JournalRow]:
+    if all_fit(list(map(_body, journal))):
+        return journal
+    return [entry if fits(entry[-1]) else (*entry[:-1], db.spill(entry[0], entry[-1])) for entry in journal]
 
 
 def _attempt_values(db: Writer, row: NewAttempt, now: Micros) -> tuple[Value, ...]:
