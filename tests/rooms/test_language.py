@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import threading
+import time
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
@@ -140,6 +141,24 @@ async def test_a_step_that_cancels_its_own_task_and_returns_harms_nobody(app: Ap
         return await asyncio.gather(*(each(n) for n in range(8) for each in (rude, polite)))
 
     assert await played(app, both) == [n for n in range(8) for _ in (0, 1)]
+
+
+async def test_a_result_that_comes_after_the_deadline_loses_also_when_both_are_seen_at_once(app: App) -> None:
+    @app.step
+    async def slow() -> str:
+        await asyncio.sleep(0.05)
+        time.sleep(0.15)  # nobody sees the timer before this has ended
+        return "too late"
+
+    @app.workflow
+    async def patient() -> str:
+        try:
+            async with asyncio.timeout(0.1):
+                return await slow()
+        except TimeoutError:
+            return "timeout"
+
+    assert await played(app, patient) == "timeout"
 
 
 async def test_gather_runs_steps_at_the_same_time_and_keeps_their_order(app: App) -> None:

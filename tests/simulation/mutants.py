@@ -105,17 +105,17 @@ def m29_everybody_in_memory_is_charged(patch: Patch) -> None:
 def m33_two_outcomes_in_one_loop_run(patch: Patch) -> None:
     take_outcomes = Scheduler._take_outcomes
 
-    def all_at_once(self, lane, batch):
+    def all_at_once(self, lane, timers, batch):
         ended = lane.take_ended()
         for n, attempt in enumerate(ended):
             lane._ended = [attempt]
             if any(other.owner[0] is attempt.owner[0] for other in ended[n + 1 :]):
                 with mock.patch.object(WorkflowLoop, "_drain"), mock.patch.object(Advance, "_rest"):
-                    take_outcomes(self, lane, batch)
+                    take_outcomes(self, lane, timers, batch)
             else:
-                take_outcomes(self, lane, batch)
+                take_outcomes(self, lane, timers, batch)
         if not ended:
-            take_outcomes(self, lane, batch)
+            take_outcomes(self, lane, timers, batch)
 
     patch.setattr(Scheduler, "_take_outcomes", all_at_once)
 

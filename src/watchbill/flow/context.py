@@ -92,6 +92,7 @@ class Attempt:
     started_boot: Micros = 0
     queued = False  # it waits for a thread
     lasting = False  # it did not end at once: its host remembers it
+    ended_boot: Micros = 0  # for these: when it ended; the others have ended when they began
     task: "asyncio.Task[None] | None" = None
     cancelled = False
     body: bytes = b""

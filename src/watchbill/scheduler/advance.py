@@ -160,7 +160,7 @@ class Advance:
                 batch.turn.dropped.append(row.id)
         for call in list(calls.values()):
             if call.kind is Kind.TIMER:
-                self._residence.remember_timer(resident, call, _due(call))
+                self._residence.remember_timer(resident, call, due_time(call))
             elif call.key in resident.rows:
                 resident.steps_open += 1
             elif unclean:
@@ -333,7 +333,7 @@ class Advance:
 
     def _dispatch(self, resident: Resident, call: Call, batch: Batch) -> None:
         if call.kind is Kind.TIMER:
-            self._residence.remember_timer(resident, call, _due(call))
+            self._residence.remember_timer(resident, call, due_time(call))
             return
         resident.steps_open += 1
         if self._local and not call.target.needs_row:
@@ -458,7 +458,7 @@ def in_order(
     timed: list[tuple[Micros, int, int, AttemptRow | Fact | Call]] = []
     timed.extend((row.ended_at or 0, 0, row.id, row) for row in finals)
     timed.extend((fact.at, 1, fact.id, fact) for fact in facts)
-    timed.extend((_due(call), 2, n, call) for n, call in enumerate(timers))
+    timed.extend((due_time(call), 2, n, call) for n, call in enumerate(timers))
     return [arrived for _, _, _, arrived in sorted(timed, key=lambda item: item[:3])]
 
 
@@ -495,7 +495,8 @@ def _compare(loop: WorkflowLoop, rows: Iterable[AttemptRow], cancelled: set[str]
             raise Diverged(f"an attempt of {row.call!r}", asked)
 
 
-def _due(call: Call) -> Micros:
+def due_time(call: Call) -> Micros:
+    """Give the time of a timer."""
     assert call.due is not None  # noqa: S101 - only timers are asked
     return call.due
 

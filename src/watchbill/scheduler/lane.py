@@ -53,6 +53,7 @@ class Lane:
         """Keep the outcome for the next turn; what was refused is started when the lease is certain again."""
         if attempt.lasting:
             self._unseen[_unseen_for(attempt)].pop(attempt, None)
+            attempt.ended_boot = self._env.clock.boot()
         if attempt.failure is NOT_BEGUN and attempt.row is None:
             attempt.owner[0].local.pop(attempt.call, None)
             self._ready.append(attempt.owner)

@@ -1,6 +1,7 @@
 """Resident: a run that is in memory, with its loop and what of it is under way; Residence: all of them."""
 
 import heapq
+from collections import deque
 from itertools import count
 from typing import Any
 
@@ -11,6 +12,8 @@ from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import first_fence
 from watchbill.model.run import RunChange, RunRow
 from watchbill.scheduler.plan import SUSPECT_FROM
+
+DueTimers = dict[int, deque[Call]]  # by run, in order of time
 
 
 class Resident:
@@ -98,13 +101,13 @@ class Residence:
             heapq.heapify(self._timers)
             self._prune_at = max(1_000, 2 * len(self._timers))
 
-    def due_timers(self, now: Micros) -> list[tuple[Micros, Resident, Call]]:
+    def due_timers(self, now: Micros) -> DueTimers:
         """Take the timers that are due and still asked for."""
-        due = []
+        due: DueTimers = {}
         while self._timers and self._timers[0][0] <= now:
-            at, _, resident, call = heapq.heappop(self._timers)
+            _, _, resident, call = heapq.heappop(self._timers)
             if resident.asks(call):
-                due.append((at, resident, call))
+                due.setdefault(resident.num, deque()).append(call)
         return due
 
     @property

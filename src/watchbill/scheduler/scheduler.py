@@ -13,6 +13,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.errors import StoreError, StoreUnreachableError
 from watchbill.events import Event, Events
+from watchbill.flow.context import Attempt
 from watchbill.flow.execute import Executor
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Call, step_guard
@@ -21,7 +22,7 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Taken
 from watchbill.model.run import RunChange, RunRow
 from watchbill.model.states import RunState
-from watchbill.scheduler.advance import Advance, in_order
+from watchbill.scheduler.advance import Advance, due_time, in_order
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.lane import Lane
 from watchbill.scheduler.leases import Leases
@@ -33,7 +34,7 @@ from watchbill.scheduler.plan import (
     charge,
     is_quarantined,
 )
-from watchbill.scheduler.residence import Residence, Resident
+from watchbill.scheduler.residence import DueTimers, Residence, Resident
 from watchbill.scheduler.store_time import StoreTime
 from watchbill.store.protocol import Fact, Loaded, Look, SchedulerStore, Turn
 
@@ -159,7 +160,7 @@ class Scheduler(Loop):
                 self._woken.clear()
                 batch = self._batch()
                 with step_guard():
-                    self._take_outcomes(self._lane, batch)
+                    self._take_outcomes(self._lane, {}, batch)
                 await self._commit(batch)
         uncounted = self._uncounted_shards()
         self._drop_all()
@@ -325,9 +326,13 @@ class Scheduler(Loop):
         return look, await self._store.load(wanted) if wanted else []
 
     def _take_in(self, batch: Batch, look: Look | None, loaded: list[Loaded]) -> None:
-        """Run workflows on with everything that has arrived: own outcomes first, then by the time the store saw it."""
+        """Run workflows on with everything that has arrived: own outcomes first, then by the time the store saw it.
+
+        A timer comes after what was in time: before every outcome that is later than its due time.
+        """
+        timers = self._residence.due_timers(batch.now)
         if self._lane is not None:
-            self._take_outcomes(self._lane, batch)
+            self._take_outcomes(self._lane, timers, batch)
         if look is not None:
             told = {fact.run for fact in look.facts}
             for run in look.due:
@@ -336,10 +341,12 @@ class Scheduler(Loop):
             for run_loaded in loaded:
                 self._take_loaded(run_loaded, batch)
             self._drop_orphans(look, {run_loaded.run.num for run_loaded in loaded}, batch)
-        self._take_arrived(look, batch)
+        self._take_arrived(look, timers, batch)
 
-    def _take_outcomes(self, lane: Lane, batch: Batch) -> None:
+    def _take_outcomes(self, lane: Lane, timers: DueTimers, batch: Batch) -> None:
         for attempt in lane.take_ended():
+            if timers:
+                self._take_timers(attempt, timers, batch)
             if attempt.row is not None:
                 # Its row was committed while it ended: from then on it is the agent's to report.
                 lane.executor.report(attempt)
@@ -350,6 +357,14 @@ class Scheduler(Loop):
                 self._advance.outcome(attempt, batch)
         for attempt in lane.take_visible():
             self._advance.unveil(attempt, batch)
+
+    def _take_timers(self, attempt: Attempt, timers: DueTimers, batch: Batch) -> None:
+        """Deliver the timers of a run that were due before one of its attempts ended."""
+        resident: Resident = attempt.owner[0]
+        due = timers.get(resident.num)
+        ended_at = batch.now - (self.env.clock.boot() - (attempt.ended_boot or attempt.started_boot))
+        while due and due_time(due[0]) < ended_at:
+            self._deliver(resident, due.popleft(), batch)
 
     def _take_loaded(self, loaded: Loaded, batch: Batch) -> None:
         run = loaded.run
@@ -364,21 +379,22 @@ class Scheduler(Loop):
         else:
             self._residence.asleep.add(run.num)
 
-    def _take_arrived(self, look: Look | None, batch: Batch) -> None:
+    def _take_arrived(self, look: Look | None, timers: DueTimers, batch: Batch) -> None:
         """Deliver finals, facts and timers to runs in memory, each run's in order of time."""
         arrived: dict[int, tuple[list[AttemptRow], list[Fact], list[Call]]] = {}
         for row in look.finals if look is not None else ():
             arrived.setdefault(row.run, ([], [], []))[0].append(row)
         for fact in look.facts if look is not None else ():
             arrived.setdefault(fact.run, ([], [], []))[1].append(fact)
-        for _, resident, call in self._residence.due_timers(batch.now):
-            arrived.setdefault(resident.num, ([], [], []))[2].append(call)
+        # The second ones are of runs that came into memory just now.
+        for num, calls in (*timers.items(), *self._residence.due_timers(batch.now).items()):
+            arrived.setdefault(num, ([], [], []))[2].extend(calls)
         done = set(batch.turn.finals_done) | set(batch.turn.facts_done)
-        for num, (finals, facts, timers) in arrived.items():
+        for num, (finals, facts, due) in arrived.items():
             resident_now = self._residence.runs.get(num)
             if resident_now is None:
                 continue
-            for item in in_order(finals, facts, timers):
+            for item in in_order(finals, facts, due):
                 if isinstance(item, AttemptRow | Fact) and item.id in done:
                     continue
                 self._deliver(resident_now, item, batch)
