@@ -1,5 +1,6 @@
 """The whole product in one process: an App on a file and in memory, its rooms open, and an ear for its events."""
 
+import asyncio
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,8 +31,10 @@ def url(request: pytest.FixtureRequest, file: str) -> str:
 
 
 @pytest.fixture
-def app(url: str) -> App:
-    return App(url)
+def app(url: str) -> Iterator[App]:
+    app = App(url)
+    yield app
+    asyncio.run(app.close())  # a store in memory is kept until then
 
 
 @pytest.fixture

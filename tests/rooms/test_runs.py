@@ -1,6 +1,7 @@
 """Runs from outside: ids and duplicates, handles, status, rooms and clients without them."""
 
 import asyncio
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -313,6 +314,24 @@ def test_run_leaves_the_other_runs_open_and_drives_them_meanwhile(file: str) -> 
 
 
 # --- rooms
+
+
+def test_threads_that_use_an_app_for_the_first_time_at_once_share_its_store() -> None:
+    for _ in range(20):
+        app = App("sqlite:///:memory:")
+        together = threading.Barrier(8)
+        clients: set[int] = set()
+
+        def use(app: App, together: threading.Barrier, clients: set[int]) -> None:
+            together.wait(LONG)
+            clients.add(id(app._hall))
+
+        threads = [threading.Thread(target=use, args=(app, together, clients)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LONG)
+        assert len(clients) == 1
 
 
 async def test_rooms_can_be_opened_once_at_a_time(app: App) -> None:

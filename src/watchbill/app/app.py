@@ -6,6 +6,7 @@ import functools
 import os
 import re
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
@@ -64,6 +65,10 @@ class App:
         self.namespace = namespace
         self.registry = Registry()
         self.events = Events()
+        # Two threads may want the first one at the same time, and a cached property has no lock since Python 3.12.
+        self._making = threading.Lock()
+        self._made_hall: Client | None = None
+        self._made_sync: object = None
 
     # --- what an author writes
 
@@ -165,7 +170,9 @@ class App:
         """The same client for synchronous programs: `app.sync.start(wf, 1).result()`."""
         from watchbill.app.sync import Sync
 
-        return Sync(self, lambda: self._hall.loop)
+        with self._making:
+            self._made_sync = self._made_sync or Sync(self, lambda: self._hall.loop)
+        return self._made_sync
 
     async def close(self) -> None:
         """Let go of the store that a client without rooms has opened."""
@@ -176,7 +183,9 @@ class App:
         # The rooms and the store are half of the import time, and a program that only defines steps needs neither.
         from watchbill.app.hall import Hall
 
-        return Hall(self.url, self.namespace, self.registry, self.events)
+        with self._making:
+            self._made_hall = self._made_hall or Hall(self.url, self.namespace, self.registry, self.events)
+        return self._made_hall
 
     def _asked(
         self, workflow: Workflow[..., Any], args: Sequence[Any] = (), options: Mapping[str, Any] = MappingProxyType({})
