@@ -4,9 +4,9 @@ import gc
 import logging
 import sys
 from asyncio import _get_running_loop, _set_running_loop
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
 from contextvars import Context, copy_context
-from itertools import islice
 from typing import Any, Final
 
 from watchbill.clock import SECOND, Micros
@@ -40,7 +40,7 @@ class Drain(Refusals):
 
     def __init__(self, clock: Callable[[], Micros] | None) -> None:
         self._clock = clock
-        self._ready: list[Handle] = []
+        self._ready: deque[Handle] = deque()
         self._generators: list[AsyncGenerator[Any, Any]] | None = None  # Any: whatever the user's generator yields
         self._over = False  # main has returned
         self.refused = None
@@ -92,17 +92,13 @@ class Drain(Refusals):
         self._draining = True
         try:
             while ready:
-                handles = islice(ready, HOPS_PER_LOOK)
+                handle = ready.popleft()
                 try:
-                    # Handles append to the list that they are run from; the iterator sees those, too.
-                    for handle in handles:
-                        handle.context.run(handle.callback, *handle.args)
+                    handle.context.run(handle.callback, *handle.args)
                 except BaseException as error:
                     self._raised(error)
-                    self._hop(handles)
-                del ready[:HOPS_PER_LOOK]
-                if ready:
-                    hops += HOPS_PER_LOOK
+                hops += 1
+                if not hops % HOPS_PER_LOOK:
                     deadline = self._look(hops, deadline)
             if self._over or self.refused is not None:
                 self._end()
@@ -110,14 +106,6 @@ class Drain(Refusals):
             self._draining = False
             if not self.guarded:
                 _set_running_loop(host)
-
-    def _hop(self, handles: Iterator[Handle]) -> None:
-        """Go on after a callback that raised."""
-        for handle in handles:
-            try:
-                handle.context.run(handle.callback, *handle.args)
-            except BaseException as error:
-                self._raised(error)
 
     def _raised(self, error: BaseException) -> None:
         if isinstance(error, FATAL):

@@ -311,7 +311,7 @@ class WorkflowLoop(Drain):
         self.calls = {}
         self.asked = []
         self.stale = 0
-        self._ready = []
+        self._ready.clear()
         self._main = None
 
     def _bury(self) -> None:
