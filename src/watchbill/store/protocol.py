@@ -232,9 +232,7 @@ class SchedulerStore(Protocol):
         """
         ...
 
-    async def take(
-        self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True
-    ) -> Terms:
+    async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True) -> Terms:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term.
 
         `expired` False: not those whose owner is merely out of time; it may not have been able to renew.
@@ -343,7 +341,11 @@ class SupervisorStore(Protocol):
         ...
 
     async def processes(self) -> list[tuple[int, bytes]]:
-        """Read the living agents and schedulers of all namespaces, each id once, with the identity of its process."""
+        """Read the living agents and schedulers of all namespaces, each id once, with the identity of its process.
+
+        Living is who has neither left nor been buried: also who is out of time, and may only be slow. A scheduler out
+        of time that holds no shard may be forgotten.
+        """
         ...
 
     async def bury(self, processes: Sequence[int]) -> None:
