@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import functools
 import gc
+import json
 import os
 import queue
 import socket
@@ -89,6 +91,14 @@ class Env(Protocol):
         """Start a child process that waits for one attempt."""
         ...
 
+    def process_identity(self) -> bytes:
+        """Name this process, as JSON, so that a neighbour on its machine can prove its death."""
+        ...
+
+    def is_dead(self, identity: bytes) -> bool:
+        """True only with proof: that process was on this machine, and is gone."""
+        ...
+
 
 class SystemEnv:
     """The real world."""
@@ -152,6 +162,18 @@ class SystemEnv:
             theirs.close()
         reader, writer = await asyncio.open_connection(sock=ours)
         return SystemChild(process, reader, writer)
+
+    def process_identity(self) -> bytes:
+        """Name this process: boot, pid namespace, pid, start time."""
+        return json.dumps(process_identity()).encode()
+
+    def is_dead(self, identity: bytes) -> bool:
+        """True only with proof; whatever cannot be read proves nothing."""
+        try:
+            named = json.loads(identity)
+        except ValueError:
+            return False
+        return isinstance(named, dict) and is_dead(named)
 
 
 class SystemThreads:
@@ -277,15 +299,28 @@ def process_identity() -> dict[str, str | int]:
 
 def is_dead(identity: dict[str, str | int]) -> bool:
     """True only with proof: the same machine and namespace, and that process is gone or is another one now."""
-    if identity.get("boot") != _boot_id() or identity.get("pid_namespace") != _pid_namespace():
+    boot, namespace = _boot_id(), _pid_namespace()
+    if not boot or not namespace or (identity.get("boot"), identity.get("pid_namespace")) != (boot, namespace):
+        return False  # another machine or container, or a system that tells nobody apart
+    pid, then = identity.get("pid"), identity.get("started")
+    if not isinstance(pid, int) or pid < 1 or not then:
         return False
-    pid = identity.get("pid")
-    if not isinstance(pid, int):
-        return False
-    started = _started(pid)
-    return started == "" or started != identity.get("started")
+    now = _started(pid)
+    return now != then if now else not _exists(pid)
 
 
+def _exists(pid: int) -> bool:
+    # A process of another user may be hidden in /proc, and is there all the same.
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+@functools.cache
 def _boot_id() -> str:
     return _read("/proc/sys/kernel/random/boot_id").strip()
 

@@ -27,6 +27,8 @@ STEP_QUARANTINED: Final = "step.quarantined"
 SHARDS_TAKEN: Final = "shards.taken"
 SHARDS_READY: Final = "shards.ready"  # every live run of the shards just taken has been looked at
 SHARDS_LOST: Final = "shards.lost"
+SHARDS_GIVEN: Final = "shards.given"  # to another scheduler, so that each has its share
+PROCESS_BURIED: Final = "process.buried"  # a neighbour is provably dead: what it held is free
 TURN_FAILED: Final = "turn.failed"  # a room's turn raised; the room goes on
 
 
@@ -49,7 +51,18 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 Subscriber = Callable[[Sequence[Event]], None]
 
 TROUBLE: Final = frozenset(
-    {RUN_DIVERGED, RUN_HELD, RUN_WARNED, STEP_LOST, STEP_LATE, STEP_GAVE_UP, STEP_QUARANTINED, SHARDS_LOST, TURN_FAILED}
+    {
+        RUN_DIVERGED,
+        RUN_HELD,
+        RUN_WARNED,
+        STEP_LOST,
+        STEP_LATE,
+        STEP_GAVE_UP,
+        STEP_QUARANTINED,
+        SHARDS_LOST,
+        PROCESS_BURIED,
+        TURN_FAILED,
+    }
 )
 
 

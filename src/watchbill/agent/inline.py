@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from watchbill.clock import SECOND, Micros
-from watchbill.env import Env, process_identity
+from watchbill.env import Env
 from watchbill.errors import InvalidValueError, StoreUnreachableError
 from watchbill.events import Events
 from watchbill.flow.context import Attempt, Checkpoint
@@ -77,7 +77,7 @@ class InlineAgent(Loop):
 
     async def open(self) -> None:
         """Join."""
-        info = _encode(process_identity())
+        info = self.env.process_identity()
         name = f"embedded-{self._id}"
         before = self.env.clock.boot()
         await self._store.join(self._id, self._namespace, self._region, name, info, self._lasting)

@@ -12,7 +12,7 @@ from watchbill.events import Events
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS, Executor
 from watchbill.flow.registry import Registry
 from watchbill.loop import Loop
-from watchbill.scheduler.scheduler import Scheduler
+from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.store.protocol import Hint, Store
 from watchbill.supervisor.supervisor import Supervisor
 
@@ -36,6 +36,8 @@ class House:
         supervisor: bool = True,
         slots: int = DEFAULT_SLOTS,
         threads: int = DEFAULT_THREADS,
+        look_limit: int = LOOK_LIMIT,
+        load_limit: int = LOAD_LIMIT,
         on_failure: Callable[[StoreError], None] | None = None,
     ) -> None:
         self._store = store
@@ -62,7 +64,7 @@ class House:
                 ),
             )
         if supervisor:
-            self._add(Hint.SUPERVISOR, Supervisor(env, events, store=store.supervisor, polls=lasting is not None))
+            self._add(Hint.SUPERVISOR, Supervisor(env, events, store=store.supervisor, lasting=lasting))
         if scheduler:
             self._add(
                 Hint.SCHEDULER,
@@ -76,6 +78,8 @@ class House:
                     region=region,
                     process=process,
                     lasting=lasting,
+                    look_limit=look_limit,
+                    load_limit=load_limit,
                 ),
             )
 

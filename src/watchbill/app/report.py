@@ -19,7 +19,14 @@ _decode_progress = msgspec.json.Decoder(Progress).decode
 _decode_failure = msgspec.json.Decoder(Failure).decode
 _decode_final = msgspec.json.Decoder(FinalFailure).decode
 
-_WORST: Final = (Health.WAITING_FOR_PERSON, Health.LATE, Health.RETRYING, Health.WAITING_FOR_AGENT, Health.OK)
+_WORST: Final = (
+    Health.WAITING_FOR_PERSON,
+    Health.WAITING_FOR_CODE,
+    Health.LATE,
+    Health.RETRYING,
+    Health.WAITING_FOR_AGENT,
+    Health.OK,
+)
 
 
 def status_of(record: Record) -> RunStatus:
@@ -31,6 +38,8 @@ def status_of(record: Record) -> RunStatus:
     healths = [_health(row, record.now) for row in live] if not run.status.terminal else []
     if held is not None:
         healths.append(Health.WAITING_FOR_PERSON)
+    if not record.known and not run.status.terminal:
+        healths.append(Health.WAITING_FOR_CODE)
     state = State(run.status.word)
     if state is State.RUNNING and live and all(is_quarantined(row) for row in live):
         state = State.WAITING
@@ -88,6 +97,8 @@ def _waiting_for(record: Record, live: list[AttemptRow], held: str | None) -> st
         return None
     if held is not None:
         return f"a person: {held}"
+    if not record.known:
+        return f"code: no scheduler that is running knows workflow {run.workflow!r}"
     if run.status is RunState.WAITING and run.wake_at is not None:
         return f"time, until {to_datetime(run.wake_at).isoformat()}"
     if live:

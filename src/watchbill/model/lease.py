@@ -14,6 +14,14 @@ class Taken(msgspec.Struct, frozen=True):
     doing: int | None  # the run that owner had named before it died
 
 
+class Member(msgspec.Struct, frozen=True):
+    """A scheduler that is there, among those that share the shards of a (namespace, region)."""
+
+    id: int
+    knows: tuple[str, ...]  # the workflows that its code has, sorted
+    info: bytes  # the identity of its process, as JSON: a neighbour can prove its death
+
+
 class Terms(msgspec.Struct, frozen=True):
     """The answer to `take`."""
 

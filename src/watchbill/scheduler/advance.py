@@ -405,7 +405,7 @@ class Advance:
 
     def _retire(self, resident: Resident, batch: Batch) -> None:
         resident.gone = True
-        self._residence.asleep.add(resident.num)
+        self._residence.asleep[resident.num] = resident.shard
         batch.change(resident)
         batch.evicted.append(resident)
 

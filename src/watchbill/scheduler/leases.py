@@ -1,11 +1,14 @@
 """Leases: which shards are mine, under which term, and how long I may trust that."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.model.lease import Taken
+from watchbill.scheduler.share import window
 from watchbill.scheduler.store_time import StoreTime
+from watchbill.store.contact import Contact
 from watchbill.store.protocol import SchedulerStore
 
 TAKE_EVERY: Final[Micros] = SECOND  # how often to ask for shards that somebody else holds
@@ -14,14 +17,29 @@ TAKE_EVERY: Final[Micros] = SECOND  # how often to ask for shards that somebody 
 class Leases:
     """The terms this scheduler holds. `lasting` None: the store's one owner, whose leases never end."""
 
-    def __init__(self, env: Env, store: SchedulerStore, time: StoreTime, *, owner: int, lasting: Micros | None) -> None:
+    def __init__(  # noqa: PLR0913 - a part of a room, by name
+        self,
+        env: Env,
+        store: SchedulerStore,
+        time: StoreTime,
+        contact: Contact,
+        *,
+        owner: int,
+        lasting: Micros | None,
+    ) -> None:
         self._env = env
         self._store = store
         self._time = time
+        self._contact = contact
         self._owner = owner
         self._lasting = lasting
-        self.wanted: list[int] = []
+        self.region: list[int] = []  # all shards there are
+        self.share = 0  # how many of them are mine to hold
         self.terms: dict[int, int] = {}
+        self._parting: dict[int, int] = {}  # given up; the store has not said yet that it knows
+        # Asked for without an answer, until when: they may be mine without my knowing, and would end uncleanly.
+        self._unsure: dict[int, Micros] = {}
+        self._asked_last = 0
         self._trusted_until: Micros = 0
         self._renew_at: Micros = 0
         self._take_at: Micros = 0
@@ -37,22 +55,35 @@ class Leases:
         times = []
         if self.terms and self._lasting is not None:
             times.append(self._renew_at)
-        if len(self.terms) < len(self.wanted):
+        if len(self.terms) < self.share or self._unsure:
             times.append(self._take_at)
         return min(times) if times else None
 
     async def take(self) -> tuple[Taken, ...]:
-        """Ask for the shards that are not mine yet, if it is time to."""
-        missing = [shard for shard in self.wanted if shard not in self.terms]
+        """Ask for shards up to my share, if it is time to."""
         before = self._env.clock.boot()
-        if not missing or before < self._take_at:
+        if (len(self.terms) >= self.share and not self._unsure) or before < self._take_at:
             return ()
-        self._take_at = before + TAKE_EVERY
-        answer = await self._store.take(self._owner, missing, self._lasting)
+        missing = [shard for shard in self.region if shard not in self.terms and shard not in self._parting]
+        unsure = {shard: until for shard, until in self._unsure.items() if until > before and shard in missing}
+        fresh = window(missing, self.share - len(self.terms) - len(unsure), self._asked_last)
+        asked = [*unsure, *(shard for shard in fresh if shard not in unsure)]
+        if not asked:
+            self._unsure = {}
+            return ()
+        # All that are missing have been asked for once when this span is over.
+        self._take_at = before + TAKE_EVERY * len(asked) // len(missing)
+        self._asked_last = fresh[-1] if fresh else self._asked_last
+        self._unsure = dict.fromkeys(asked, before + (self._lasting or 0)) | unsure
+        answer = await self._store.take(self._owner, asked, self._lasting, expired=self._contact.settled)
+        # What is left out is somebody else's, or locked just now: only what was unsure before can still be mine.
+        taken = {lease.shard: lease.term for lease in answer.taken}
+        self._unsure = {shard: until for shard, until in unsure.items() if shard not in taken}
         self._time.saw(answer.now)
-        if answer.taken and not self.terms:
+        self._contact.heard()
+        if taken and not self.terms:
             self._trust_from(before)
-        self.terms.update({taken.shard: taken.term for taken in answer.taken})
+        self.terms.update(taken)
         return answer.taken
 
     async def renew(self, *, at_once: bool = False) -> set[int]:
@@ -62,21 +93,32 @@ class Leases:
             return set()
         answer = await self._store.renew(self._owner, dict(self.terms), self._lasting)
         self._time.saw(answer.now)
+        self._contact.heard()
         lost = set(self.terms) - answer.held
         for shard in lost:
             del self.terms[shard]
         self._trust_from(before)
         return lost
 
+    def part_with(self, shards: Iterable[int]) -> None:
+        """Let these shards go; `part` tells the store, cleanly."""
+        for shard in shards:
+            self._parting[shard] = self.terms.pop(shard)
+
+    async def part(self) -> None:
+        """Tell the store which shards were let go, again until it has answered: they would end uncleanly otherwise."""
+        if self._parting:
+            await self._store.release(self._owner, dict(self._parting))
+            self._parting.clear()
+
     async def release(self, *, uncounted: set[int]) -> None:
         """Give everything back, cleanly, but for shards whose dead owner's losses are not all counted yet.
 
         A clean release would forget these losses; left to run out, they stay unclean for whoever comes next.
         """
-        terms = {shard: term for shard, term in self.terms.items() if shard not in uncounted}
+        self._parting.update({shard: term for shard, term in self.terms.items() if shard not in uncounted})
         self.terms = {}
-        if terms:
-            await self._store.release(self._owner, terms)
+        await self.part()
 
     def _trust_from(self, before: Micros) -> None:
         # Counted from before the request was sent: the store's lease began later, so ours ends earlier.

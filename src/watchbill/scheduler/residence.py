@@ -2,6 +2,7 @@
 
 import heapq
 from collections import deque
+from collections.abc import Collection
 from itertools import count
 from typing import Any
 
@@ -83,7 +84,8 @@ class Residence:
 
     def __init__(self) -> None:
         self.runs: dict[int, Resident] = {}
-        self.asleep: set[int] = set()  # held or of unknown code: not looked at again under this term
+        # Held or of unknown code, with their shards: not looked at again under this term.
+        self.asleep: dict[int, int] = {}
         self._timers: list[tuple[Micros, int, Resident, Call]] = []
         self._ties = count()
         self._prune_at = 1_000
@@ -121,6 +123,10 @@ class Residence:
         resident.loop.close()
         if self.runs.get(resident.num) is resident:
             del self.runs[resident.num]
+
+    def forget_asleep(self, shards: Collection[int]) -> None:
+        """Forget who slept in these shards: whoever has them next may wake them, and they may come back changed."""
+        self.asleep = {num: shard for num, shard in self.asleep.items() if shard not in shards}
 
     def clear(self) -> list[Resident]:
         """Let all runs go; gives them."""

@@ -23,6 +23,7 @@ from watchbill.model.lease import Taken
 from watchbill.model.run import RunChange, RunRow
 from watchbill.model.states import RunState
 from watchbill.scheduler.advance import Advance, due_time, in_order
+from watchbill.scheduler.attendance import Attendance
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.lane import Lane
 from watchbill.scheduler.leases import Leases
@@ -35,7 +36,9 @@ from watchbill.scheduler.plan import (
     is_quarantined,
 )
 from watchbill.scheduler.residence import DueTimers, Residence, Resident
+from watchbill.scheduler.share import surplus
 from watchbill.scheduler.store_time import StoreTime
+from watchbill.store.contact import Contact
 from watchbill.store.protocol import Fact, Loaded, Look, SchedulerStore, Turn
 
 LOOK_LIMIT: Final = 1_000  # runs per look: bounds a turn, the rest comes in the next one
@@ -72,6 +75,8 @@ class Scheduler(Loop):
         region: str,
         process: int,
         lasting: Micros | None,
+        look_limit: int = LOOK_LIMIT,
+        load_limit: int = LOAD_LIMIT,
     ) -> None:
         super().__init__(env, events)
         self._store = store
@@ -80,8 +85,14 @@ class Scheduler(Loop):
         self._region = region
         self._process = process
         self._polls = lasting is not None
+        self._look_limit = look_limit
+        self._load_limit = load_limit
         self._time = StoreTime(env.clock)
-        self._leases = Leases(env, store, self._time, owner=process, lasting=lasting)
+        self._contact = Contact(env.clock, lasting)
+        self._attendance = Attendance(
+            env, store, self._contact, owner=process, namespace=namespace, region=region, lasting=lasting
+        )
+        self._leases = Leases(env, store, self._time, self._contact, owner=process, lasting=lasting)
         self._residence = Residence()
         self._advance = Advance(
             env,
@@ -109,11 +120,12 @@ class Scheduler(Loop):
     def hint(self) -> None:
         """The store may hold something for this room."""
         self._look_asked = True
+        self._attendance.hurry()
         self.wake()
 
     async def open(self) -> None:
         """Learn which shards there are."""
-        self._leases.wanted = await self._store.shards(self._namespace, self._region)
+        self._leases.region = await self._store.shards(self._namespace, self._region)
         self._advance.queue = await self._store.queue(self._namespace, self._region, (), "")
 
     async def turn(self) -> Micros | None:
@@ -141,7 +153,9 @@ class Scheduler(Loop):
             # Look again at once: no hint will come for what was left behind. If nothing of this could be taken in, the
             # next look would only see the same again.
             self._look_asked = True
-        await self._commit(batch)
+        leaving = self._prepare_to_leave(batch)
+        if await self._commit(batch) and leaving:
+            await self._give_away(leaving)
         if self._careful:
             await self._advance_carefully(*self._careful.popleft())
         if self._catching_up and not self._behind():
@@ -165,6 +179,7 @@ class Scheduler(Loop):
         uncounted = self._uncounted_shards()
         self._drop_all()
         await self._leases.release(uncounted=uncounted)
+        await self._attendance.retire()
 
     def abandon(self) -> None:
         """Stop what runs on the lane: nobody could journal it."""
@@ -179,12 +194,23 @@ class Scheduler(Loop):
         lost = await self._leases.renew()
         if lost:
             self._step_down(lost)
+        await self._leases.part()
+        if self._attendance.due:
+            await self._attend()
         taken = await self._leases.take()
         if taken:
             self._takeovers.append(Takeover(taken))
             self._catching_up = True
             note = f"{len(taken)} shards under term {taken[0].term}"
             self.tell([Event(happened.SHARDS_TAKEN, self._time.now(), self.name, note=note)])
+
+    async def _attend(self) -> None:
+        """Hear who else is there, and how many of the shards are ours to hold."""
+        dead = await self._attendance.attend(self._registry.names())
+        self._leases.share = self._attendance.share(len(self._leases.region))
+        if dead:
+            note = f"dead on this machine: {', '.join(map(str, dead))}"
+            self.tell([Event(happened.PROCESS_BURIED, self._time.now(), self.name, cause="dead", note=note)])
 
     def _step_down(self, lost: set[int]) -> None:
         """Forget every run of these shards: somebody else drives them now."""
@@ -193,10 +219,40 @@ class Scheduler(Loop):
         for takeover in self._takeovers:
             for shard in lost:
                 takeover.shards.pop(shard, None)
+        self._residence.forget_asleep(lost)
         self._careful = deque(item for item in self._careful if item[0] not in lost)
         self._uncounted = {num: shard for num, shard in self._uncounted.items() if shard not in lost}
         note = f"{len(lost)} shards"
         self.tell([Event(happened.SHARDS_LOST, self._time.now(), self.name, cause="lost", note=note)])
+
+    def _prepare_to_leave(self, batch: Batch) -> list[int]:
+        """Choose the shards above our share, and put into the turn what makes them ready for somebody else.
+
+        What runs here for them gets its row and goes on under the agent of this process. Their runs leave memory with
+        the commit, so nothing more of theirs begins here: what they ask for begins where they are loaded next.
+        """
+        leases = self._leases
+        if len(leases.terms) <= leases.share:
+            return []
+        # Outcomes that wait to be advanced alone are in memory only, and losses not counted yet would be forgotten.
+        busy = {shard for takeover in self._takeovers for shard in takeover.shards}
+        busy |= {shard for shard, _, _ in self._careful} | set(self._uncounted.values())
+        leaving = surplus(leases.terms, leases.share, busy)
+        for resident in [r for r in self._residence.runs.values() if r.shard in leaving]:
+            for attempt in resident.local.values():
+                if attempt.row is None:  # this very turn may have given it one
+                    self._advance.unveil(attempt, batch)
+            resident.gone = True
+            batch.evicted.append(resident)
+        return leaving
+
+    async def _give_away(self, shards: list[int]) -> None:
+        """Release shards whose runs have left memory: cleanly, so nothing of theirs counts as lost."""
+        self._residence.forget_asleep(shards)
+        self._leases.part_with(shards)
+        note = f"{len(shards)} shards: {len(self._leases.terms)} are our share of {len(self._leases.region)}"
+        self.tell([Event(happened.SHARDS_GIVEN, self._time.now(), self.name, note=note)])
+        await self._leases.part()
 
     def _drop_all(self) -> None:
         for resident in list(self._residence.runs.values()):
@@ -223,7 +279,7 @@ class Scheduler(Loop):
         shards = list(takeover.shards)
         unclean = any(taken.unclean for taken in takeover.shards.values())
         known = self._registry.names()
-        nums = await self._store.live(shards, known, takeover.after, LOAD_LIMIT, due=unclean) if shards else []
+        nums = await self._store.live(shards, known, takeover.after, self._load_limit, due=unclean) if shards else []
         loaded = await self._store.load(nums) if nums else []
         charges = self._batch()
         driven = [self._charge(run, takeover.shards[run.run.shard], charges) for run in loaded]
@@ -238,7 +294,7 @@ class Scheduler(Loop):
         if not await self._commit(batch):
             return
         takeover.after = nums[-1] if nums else 0
-        if len(nums) < LOAD_LIMIT:
+        if len(nums) < self._load_limit:
             self._takeovers.remove(takeover)
             self._look_asked = True
 
@@ -246,14 +302,14 @@ class Scheduler(Loop):
         """Count an unclean end against a run; gives the run as charged, or None when it is not to be driven."""
         run = loaded.run
         if is_quarantined(run):
-            self._residence.asleep.add(run.num)
+            self._residence.asleep[run.num] = run.shard
             return None
         if not taken.unclean:
             return loaded
         run = msgspec.structs.replace(run, losses=charge(run, taken.doing))
         if run.losses >= QUARANTINED_FROM:
             run = msgspec.structs.replace(run, held=QUARANTINED_BECAUSE)
-            self._residence.asleep.add(run.num)
+            self._residence.asleep[run.num] = run.shard
             batch.events.append(
                 Event(happened.RUN_HELD, batch.now, self.name, run.id, cause=QUARANTINED, note=QUARANTINED_BECAUSE)
             )
@@ -314,8 +370,11 @@ class Scheduler(Loop):
             raise
 
     async def _read(self, shards: list[int]) -> tuple[Look, list[Loaded]]:
-        look = await self._store.look(shards, self._registry.names(), LOOK_LIMIT)
+        known = self._registry.names()
+        self._attendance.say(known)
+        look = await self._store.look(shards, known, self._look_limit)
         self._time.saw(look.now)
+        self._contact.heard()
         look = _without(look, {num for _, num, _ in self._careful})
         self._look_at = look.next_due
         here, asleep = self._residence.runs, self._residence.asleep
@@ -377,7 +436,7 @@ class Scheduler(Loop):
         elif run.workflow in self._registry.workflows and not codeless:
             self._bring_back(loaded, term, batch, unclean=False)
         else:
-            self._residence.asleep.add(run.num)
+            self._residence.asleep[run.num] = run.shard
 
     def _take_arrived(self, look: Look | None, timers: DueTimers, batch: Batch) -> None:
         """Deliver finals, facts and timers to runs in memory, each run's in order of time."""
@@ -495,7 +554,7 @@ class Scheduler(Loop):
         if self._behind():
             return 0
         boot = self.env.clock.boot()
-        wishes = [self._leases.next_at]
+        wishes = [self._leases.next_at, self._attendance.next_at]
         if self._lane is not None:
             if self._lane.waiting:
                 return 0

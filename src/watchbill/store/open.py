@@ -15,6 +15,7 @@ from watchbill.errors import StoreCorruptError, StoreError, StoreOutdatedError, 
 from watchbill.store.migrate import found_schema, known_schema, upgrade
 from watchbill.store.owner import OwnerLock, refuse_second_opening, take_ownership
 from watchbill.store.queries import load_queries
+from watchbill.store.sqlite.burial import end_all
 from watchbill.store.sqlite.database import (
     OLDEST_SQLITE,
     Database,
@@ -203,9 +204,7 @@ def _time(connection: sqlite3.Connection, sql: Mapping[str, str], clock: Clock) 
 def _bury(writer: Writer) -> None:
     """End what the owner before left behind: that we have the lock proves its death."""
     writer.begin()
-    now = {"now": writer.now()}
-    writer.run("bury_leases", now)
-    writer.run("bury_agents", now)
+    end_all(writer, None)
     writer.commit()
 
 

@@ -16,7 +16,7 @@ from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
-from watchbill.model.lease import Terms
+from watchbill.model.lease import Member, Terms
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
@@ -87,6 +87,7 @@ class Record(msgspec.Struct, frozen=True):
     decisions: tuple[tuple[DecisionRow, Micros], ...]  # with the time of each, in order
     now: Micros
     cancelling: bool  # a cancel has been told and not yet taken in
+    known: bool  # a scheduler that attends its namespace has its code; True also when none attends
 
 
 class ClientStore(Protocol):
@@ -213,9 +214,28 @@ class SchedulerStore(Protocol):
         """Give the id of the queue for this set of needs, making it if it is new."""
         ...
 
-    async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None) -> Terms:
-        """Take those shards that are released, expired, or already this owner's, all under one new term.
+    async def attend(  # noqa: PLR0913
+        self, owner: int, namespace: str, region: str, knows: Sequence[str], info: bytes, lasting: Micros | None
+    ) -> tuple[Member, ...]:
+        """Say that this scheduler is there, for `lasting`, and what its code knows; gives all who are, by id."""
+        ...
 
+    async def retire(self, owner: int) -> None:
+        """Attend no longer. The shards are released apart from it."""
+        ...
+
+    async def bury(self, processes: Sequence[int]) -> None:
+        """End what these processes hold, now: the caller has proof that they are dead.
+
+        Their memberships are gone; their leases and agents count as ended (`until` 0), uncleanly, also for a `take` or
+        a `watch` that must not yet judge by time.
+        """
+        ...
+
+    async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True) -> Terms:
+        """Take those shards that are released, buried, expired, or already this owner's, all under one new term.
+
+        `expired` False: not those whose owner is merely out of time; it may not have been able to renew.
         `lasting` None is for ever. `unclean` is true when the row's owner was another one, and stays what it was when
         the same owner takes again (its first answer was lost). `doing` of the dead is answered once and cleared.
         """
@@ -313,8 +333,23 @@ class Watch(msgspec.Struct, frozen=True):
 class SupervisorStore(Protocol):
     """For supervisors."""
 
-    async def watch(self, limit: int) -> Watch:
-        """Read what is due for a look, from one index; its cost grows with trouble, not with work."""
+    async def watch(self, limit: int, *, expired: bool = True) -> Watch:
+        """Read what is due for a look, from one index; its cost grows with trouble, not with work.
+
+        `expired` False: agents that are merely out of time are not judged yet (buried ones are).
+        """
+        ...
+
+    async def processes(self) -> list[tuple[int, bytes]]:
+        """Read the living agents and schedulers of all namespaces, each id once, with the identity of its process.
+
+        Living is who has neither left nor been buried: also who is out of time, and may only be slow. A scheduler out
+        of time that holds no shard may be forgotten.
+        """
+        ...
+
+    async def bury(self, processes: Sequence[int]) -> None:
+        """End what these processes hold, now: the caller has proof that they are dead."""
         ...
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:

@@ -32,6 +32,11 @@ def diagnose(row: AttemptRow, now: Micros, *, orphaned: bool = False) -> Symptom
             assert_never(row.state)
 
 
+def by_silence(symptom: Symptom) -> bool:
+    """Say whether a symptom is only that nothing was heard in time: perhaps nobody could be heard."""
+    return isinstance(symptom, Late | CancelOverdue)
+
+
 def _failure(row: AttemptRow) -> Failure:
     if row.result is None:
         return Failure("Lost", "nothing was recorded about this attempt", cause=Cause.LOST)

@@ -7,6 +7,7 @@ import msgspec
 from watchbill import events as happened
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
+from watchbill.errors import StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
@@ -14,11 +15,13 @@ from watchbill.model.failure import Cause
 from watchbill.model.policy import Policy
 from watchbill.model.symptom import BackoffOver, Symptom
 from watchbill.model.verdict import GiveUp, MarkFailed, Quarantine, TryLater, TryNow, Verdict
+from watchbill.store.contact import Contact
 from watchbill.store.protocol import SupervisorStore
-from watchbill.supervisor.diagnose import diagnose
+from watchbill.supervisor.diagnose import by_silence, diagnose
 from watchbill.supervisor.judge import judge, judgement
 
 LOOK_LIMIT: Final = 1_000
+BURY_EVERY: Final[Micros] = SECOND  # proof of death is a few small files to read for each process
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
 
 _decode_policy = msgspec.json.Decoder(Policy).decode
@@ -29,10 +32,12 @@ class Supervisor(Loop):
 
     name = "supervisor"
 
-    def __init__(self, env: Env, events: Events, *, store: SupervisorStore, polls: bool) -> None:
+    def __init__(self, env: Env, events: Events, *, store: SupervisorStore, lasting: Micros | None) -> None:
         super().__init__(env, events)
         self._store = store
-        self._polls = polls
+        self._polls = lasting is not None
+        self._contact = Contact(env.clock, lasting)
+        self._bury_at: Micros = 0
 
     def hint(self) -> None:
         """The store may hold something for this room."""
@@ -40,25 +45,48 @@ class Supervisor(Loop):
 
     async def turn(self) -> Micros | None:
         """Look at what is due, and cure it."""
-        watch = await self._store.watch(LOOK_LIMIT)
+        try:
+            return await self._turn()
+        except StoreUnreachableError:
+            self._contact.missed()
+            raise
+
+    async def _turn(self) -> Micros | None:
+        dead = await self._bury_the_dead()
+        watch = await self._store.watch(LOOK_LIMIT, expired=self._contact.settled)
+        self._contact.heard()
+        if dead:
+            note = f"dead on this machine: {', '.join(map(str, dead))}"
+            self.tell([Event(happened.PROCESS_BURIED, watch.now, self.name, cause="dead", note=note)])
         cases = [(row, diagnose(row, watch.now, orphaned=True)) for row in watch.orphans]
         seen = {row.id for row in watch.orphans}
         cases += [(row, diagnose(row, watch.now)) for row in watch.due if row.id not in seen]
         judged = [
             (row, symptom, judge(symptom, row, _decode_policy(row.policy), self.env.random()))
             for row, symptom in cases
-            if symptom is not None
+            if symptom is not None and (self._contact.whole or not by_silence(symptom))
         ]
         if judged:
             applied = await self._store.judge([judgement(*case) for case in judged])
             told = [_event(*case, now=watch.now) for case, done in zip(judged, applied, strict=True) if done]
             self.tell([event for event in told if event is not None])
-        if watch.more or judged:
-            return 0
+        if judged:
+            return 0  # there may be more; of what must not be judged yet there will be no less
         wishes = [POLL] if self._polls else []
         if watch.next_at is not None:
             wishes.append(max(0, watch.next_at - watch.now))
         return min(wishes) if wishes else None
+
+    async def _bury_the_dead(self) -> list[int]:
+        """End what dead neighbours hold, without waiting for their leases; only with proof."""
+        boot = self.env.clock.boot()
+        if not self._polls or boot < self._bury_at:  # the one owner of a store has no neighbours
+            return []
+        self._bury_at = boot + BURY_EVERY
+        dead = [id for id, identity in await self._store.processes() if self.env.is_dead(identity)]
+        if dead:
+            await self._store.bury(dead)
+        return dead
 
 
 def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) -> Event | None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from watchbill.clock import SECOND, Clock, Micros
 from watchbill.env import ID_EPOCH, SALT_BITS, Child, Done, Job, Threads, Wire
@@ -111,9 +111,18 @@ class StoreThreads:
 class SimEnv:
     """What one process takes from the world."""
 
-    def __init__(self, loop: VirtualLoop, clock: Clock, chance: Chance, ids: Ids, ledger: Ledger) -> None:
+    def __init__(  # noqa: PLR0913 - a process is made in one place
+        self,
+        loop: VirtualLoop,
+        clock: Clock,
+        chance: Chance,
+        ids: Ids,
+        ledger: Ledger,
+        place: "Place | None" = None,
+    ) -> None:
         self.clock = clock
         self.loop = loop
+        self._place = place
         self.spawning: Callable[[Life], None] | None = None  # called while a child is being made
         self._chance = chance
         self._ids = ids
@@ -168,6 +177,40 @@ class SimEnv:
         life.on_death(ours.cut)
         life.start(child.run(env, theirs))
         return child
+
+    def process_identity(self) -> bytes:
+        """Name this process and its machine."""
+        return b"" if self._place is None else f"{self._place.machine.name} {self._place.process}".encode()
+
+    def is_dead(self, identity: bytes) -> bool:
+        """True when it was on this machine, and is gone; of other machines nobody knows anything."""
+        machine, _, process = identity.decode().partition(" ")
+        here = self._place
+        return here is not None and here.machine.name == machine and here.machine.has_seen_die(process)
+
+
+class Machine:
+    """A host of several processes, who can prove each other's death, as the process table of a kernel lets them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._lives: dict[str, Life] = {}
+
+    def place(self, life: Life) -> "Place":
+        """Let a process start here."""
+        self._lives[life.name] = life
+        return Place(self, life.name)
+
+    def has_seen_die(self, process: str) -> bool:
+        """True when that process was here, and is gone."""
+        return process in self._lives and self._lives[process].dead
+
+
+class Place(NamedTuple):
+    """Where a process runs, and under which name."""
+
+    machine: Machine
+    process: str
 
 
 class SimWire:

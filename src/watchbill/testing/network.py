@@ -67,7 +67,7 @@ class Network:
         if life.dead:
             return await self._loop.create_future()
         self.messages += 1
-        if door in ("take", "join"):
+        if door in ("attend", "take", "join"):
             self._checker.processes[args[0]] = life.name
         journey = self._journey()
         answer: asyncio.Future[Any] = self._loop.create_future()

@@ -19,7 +19,7 @@ from watchbill.store.open import open_store
 from watchbill.store.protocol import FactKind, NewFact
 from watchbill.testing.chance import Chance
 from watchbill.testing.changes import Changes
-from watchbill.testing.envs import Ids, SimClock, SimEnv, StoreThreads
+from watchbill.testing.envs import Ids, Machine, SimClock, SimEnv, StoreThreads
 from watchbill.testing.invariants import Checker, Violation
 from watchbill.testing.ledger import LEDGER, Ledger
 from watchbill.testing.network import FarStore, Network
@@ -46,6 +46,7 @@ class World:
         self.ledger = Ledger(self.checker)
         self.ids = Ids(loop)
         self.nodes: list[Node] = []
+        self.machines = (Machine("machine-1"), Machine("machine-2"))
         self.network: Network
         self.life = Life("world", loop)
         self._connection: sqlite3.Connection | None = None
@@ -144,6 +145,8 @@ class Node:
         self.name = name
         self._world = world
         self._chance = world.chance.fork(name)
+        # Two of three share a machine: whoever is alone on his can be missed, but not proved dead.
+        self._machine = world.machines[self._chance.below(3) // 2]
         skew = round(self._chance.within(-MOST_SKEW, MOST_SKEW))
         self.clock = SimClock(world.loop, boot=self._chance.below(1 << 40), skew=skew)
         self._slots = self._chance.choose((4, 1_000, 1_000))
@@ -166,7 +169,7 @@ class Node:
         self.life = life = Life(f"{self.name}.{self._lives}", world.loop)
         life.context.run(LEDGER.set, world.ledger)
         life.on_death(lambda: self._died(life))
-        env = SimEnv(world.loop, self.clock, self._chance, world.ids, world.ledger)
+        env = SimEnv(world.loop, self.clock, self._chance, world.ids, world.ledger, self._machine.place(life))
         env.spawning = lambda parent: world.network.strike(parent, "spawn", None)
         life.start(self._open(env, life))
         world.note(life.name, "starts")

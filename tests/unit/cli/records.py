@@ -41,7 +41,9 @@ def a_run(**changes: Any) -> RunRow:
     return msgspec.structs.replace(row, **changes)
 
 
-def a_record(*, journal=(), attempts=(), decisions=(), after: Micros = 90 * SECOND, cancelling=False, **run) -> Record:
+def a_record(
+    *, journal=(), attempts=(), decisions=(), after: Micros = 90 * SECOND, cancelling=False, known=True, **run
+) -> Record:
     """A run of noon, looked at `after` a while."""
     return Record(
         run=a_run(**run),
@@ -50,6 +52,7 @@ def a_record(*, journal=(), attempts=(), decisions=(), after: Micros = 90 * SECO
         decisions=tuple((row, NOON) for row in decisions),
         now=NOON + after,
         cancelling=cancelling,
+        known=known,
     )
 
 

@@ -22,6 +22,13 @@ def as_json(value: object) -> dict[str, Any]:
     return json.loads(msgspec.json.encode(value))
 
 
+def test_a_run_whose_code_nobody_has():
+    found = as_json(run_fields(a_record(known=False)))
+    assert (found["health"], found["waiting_for"][:5]) == ("waiting_for_code", "code:")
+    held = as_json(run_fields(a_record(known=False, held="waits for nothing")))
+    assert held["health"] == "waiting_for_person", "what only a person can change comes first"
+
+
 def test_a_listed_run_has_these_fields():
     found = as_json(run_fields(an_ended_run(RunState.COMPLETED, 1, version=3, priority=-5)))
     assert list(found) == LISTED

@@ -50,6 +50,15 @@ def test_a_list_has_a_line_for_each_run():
     ]
 
 
+def test_a_run_whose_code_nobody_has_says_so_in_lists_and_on_its_page():
+    left = a_record(known=False, status=RunState.SCHEDULED)
+    waits = "code: no scheduler that is running knows workflow 'order'"
+    assert f"scheduled, waiting_for_code         1m 30s        {waits}" in listed(left)[1]
+    assert "state        scheduled, waiting_for_code" in page(left)
+    assert f"waiting for  {waits}" in page(left)
+    assert "waiting_for_code" not in listed(an_ended_run(RunState.COMPLETED, None, known=False))[1]
+
+
 def test_an_empty_list_says_so():
     assert listed() == ["no runs"]
 

@@ -3,10 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+import pytest
+
 from watchbill.env import SystemEnv
+from watchbill.errors import StoreUnreachableError
 from watchbill.model.lease import Taken, Terms
 from watchbill.scheduler.leases import TAKE_EVERY, Leases
 from watchbill.scheduler.store_time import StoreTime
+from watchbill.store.contact import Contact
 from watchbill.store.protocol import SchedulerStore, TurnAnswer
 
 SECOND = 1_000_000
@@ -32,12 +36,17 @@ class Shards:
         self.free = {1, 2, 3}
         self.held: set[int] = set()
         self.asked: list[list[int]] = []
+        self.expired: list[bool] = []
+        self.silent = False
+        self.released: list[dict[int, int]] = []
 
-    async def take(self, owner: int, shards: Sequence[int], lasting: int | None) -> Terms:
+    async def take(self, owner: int, shards: Sequence[int], lasting: int | None, *, expired: bool = True) -> Terms:
         self.asked.append(list(shards))
+        self.expired.append(expired)
         self.clock.boot_now += 2 * SECOND
         taken = tuple(Taken(shard, 5, False, None) for shard in shards if shard in self.free)
         self.held |= {shard.shard for shard in taken}
+        self._answer("take")
         return Terms(taken, 1_000 * SECOND)
 
     async def renew(self, owner: int, terms: Mapping[int, int], lasting: int | None) -> TurnAnswer:
@@ -47,6 +56,12 @@ class Shards:
 
     async def release(self, owner: int, terms: Mapping[int, int]) -> None:
         self.held -= set(terms)
+        self.released.append(dict(terms))
+        self._answer("release")
+
+    def _answer(self, door: str) -> None:
+        if self.silent:
+            raise StoreUnreachableError(f"no answer to {door}")
 
 
 def leases(lasting: int | None = LASTING) -> tuple[Leases, Shards, HandClock]:
@@ -54,8 +69,9 @@ def leases(lasting: int | None = LASTING) -> tuple[Leases, Shards, HandClock]:
     env = SystemEnv()
     env.clock = clock
     shards = Shards(clock)
-    made = Leases(env, cast(SchedulerStore, shards), StoreTime(clock), owner=7, lasting=lasting)
-    made.wanted = [1, 2, 3]
+    contact = Contact(clock, lasting)
+    made = Leases(env, cast(SchedulerStore, shards), StoreTime(clock), contact, owner=7, lasting=lasting)
+    made.region, made.share = [1, 2, 3], 3
     return made, shards, clock
 
 
@@ -129,6 +145,79 @@ async def test_a_shard_whose_losses_are_not_counted_is_left_to_run_out() -> None
     await mine.take()
     await mine.release(uncounted={2})
     assert (mine.terms, shards.held) == ({}, {2})
+
+
+async def test_no_more_is_asked_for_than_is_lacking_and_all_of_it_in_turn() -> None:
+    mine, shards, clock = leases()
+    mine.region, mine.share, shards.free = list(range(1, 8)), 3, set()
+    for _ in range(4):
+        clock.boot_now += TAKE_EVERY
+        await mine.take()
+    assert shards.asked == [[1, 2, 3], [4, 5, 6], [7, 1, 2], [3, 4, 5]]
+
+
+async def test_who_has_its_share_asks_for_nothing() -> None:
+    mine, shards, clock = leases()
+    mine.share = 2
+    await mine.take()
+    clock.boot_now += TAKE_EVERY
+    await mine.take()
+    assert (mine.terms, shards.asked) == ({1: 5, 2: 5}, [[1, 2]])
+    assert mine.next_at is not None, "it still has to renew"
+
+
+async def test_shards_whose_answer_was_lost_are_asked_for_again_whatever_the_share() -> None:
+    mine, shards, clock = leases()
+    shards.silent = True
+    with pytest.raises(StoreUnreachableError):
+        await mine.take()
+    shards.silent, mine.share, shards.free = False, 0, {1, 2}
+    clock.boot_now += TAKE_EVERY
+    assert mine.next_at is not None
+    assert [lease.shard for lease in await mine.take()] == [1, 2], "they were ours, and would have ended uncleanly"
+    shards.free = {3}  # it was locked just then
+    clock.boot_now += TAKE_EVERY
+    assert [lease.shard for lease in await mine.take()] == [3]
+    clock.boot_now += TAKE_EVERY
+    assert await mine.take() == ()
+    assert len(shards.asked) == 3
+
+
+async def test_shards_whose_lease_would_be_over_by_now_are_not_asked_for_again() -> None:
+    mine, shards, clock = leases()
+    shards.silent = True
+    with pytest.raises(StoreUnreachableError):
+        await mine.take()
+    shards.silent, mine.share = False, 0
+    clock.boot_now += LASTING
+    assert await mine.take() == ()
+    assert (len(shards.asked), mine.next_at) == (1, None)
+
+
+async def test_the_expired_are_left_alone_for_a_full_lease_period() -> None:
+    mine, shards, clock = leases()
+    shards.free = set()
+    for _ in range(14):
+        clock.boot_now += 2 * SECOND
+        await mine.take()
+    assert shards.expired == [False] * 7 + [True] * 7
+
+
+async def test_what_was_given_up_is_released_until_the_store_has_answered() -> None:
+    mine, shards, clock = leases()
+    await mine.take()
+    mine.share = 1
+    mine.part_with([2, 3])
+    shards.silent = True
+    with pytest.raises(StoreUnreachableError):
+        await mine.part()
+    shards.silent, mine.share = False, 3
+    clock.boot_now += TAKE_EVERY
+    assert await mine.take() == (), "it must not be taken back before it is known to be released"
+    await mine.part()
+    await mine.part()
+    assert shards.released == [{2: 5, 3: 5}] * 2
+    assert [lease.shard for lease in await mine.take()] == [2, 3]
 
 
 def test_the_time_of_the_store_never_goes_back() -> None:

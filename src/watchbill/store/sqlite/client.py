@@ -10,7 +10,7 @@ from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.run import NewRun, RunRow, shard_number
 from watchbill.model.states import RunState
 from watchbill.store.protocol import Ending, FactKind, Hint, NewFact, Record, Submitted, Told
-from watchbill.store.sqlite.database import Database, Value, Writer, fits, json_text, reference
+from watchbill.store.sqlite.database import Database, Named, Value, Writer, fits, json_text, reference
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows
 from watchbill.store.sqlite.shards import HOME_REGION, make_shards
@@ -194,14 +194,16 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
     run = find(db, namespace, id)
     if run is None:
         return None
-    this = {"run": run.num}
+    this, now = {"run": run.num}, db.now()
+    code: Named = {"namespace": namespace, "workflow": run.workflow, "now": now}
     return Record(
         run=run,
         journal=journal_entries(db, db.run("journal_of_run", this)),
         attempts=tuple(attempt_rows(db, db.run("attempts_of_run", this))),
         decisions=tuple([(DecisionRow(*row[:-1]), row[-1]) for row in db.run("decisions_of_run", this)]),
-        now=db.now(),
+        now=now,
         cancelling=any(fact.kind is FactKind.CANCEL for fact in facts(db.run("facts_of_run", this))),
+        known=bool(db.run("code_known", code).fetchone()[0]),
     )
 
 

@@ -5,20 +5,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from operator import itemgetter
+from typing import Final, NamedTuple
+
+import msgspec
 
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalRow
-from watchbill.model.lease import Taken, Terms
+from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunChange, RunRow
 from watchbill.model.states import AttemptState, RunState, run_sources
 from watchbill.store.protocol import CANCEL_GRACE, Fact, Hint, Loaded, Look, Turn, TurnAnswer
+from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, all_fit, fits, json_text, until
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows
 from watchbill.store.sqlite.shards import make_queue, make_shards, region_shards
 
 _body = itemgetter(-1)
+_NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 
 
 class SqliteScheduler:
@@ -36,9 +41,26 @@ class SqliteScheduler:
         """Give the id of the queue for this set of needs, making it if it is new."""
         return await self._lanes.write(lambda db: make_queue(db, namespace, region, needs, uses))
 
-    async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None) -> Terms:
-        """Take those shards that are released, expired, or already this owner's, all under one new term."""
-        return await self._lanes.write(lambda db: take(db, owner, shards, lasting))
+    async def attend(  # noqa: PLR0913 - the door's
+        self, owner: int, namespace: str, region: str, knows: Sequence[str], info: bytes, lasting: Micros | None
+    ) -> tuple[Member, ...]:
+        """Say that this scheduler is there, for `lasting`, and what its code knows; gives all who are, by id."""
+        me: Named = {"owner": owner, "namespace": namespace, "region": region, "info": info}
+        me["knows"] = json_text(sorted(knows))
+        answer = await self._lanes.write(lambda db: attend(db, me, lasting), self._attended)
+        return answer.members
+
+    async def retire(self, owner: int) -> None:
+        """Attend no longer."""
+        await self._lanes.write(lambda db: db.run("retire", {"owner": owner}).rowcount, self._changed)
+
+    async def bury(self, processes: Sequence[int]) -> None:
+        """End what these processes hold, now."""
+        await bury(self._lanes, processes)
+
+    async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True) -> Terms:
+        """Take those shards that are released, buried, expired, or already this owner's, all under one new term."""
+        return await self._lanes.write(lambda db: take(db, owner, shards, lasting, expired=expired))
 
     async def renew(self, owner: int, terms: dict[int, int], lasting: Micros | None) -> TurnAnswer:
         """Prolong the leases still held under their terms."""
@@ -75,6 +97,13 @@ class SqliteScheduler:
             durable=not turn.only_names,
         )
 
+    def _attended(self, answer: "Attended") -> None:
+        self._changed(int(answer.news))
+
+    def _changed(self, rows: int) -> None:
+        if rows:
+            self._lanes.hints.give(Hint.SCHEDULER)  # the shards are shared out anew
+
     def _turned(self, turn: Turn, answer: TurnAnswer) -> None:
         if not answer.applied:
             return
@@ -86,13 +115,39 @@ class SqliteScheduler:
             self._lanes.hints.give(Hint.CLIENT)
 
 
+# --- attendance
+
+
+class Attended(NamedTuple):
+    """Who attends, and whether the others should hear of it."""
+
+    members: tuple[Member, ...]
+    news: bool
+
+
+def attend(db: Writer, me: Named, lasting: Micros | None) -> Attended:
+    """Write one scheduler down, and read all."""
+    now = db.now()
+    db.run("prune_members", {"now": now})
+    before = _members(db, me, now)
+    db.run("attend", {**me, "until": until(now, lasting)})
+    members = _members(db, me, now)
+    return Attended(members, news=members != before)
+
+
+def _members(db: Database, where: Named, now: Micros) -> tuple[Member, ...]:
+    rows = db.run("members", {"namespace": where["namespace"], "region": where["region"], "now": now})
+    return tuple([Member(id, _NAMES.decode(knows), info) for id, knows, info in rows])
+
+
 # --- leases
 
 
-def take(db: Writer, owner: int, shards: Sequence[int], lasting: Micros | None) -> Terms:
+def take(db: Writer, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool) -> Terms:
     """Take shards; those that another one holds in time are left out."""
     now = db.now()
-    free = db.run("take_free", {"shards": json_text(shards), "owner": owner, "now": now}).fetchall()
+    asked: Named = {"shards": json_text(shards), "owner": owner, "now": now, "expired": expired}
+    free = db.run("take_free", asked).fetchall()
     if not free:
         return Terms((), now)
     (term,) = db.run("next_term").fetchone()
@@ -103,13 +158,13 @@ def take(db: Writer, owner: int, shards: Sequence[int], lasting: Micros | None) 
 def renew(db: Writer, owner: int, terms: Mapping[int, int], lasting: Micros | None) -> TurnAnswer:
     """Prolong leases."""
     now = db.now()
-    held = _held(db, owner, terms)
+    held = _held(db, owner, terms, buried=False)
     db.run_many("renew_lease", [(shard, owner, terms[shard], until(now, lasting)) for shard in held])
     return TurnAnswer(len(held) == len(terms), held, now)
 
 
-def _held(db: Database, owner: int, terms: Mapping[int, int]) -> frozenset[int]:
-    rows = db.run("held_leases", {"terms": json_text(terms), "owner": owner})
+def _held(db: Database, owner: int, terms: Mapping[int, int], *, buried: bool) -> frozenset[int]:
+    rows = db.run("held_leases", {"terms": json_text(terms), "owner": owner, "buried": buried})
     return frozenset([shard for (shard,) in rows])
 
 
@@ -146,7 +201,8 @@ def load(db: Database, nums: Sequence[int]) -> list[Loaded]:
 def write_turn(db: Writer, turn: Turn, *, again: bool) -> TurnAnswer:
     """Write one turn under its terms; whatever raises here rolls all of it back."""
     now = db.now()
-    held = _held(db, turn.owner, turn.terms)
+    # What the dead sent last counts while nobody else has their shards.
+    held = _held(db, turn.owner, turn.terms, buried=True)
     if len(held) < len(turn.terms):
         return TurnAnswer(applied=False, held=held, now=now)
     if not (again and _is_there(db, turn)):

@@ -6,6 +6,7 @@ from watchbill.clock import Micros
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
 from watchbill.store.protocol import Hint, Watch
+from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import FOREVER, Database, Writer, fits
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows
@@ -17,9 +18,17 @@ class SqliteSupervisor:
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
 
-    async def watch(self, limit: int) -> Watch:
+    async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""
-        return await self._lanes.read(lambda db: watch(db, limit))
+        return await self._lanes.read(lambda db: watch(db, limit, expired=expired))
+
+    async def processes(self) -> list[tuple[int, bytes]]:
+        """Read everybody who may hold something, each once, with the identity of its process."""
+        return await self._lanes.read(lambda db: db.run("processes").fetchall())
+
+    async def bury(self, processes: Sequence[int]) -> None:
+        """End what these processes hold, now."""
+        await bury(self._lanes, processes)
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
@@ -36,10 +45,10 @@ class SqliteSupervisor:
             self._lanes.hints.give(whom)
 
 
-def watch(db: Database, limit: int) -> Watch:
+def watch(db: Database, limit: int, *, expired: bool) -> Watch:
     """Read due rows and orphans; one more of each than asked for tells whether there are more."""
     now = db.now()
-    values = {"now": now, "limit": limit + 1, "forever": FOREVER}
+    values = {"now": now, "limit": limit + 1, "forever": FOREVER, "expired": expired}
     due = attempt_rows(db, db.run("watch_due", values))
     orphans = attempt_rows(db, db.run("watch_orphans", values))
     (next_at,) = db.run("watch_next", values).fetchone()

@@ -1,5 +1,6 @@
--- End the leases of a dead owner at once; they stay unclean, because they still name it.
+-- End the leases of dead processes at once (of all when none are named); they stay unclean, because they still name them.
 UPDATE lease
-SET until = :now
+SET until = 0
 WHERE owner IS NOT NULL
-    AND until > :now
+    AND until > 0
+    AND (:processes IS NULL OR owner IN (SELECT value FROM json_each(:processes)))

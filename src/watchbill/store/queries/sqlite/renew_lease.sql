@@ -1,4 +1,4 @@
--- Prolong one lease under its term; one that lasts for ever is not written again.
+-- Prolong one lease under its term; one that lasts for ever is not written again, a buried one stays so.
 UPDATE lease
 SET until = ?4
 WHERE role = 'scheduler'
@@ -6,3 +6,4 @@ WHERE role = 'scheduler'
     AND owner = ?2
     AND term = ?3
     AND until <> ?4
+    AND until <> 0

@@ -1,4 +1,4 @@
--- Find those shards that are released, expired or this owner's, and how their last owner left them.
+-- Find those shards that are released, buried, this owner's or (if asked for) expired, and how their last owner left them.
 SELECT
     lease.shard,
     CASE
@@ -11,4 +11,5 @@ FROM json_each(:shards) AS asked
 CROSS JOIN lease ON role = 'scheduler' AND lease.shard = asked.value
 WHERE owner IS NULL
     OR owner = :owner
-    OR until <= :now
+    OR until = 0
+    OR (:expired AND until <= :now)

@@ -1,4 +1,4 @@
--- Read rows running under an agent that is not alive in time; asks once per agent at work, not per row.
+-- Read rows running under an agent that is not alive (if asked for: in time); asks once per agent at work, not per row.
 WITH RECURSIVE holder (agent) AS (
     SELECT (SELECT min(agent) FROM attempt WHERE state = 1)
     UNION ALL
@@ -19,6 +19,6 @@ WHERE NOT EXISTS (
     FROM agent
     WHERE agent.id = holder.agent
         AND agent.state = 1
-        AND agent.until > :now
+        AND (agent.until > :now OR NOT :expired)
 )
 LIMIT :limit

@@ -1,0 +1,3 @@
+-- End one scheduler's attendance.
+DELETE FROM scheduler
+WHERE id = :owner

@@ -1,0 +1,98 @@
+"""Contact: who has just come, or was cut off, judges nobody by silence; by a clock that a test moves."""
+
+import pytest
+
+from watchbill.store.contact import Contact
+
+SECOND = 1_000_000
+LASTING = 24 * SECOND
+
+
+class HandClock:
+    def __init__(self) -> None:
+        self.boot_now = 100 * SECOND
+
+    def wall(self) -> int:
+        raise AssertionError("nobody but a store reads the wall clock")
+
+    def boot(self) -> int:
+        return self.boot_now
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def contact(clock: HandClock) -> Contact:
+    return Contact(clock, LASTING)
+
+
+def hear(contact: Contact, clock: HandClock, seconds: int) -> None:
+    """Hear the store every second for so long."""
+    for _ in range(seconds):
+        clock.boot_now += SECOND
+        contact.heard()
+
+
+def test_who_has_heard_nothing_yet_judges_nobody(contact, clock):
+    clock.boot_now += 10 * LASTING
+    assert not contact.settled
+    assert not contact.whole
+
+
+def test_a_full_lease_period_settles(contact, clock):
+    contact.heard()
+    hear(contact, clock, 23)
+    assert not contact.settled
+    hear(contact, clock, 1)
+    assert contact.settled
+
+
+def test_whoever_was_cut_off_begins_again(contact, clock):
+    hear(contact, clock, 60)
+    contact.missed()
+    clock.boot_now += 10 * SECOND
+    assert not contact.settled, "it does not even know yet whether the store is there"
+    contact.heard()
+    hear(contact, clock, 23)
+    assert not contact.settled
+    hear(contact, clock, 1)
+    assert contact.settled
+
+
+def test_whoever_slept_begins_again_though_no_answer_was_missing(contact, clock):
+    hear(contact, clock, 60)
+    clock.boot_now += 3_600 * SECOND
+    assert not contact.settled
+    contact.heard()
+    assert not contact.settled
+
+
+def test_a_lost_message_does_not_begin_the_period_again(contact, clock):
+    hear(contact, clock, 20)
+    contact.missed()
+    clock.boot_now += 8 * SECOND
+    contact.heard()
+    assert contact.settled, "in 9 seconds of 24 nobody who lives can have lost his lease"
+
+
+def test_a_lost_message_means_that_others_may_have_something_to_report(contact, clock):
+    hear(contact, clock, 60)
+    assert contact.whole
+    contact.missed()
+    assert not contact.whole
+    contact.heard()
+    hear(contact, clock, 7)
+    assert not contact.whole
+    hear(contact, clock, 1)
+    assert contact.whole
+
+
+def test_the_one_owner_needs_nobodys_silence(clock):
+    alone = Contact(clock, None)
+    assert alone.settled
+    assert alone.whole
+    alone.missed()
+    assert alone.whole
