@@ -90,7 +90,8 @@ class StoreUrlError(StoreError, ValueError):
     def __init__(self, url: str, why: str) -> None:
         self.url = url
         super().__init__(
-            f"store {url!r}: {why}; use sqlite:///relative.db, sqlite:////absolute.db or sqlite:///:memory:"
+            f"store {url!r}: {why}; use sqlite:///relative.db, sqlite:////absolute.db, sqlite:///:memory:"
+            " or postgresql://user:password@host/database"
         )
 
 

@@ -232,9 +232,7 @@ class SchedulerStore(Protocol):
         """
         ...
 
-    async def take(
-        self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True
-    ) -> Terms:
+    async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True) -> Terms:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term.
 
         `expired` False: not those whose owner is merely out of time; it may not have been able to renew.

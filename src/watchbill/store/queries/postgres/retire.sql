@@ -1,0 +1,3 @@
+-- Forget that a scheduler was there.
+DELETE FROM watchbill.scheduler
+WHERE id = :owner
