@@ -124,7 +124,7 @@ def postgres_server(**settings: str) -> Iterator[PostgresServer]:
         yield server
     finally:
         if server is not None:
-            server.stop(signal.SIGQUIT)  # nobody needs what is in it
+            server.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 

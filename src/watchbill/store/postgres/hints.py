@@ -34,6 +34,7 @@ class SharedHints:
 
     def __init__(self, lines: Connections) -> None:
         self._local = Hints()
+        self._loop = asyncio.get_running_loop()
         self._lines = lines
         self._env = lines.env
         self._address = lines.address
@@ -50,7 +51,7 @@ class SharedHints:
         """Call `wake` from now on; gives the function that ends it."""
         if self._listening is None and not self._address.pooled:
             # A pooler of transactions lends its sessions: nobody can listen through it.
-            self._listening = asyncio.get_running_loop().create_task(self._keep_listening())
+            self._listening = self._loop.create_task(self._keep_listening())
         return self._local.listen(whom, wake)
 
     def give(self, whom: Hint) -> None:
@@ -58,7 +59,7 @@ class SharedHints:
         self._local.give(whom)
         self._pending.add(whom)
         if self._sending is None:
-            self._sending = asyncio.get_running_loop().create_task(self._send_pending())
+            self._sending = self._loop.create_task(self._send_pending())
 
     async def close(self) -> None:
         """Tell what is pending, and stop listening."""

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 import asyncpg
 
 from watchbill.clock import Micros
+from watchbill.model.agent import AgentState
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunRow
@@ -50,12 +51,11 @@ class PostgresScheduler:
             "info": info,
             "lasting": lasting,
         }
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.beats, "attend", values))
-        return tuple([_member(*row) for row in found])
+        return await self._lines.door(lambda: self._attend(values))
 
     async def retire(self, owner: int) -> None:
         """Attend no longer."""
-        await self._lines.door(lambda: self._give_up("retire", {"owner": owner}))
+        await self._lines.door(lambda: self._retire(owner))
 
     async def bury(self, processes: Sequence[int]) -> None:
         """End what these processes hold, now."""
@@ -75,7 +75,7 @@ class PostgresScheduler:
 
     async def release(self, owner: int, terms: dict[int, int]) -> None:
         """Give shards back cleanly."""
-        await self._lines.door(lambda: self._give_up("release", _paired(owner, terms)))
+        await self._lines.door(lambda: self._release(owner, terms))
 
     async def look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
         """Read what is due, told and final in these shards."""
@@ -99,9 +99,19 @@ class PostgresScheduler:
         """Write one turn, all or nothing."""
         return await self._lines.door(lambda: self._turn(turn, again=again))
 
-    async def _give_up(self, statement: str, values: Mapping[str, object]) -> None:
-        await self._lines.rows(self._lines.others, statement, values)
-        self._hints.give(Hint.SCHEDULER)  # somebody else may have more shards now
+    async def _attend(self, values: Mapping[str, object]) -> tuple[Member, ...]:
+        found = await self._lines.rows(self._lines.beats, "attend", values)
+        if found[0][0]:
+            self._hints.give(Hint.SCHEDULER)  # the shards are shared out anew
+        return tuple([_member(*row[1:]) for row in found])
+
+    async def _retire(self, owner: int) -> None:
+        if await self._lines.rows(self._lines.beats, "retire", {"owner": owner}):
+            self._hints.give(Hint.SCHEDULER)
+
+    async def _release(self, owner: int, terms: Mapping[int, int]) -> None:
+        await self._lines.rows(self._lines.others, "release", _paired(owner, terms))
+        self._hints.give(Hint.SCHEDULER)
 
     async def _turn(self, turn: Turn, *, again: bool) -> TurnAnswer:
         answer = await self._write(turn, again=again)
@@ -147,9 +157,9 @@ async def bury(lines: Connections, hints: SharedHints, processes: Sequence[int])
     """End what dead processes hold."""
 
     async def work() -> None:
-        await lines.rows(lines.others, "bury", {"processes": sorted(processes)})
-        hints.give(Hint.SCHEDULER)  # there are shards to take,
-        hints.give(Hint.SUPERVISOR)  # and rows without an agent
+        if await lines.rows(lines.others, "bury", {"processes": sorted(processes), "alive": AgentState.ALIVE}):
+            hints.give(Hint.SCHEDULER)  # shards to take, and to share out anew
+            hints.give(Hint.SUPERVISOR)  # rows without an agent
 
     await lines.door(work)
 

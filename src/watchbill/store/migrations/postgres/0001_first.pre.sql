@@ -211,6 +211,9 @@ CREATE TABLE watchbill.agent (
     info bytea NOT NULL
 ) WITH (fillfactor = 30);
 
+-- Those who may still hold something are few; those who have left or are lost are kept, and many.
+CREATE INDEX agent_alive ON watchbill.agent (id) WHERE state = 1;
+
 -- id: the order in which they were made.
 CREATE TABLE watchbill.decision (
     id bigint GENERATED ALWAYS AS IDENTITY,
@@ -250,13 +253,13 @@ $$;
 CREATE FUNCTION watchbill.referred_body(owner bigint, reference bytea) RETURNS bytea LANGUAGE plpgsql STABLE AS
 $$
 DECLARE
-    found bytea;
+    large bytea;
 BEGIN
-    SELECT body INTO found FROM watchbill.blob WHERE run = owner AND n = watchbill.referred(reference);
+    SELECT body INTO large FROM watchbill.blob WHERE run = owner AND n = watchbill.referred(reference);
     IF NOT FOUND THEN
         RAISE EXCEPTION 'blob % of run % is missing', watchbill.referred(reference), owner USING ERRCODE = 'WB002';
     END IF;
-    RETURN found;
+    RETURN large;
 END
 $$;
 

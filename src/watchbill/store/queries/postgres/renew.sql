@@ -1,4 +1,4 @@
--- Prolong those leases that are still held under their terms, and say which.
+-- Prolong those leases that are still held under their terms, and say which; a buried one stays so.
 WITH held AS MATERIALIZED (
     SELECT shard
     FROM watchbill.lease
@@ -6,6 +6,7 @@ WITH held AS MATERIALIZED (
         AND shard = ANY (:shards::integer[])
         AND owner = :owner
         AND term = (:terms::bigint[])[array_position(:shards::integer[], shard)]
+        AND until <> 0
     ORDER BY shard
     FOR UPDATE
 ),
