@@ -7,9 +7,9 @@ CROSS JOIN LATERAL (
     WHERE run.shard = mine.shard
         AND status IN (0, 1, 3, 4)
         AND (status <> 0 OR (:due::boolean AND wake_at <= (SELECT watchbill.at(:now::bigint))))
-        AND num > :after::bigint
+        AND num + 0 > :after::bigint
         AND workflow = ANY (:known::text[])
-    ORDER BY num
+    ORDER BY num + 0
     LIMIT :limit::bigint
 ) AS live
 ORDER BY live.num

@@ -25,7 +25,7 @@ SELECT
             SELECT id
             FROM watchbill.fact
             WHERE fact.shard = mine.shard
-            ORDER BY id
+            ORDER BY id + 0
             LIMIT :share::bigint
         ) AS told
     ) AS facts,
@@ -37,7 +37,7 @@ SELECT
             FROM watchbill.attempt
             WHERE attempt.shard = mine.shard
                 AND state >= 4
-            ORDER BY id
+            ORDER BY id + 0
             LIMIT :share::bigint
         ) AS final
     ) AS finals,

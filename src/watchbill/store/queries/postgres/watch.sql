@@ -33,13 +33,12 @@ SELECT
                 AND state = 1
             LIMIT :limit::bigint
         ) AS orphan
-        WHERE NOT EXISTS (
-            SELECT 1
+        WHERE coalesce((
+            SELECT until
             FROM watchbill.agent
             WHERE agent.id = holder.agent
                 AND agent.state = 1
-                AND agent.until > CASE WHEN :expired::boolean THEN (SELECT watchbill.at(:now::bigint)) ELSE 0 END
-        )
+        ), 0) <= CASE WHEN :expired::boolean THEN (SELECT watchbill.at(:now::bigint)) ELSE 0 END
         LIMIT :limit::bigint
     ) AS orphans,
     least(
@@ -51,12 +50,16 @@ SELECT
             LIMIT 1
         ),
         (
-            SELECT min(agent.until)
+            SELECT min(living.until)
             FROM holder
-            CROSS JOIN watchbill.agent
-            WHERE agent.id = holder.agent
-                AND agent.state = 1
-                AND agent.until > (SELECT watchbill.at(:now::bigint))
-                AND agent.until < 4611686018427387904
+            CROSS JOIN LATERAL (
+                SELECT until
+                FROM watchbill.agent
+                WHERE agent.id = holder.agent
+                    AND agent.state = 1
+                LIMIT 1
+            ) AS living
+            WHERE living.until > (SELECT watchbill.at(:now::bigint))
+                AND living.until < 4611686018427387904
         )
     ) AS next_at
