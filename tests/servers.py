@@ -11,6 +11,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -68,7 +69,7 @@ class PostgresServer:
                 cwd=self.folder,
                 **_identity(),
             )
-        self._run("pg_isready", "-h", str(self.folder), "-t", str(int(STARTS_WITHIN)), patience=STARTS_WITHIN)
+        self._run("pg_isready", "-h", str(self.folder), "-p", self.port, "-U", USER, patience=STARTS_WITHIN)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop: at once but tidily; SIGQUIT is a crash."""
@@ -81,6 +82,11 @@ class PostgresServer:
                 self._process.wait()
             self._process = None
 
+    def admit(self, *rules: str) -> None:
+        """Admit others than its superuser on its socket by these rules of pg_hba.conf."""
+        (self._data / "pg_hba.conf").write_text("\n".join([f"local all {USER} trust", *rules, ""]))
+        self.sql("SELECT pg_reload_conf()")
+
     def log(self) -> str:
         """Read what it said."""
         return (self.folder / "log").read_text(errors="replace")
@@ -88,8 +94,26 @@ class PostgresServer:
     def sql(self, text: str, database: str = "postgres") -> str:
         """Run SQL as its superuser; gives what it prints."""
         return self._run(
-            "psql", "-h", str(self.folder), "-U", USER, "-d", database, "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", text
+            "psql",
+            "-h",
+            str(self.folder),
+            "-p",
+            self.port,
+            "-U",
+            USER,
+            "-d",
+            database,
+            "-XqAt",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-c",
+            text,
         )
+
+    @property
+    def port(self) -> str:
+        """Its port; without one of its own it has the usual one, on its socket alone."""
+        return self._settings.get("port", "5432")
 
     def _run(self, program: str, *arguments: str, patience: float = 0) -> str:
         command = [str(self._binaries / program), *arguments]
@@ -160,3 +184,11 @@ def _unprivileged() -> tuple[int, int]:
 def _die_with_parent() -> None:
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGQUIT)
+
+
+def free_port() -> int:
+    """Find a port on the loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

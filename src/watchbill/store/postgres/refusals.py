@@ -37,9 +37,9 @@ def is_lost(error: BaseException) -> bool:
     """Say whether the connection is of no use after this error."""
     if isinstance(error, asyncpg.PostgresError):
         return bool(_state(error).startswith(_DISCONNECTED))
-    return isinstance(error, OSError | TimeoutError | asyncpg.InterfaceError | EOFError) and not isinstance(
-        error, asyncpg.exceptions.DataError
-    )
+    # The driver's internal error: the server's goodbye has arrived, and nobody has read it yet.
+    lost = (OSError, TimeoutError, EOFError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+    return isinstance(error, lost) and not isinstance(error, asyncpg.exceptions.DataError)
 
 
 def at_run_time(error: BaseException, address: PostgresAddress) -> BaseException:
@@ -91,10 +91,10 @@ def _refused_by_server(error: asyncpg.PostgresError, address: PostgresAddress) -
     match _state(error):
         case "28P01" | "28000" if "pg_hba.conf" not in said:
             remedy = "check user and password in the address (percent-encoded), PGPASSWORD or ~/.pgpass"
-        case "28P01" | "28000" if "no encryption" in said:
-            remedy = "the server may want TLS: add ?sslmode=require to the address"
         case "28P01" | "28000":
             remedy = "let the server's pg_hba.conf admit this user, database and host"
+            if "no encryption" in said:
+                remedy += "; if it wants TLS, add ?sslmode=require to the address"
         case "3D000":
             remedy = f"make it first: createdb {address.database or ''}".rstrip()
         case "42501" | "3F000" | "42P01":

@@ -27,7 +27,7 @@ async def inspect(connection: Connection, address: PostgresAddress) -> Found:
     """Look before anything is made; refuse a server that is too old, and a store that is newer or not ours."""
     sql = statements(address.schema)
     [row] = await connection.fetch(sql["find_schema"].text, address.schema)
-    version, read_only, there, filled, usable, user, _ = cast(Any, row)
+    version, read_only, there, filled, usable, user = cast(Any, row)
     if version < OLDEST * 10_000:
         raise refusals.too_old(address, version, OLDEST)
     if not usable:
