@@ -22,6 +22,7 @@ from watchbill.errors import (
 from watchbill.store.migrate import known_schema, migrations
 from watchbill.store.open import migrate, open_reader, open_store
 from watchbill.store.postgres.store import PostgresStore, migrate_postgres
+from watchbill.store.protocol import Hint
 
 SECRET = "p%40ss%2Fw%23rd"  # p@ss/w#rd
 KNOWN_SCHEMA = known_schema("postgres")
@@ -276,7 +277,8 @@ async def test_nothing_is_left_on_the_server(url):
     store = await open_store(url, SystemEnv())
     scene = Scene(store, HandClock())
     await scene.open()
-    store.listen_to = [store.listen(whom, lambda: None) for whom in ("scheduler", "agent")]
+    for whom in Hint:
+        store.listen(whom, lambda: None)
     await asyncio.gather(*(scene.submit(a_run(num)) for num in range(20)))
     await store.close()
     left = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'watchbill' AND pid <> pg_backend_pid()"
@@ -334,12 +336,12 @@ async def test_behind_a_pooler_nothing_lives_in_the_session(url):
 
     async def session(db):
         connection = db._connection
-        prepared = await connection.fetch("SELECT count(*) FROM pg_prepared_statements WHERE name <> ''")
-        [(plans,), (limit,)] = [
-            *await connection.fetch("SHOW plan_cache_mode"),
-            *await connection.fetch("SHOW statement_timeout"),
-        ]
-        return prepared[0][0], plans, limit
+        asked = (
+            "SELECT count(*)::text FROM pg_prepared_statements WHERE name <> ''",
+            "SHOW plan_cache_mode",
+            "SHOW statement_timeout",
+        )
+        return [(await connection.fetch(sql))[0][0] for sql in asked]
 
-    assert await store._lines.run(store._lines.others, session) == (0, "force_generic_plan", "10s")
+    assert await store._lines.run(store._lines.others, session) == ["0", "force_generic_plan", "10s"]
     await store.close()

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -93,12 +94,14 @@ async def blocked(url: str) -> None:
 
 
 def a_turn_under_way(store: PostgresStore, turn: Turn) -> UnderWay:
-    return UnderWay(store, turn_statement("watchbill", turn, large=False), turn_values(turn, SystemEnv()))
+    statement = turn_statement(store._lines.address.schema, turn, large=False)
+    return UnderWay(store, statement, turn_values(turn, SystemEnv()))
 
 
 def a_report_under_way(store: PostgresStore, *reports: Report) -> UnderWay:
     values = report_values(summed_up(reports), Blobs(SystemEnv()))
-    return UnderWay(store, composed("watchbill", (("accepted", "report"),), "report_answer", ()), values)
+    statement = composed(store._lines.address.schema, (("accepted", "report"),), "report_answer", ())
+    return UnderWay(store, statement, values)
 
 
 # --- claims
@@ -251,7 +254,7 @@ async def test_a_late_fence_is_refused_after_another_agent_has_the_row(scene, an
         store.agent.report(AGENT, [Report(row.id, row.fence, Act.DONE, b"mine")]),
         scene.store.agent.report(71, [Report(theirs.id, theirs.fence, Act.DONE, b"theirs")]),
     )
-    assert answers == [[Answer.LATE], [Answer.ACCEPTED]]
+    assert list(answers) == [[Answer.LATE], [Answer.ACCEPTED]]
     assert (await scene.row(row.id)).result == b"theirs"
 
 
@@ -281,7 +284,7 @@ async def test_many_ids_submitted_by_two_clients_in_opposite_order_do_not_wait_f
 async def test_of_submits_that_go_together_only_the_guilty_one_fails(scene):
     await scene.submit(a_run(1, "taken"))
     submit = scene.store.client.submit
-    answers = await asyncio.gather(
+    answers: list[Any] = await asyncio.gather(
         *(submit([a_run(100 + n)]) for n in range(20)),
         submit([a_run(50, "taken", workflow="other")]),
         submit([a_run(60), a_run(61, "taken", workflow="other")]),

@@ -72,7 +72,7 @@ class PostgresClient:
 
     def _writing(self) -> SharedHints:
         if self._hints is None:
-            raise StoreReadOnlyError(self._lines.address.shown, "it was opened to read only")
+            raise StoreReadOnlyError(self._lines.address.shown, "it was opened to read only", "open it to write")
         return self._hints
 
     # --- submit

@@ -43,20 +43,14 @@ def is_lost(error: BaseException) -> bool:
 
 
 def at_run_time(error: BaseException, address: PostgresAddress) -> BaseException:
-    """Translate what a statement, or a new connection for one, was refused with; anything else is given back as is."""
-    if isinstance(error, asyncpg.PostgresError):
-        state = _state(error)
-        if state.startswith(_PASSING):
-            return StoreUnreachableError(
-                f"store {address.shown!r} did not answer: {_REMEDIES.get(state, _said(error))}"
-            )
-        if state == BLOB_MISSING:
-            return StoreCorruptError(address.shown, _said(error))
-        if state in {"42501", "3F000", "42P01"}:
-            return _no_rights(error, address)
-        return error
-    if is_lost(error):
-        return StoreUnreachableError(f"store {address.shown!r} did not answer: {_said(error) or 'connection lost'}")
+    """Translate what a statement was refused with; anything else is given back as it is."""
+    state, shown = _state(error), address.shown
+    if state.startswith(_PASSING) or is_lost(error):
+        return StoreUnreachableError(f"store {shown!r} did not answer: {_REMEDIES.get(state, _said(error))}")
+    if state == BLOB_MISSING:
+        return StoreCorruptError(shown, _said(error), "restore a backup, or name another schema to begin anew")
+    if state in {"42501", "3F000", "42P01"}:
+        return _no_rights(error, address)
     return error
 
 
@@ -109,7 +103,7 @@ def _refused_by_server(error: asyncpg.PostgresError, address: PostgresAddress) -
 def read_only(address: PostgresAddress) -> StoreReadOnlyError:
     """Say that the server takes no writes."""
     return StoreReadOnlyError(
-        address.shown, "the server is a standby or read-only: name the one that can be written, or promote it"
+        address.shown, "the server is a standby or read-only", "name the one that can be written, or promote it"
     )
 
 

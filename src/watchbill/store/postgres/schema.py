@@ -39,7 +39,7 @@ async def inspect(connection: Connection, address: PostgresAddress) -> Found:
         schema = int(cast(bytes, rows[0][0]))
     except (asyncpg.UndefinedColumnError, asyncpg.UndefinedFunctionError, IndexError, TypeError, ValueError) as error:
         raise StoreCorruptError(
-            address.shown, f"schema {address.schema!r} has a table 'meta' that is not ours; name another schema"
+            address.shown, f"schema {address.schema!r} has a table 'meta' that is not ours", "name another: ?schema="
         ) from error
     if schema > known_schema("postgres"):
         raise StoreNewerError(address.shown, schema, known_schema("postgres"))
