@@ -90,7 +90,8 @@ class StoreUrlError(StoreError, ValueError):
     def __init__(self, url: str, why: str) -> None:
         self.url = url
         super().__init__(
-            f"store {url!r}: {why}; use sqlite:///relative.db, sqlite:////absolute.db or sqlite:///:memory:"
+            f"store {url!r}: {why}; use sqlite:///relative.db, sqlite:////absolute.db, sqlite:///:memory:"
+            " or postgresql://user:password@host/database"
         )
 
 
@@ -110,20 +111,19 @@ class StoreOwnedError(StoreError):
 class StoreCorruptError(StoreError):
     """The file is damaged, or is no Watchbill store."""
 
-    def __init__(self, url: str, detail: str) -> None:
+    def __init__(
+        self, url: str, detail: str, remedy: str = "restore a backup, or name another file to begin anew"
+    ) -> None:
         self.url = url
-        super().__init__(
-            f"store {url!r} cannot be read: {detail}; nothing was changed:"
-            " restore a backup, or name another file to begin anew"
-        )
+        super().__init__(f"store {url!r} cannot be read: {detail}; nothing was changed: {remedy}")
 
 
 class StoreReadOnlyError(StoreError):
     """The file or its folder cannot be written."""
 
-    def __init__(self, url: str, detail: str) -> None:
+    def __init__(self, url: str, detail: str, remedy: str = "give this user write access to file and folder") -> None:
         self.url = url
-        super().__init__(f"store {url!r} cannot be written: {detail}; give this user write access to file and folder")
+        super().__init__(f"store {url!r} cannot be written: {detail}; {remedy}")
 
 
 class StoreFullError(StoreError):

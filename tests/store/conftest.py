@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.postgres import emptied
 from tests.store.scene import HandClock, Scene
 from watchbill.env import SystemEnv
 from watchbill.store.open import open_store
@@ -26,9 +27,17 @@ def folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.fixture(params=["sqlite file", "sqlite memory"])
-def url(request: pytest.FixtureRequest, folder: Path) -> str:
-    return {"sqlite file": f"sqlite:///{folder}/store.db", "sqlite memory": "sqlite:///:memory:"}[request.param]
+@pytest.fixture(params=["sqlite file", "sqlite memory", "postgres"])
+async def url(request: pytest.FixtureRequest, folder: Path) -> str:
+    match request.param:
+        case "sqlite file":
+            return f"sqlite:///{folder}/store.db"
+        case "sqlite memory":
+            return "sqlite:///:memory:"
+        case _:
+            address: str = request.getfixturevalue("postgres_url")
+            await emptied(address)
+            return address
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from watchbill.errors import (
 )
 from watchbill.store.migrate import known_schema
 from watchbill.store.open import migrate, open_reader, open_store
+from watchbill.store.sqlite.store import SqliteStore
 
 
 @pytest.fixture
@@ -222,6 +223,7 @@ async def test_a_place_where_nothing_can_be_made():
 
 async def test_a_file_that_may_not_grow(path, url, filled):
     store = await open_store(url, SystemEnv())
+    assert isinstance(store, SqliteStore)
     pages = store._lanes._writer._connection.execute("PRAGMA page_count").fetchone()[0]
     store._lanes._writer._connection.execute(f"PRAGMA max_page_count = {pages + 20}")
     acknowledged: list[int] = []

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.store.postgres import by_hand
 from tests.store.scene import a_change, a_run, a_verdict, an_entry
 from watchbill.errors import DuplicateRun
 from watchbill.model.agent import Act, Answer
@@ -13,10 +14,13 @@ OTHER_LARGE = b'"' + b"y" * 300_000 + b'"'
 
 
 @pytest.fixture
-def blobs(scene):
+def blobs(scene, url):
     """Count what is kept beside the rows."""
 
     async def count() -> int:
+        if url.startswith("postgresql"):
+            [(found,)] = await by_hand(url, "SELECT count(*) FROM watchbill.blob")
+            return found
         return await scene.store._lanes.read(
             lambda db: db._connection.execute("SELECT count(*) FROM blob").fetchone()[0]
         )

@@ -15,6 +15,7 @@ from watchbill.env import SystemEnv
 from watchbill.errors import StoreOwnedError
 from watchbill.model.states import AttemptState
 from watchbill.store.open import migrate, open_store
+from watchbill.store.sqlite.store import SqliteStore
 
 OWNER = """
 import asyncio, sys
@@ -104,6 +105,7 @@ async def test_a_second_opening_in_one_process_is_refused_and_harmless(url, fold
         with pytest.raises(StoreOwnedError) as refused:
             await open_store(address, SystemEnv())
         assert refused.value.pid == os.getpid()
+    assert isinstance(store, SqliteStore)
     assert store.still_owner()
     assert "refused" in another_process_opens(url), "closing a descriptor of it would have dropped the lock"
     await store.close()
@@ -135,6 +137,7 @@ async def test_a_store_opened_without_lasting_leases_buries_nobody(url):
 
 async def test_an_owner_notices_that_its_lock_was_deleted(url, folder):
     store = await open_store(url, SystemEnv())
+    assert isinstance(store, SqliteStore)
     assert store.still_owner()
     (folder / "store.db.owner").unlink()
     assert not store.still_owner()
@@ -148,6 +151,7 @@ async def test_memory_is_always_ones_own():
     one, two = [await open_store("sqlite:///:memory:", SystemEnv()) for _ in range(2)]
     await one.client.submit([a_run(1)])
     assert await two.client.find("default", "o-1") is None
+    assert isinstance(one, SqliteStore)
     assert one.still_owner()
     for store in (one, two):
         await store.close()

@@ -10,7 +10,8 @@ def migrate(store: StoreUrl = DEFAULT_STORE, output: Output = Format.TABLE) -> N
     from watchbill.cli.output import print_migrated
     from watchbill.cli.reading import damage_told
     from watchbill.store import open as stores
+    from watchbill.store.address import redacted
 
     with damage_told(store):
         before, after = stores.migrate(store)
-    print_migrated(Migrated(store, before, after), output)
+    print_migrated(Migrated(redacted(store), before, after), output)

@@ -1,4 +1,4 @@
-"""Reading: what commands ask of a store. They read the file itself, also beside a living owner, and change nothing."""
+"""Reading: what commands ask of a store. They read it beside whoever writes, and change nothing."""
 
 import asyncio
 import os
@@ -15,6 +15,7 @@ from watchbill.app.status import State
 from watchbill.env import SystemEnv
 from watchbill.errors import InvalidOptionError, RunNotFound, StoreCorruptError, StoreError
 from watchbill.model.states import RunState
+from watchbill.store.address import redacted
 from watchbill.store.open import open_reader, parse_url
 from watchbill.store.protocol import ClientStore, Record
 
@@ -30,7 +31,7 @@ def damage_told(url: str) -> Iterator[None]:
     try:
         yield
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StoreCorruptError(url, str(error)) from error
+        raise StoreCorruptError(redacted(url), str(error)) from error
     except sqlite3.Error as error:
         raise StoreError(f"store {url!r} cannot be read: {error}") from error
 

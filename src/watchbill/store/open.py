@@ -1,19 +1,19 @@
 """Open: from an address to a store, step by step, so that what is wrong is found before anything is changed."""
 
-import re
+import asyncio
 import sqlite3
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
-
-import msgspec
+from typing import NamedTuple, Protocol
 
 from watchbill.clock import Clock, Micros
 from watchbill.env import Env
 from watchbill.errors import StoreCorruptError, StoreError, StoreOutdatedError, StoreReadOnlyError, StoreUrlError
+from watchbill.store.address import PostgresAddress, StoreAddress, is_memory, parse_url
 from watchbill.store.migrate import found_schema, known_schema, upgrade
 from watchbill.store.owner import OwnerLock, refuse_second_opening, take_ownership
+from watchbill.store.protocol import ClientStore, Store
 from watchbill.store.queries import load_queries
 from watchbill.store.sqlite.burial import end_all
 from watchbill.store.sqlite.database import (
@@ -29,52 +29,30 @@ from watchbill.store.sqlite.lanes import OwnerLanes, on_thread
 from watchbill.store.sqlite.reader import ReaderLanes, SqliteReader
 from watchbill.store.sqlite.store import SqliteStore
 
-_SECRET = re.compile(r"//[^@/]*@")
+__all__ = ["Reader", "is_memory", "migrate", "open_reader", "open_store", "parse_url"]
 
 
-class StoreAddress(msgspec.Struct, frozen=True):
-    """Where a store is; without a path it is in memory and ends with its process."""
+class Reader(ClientStore, Protocol):
+    """The client's doors, of which only those that read will open."""
 
-    url: str
-    path: Path | None
-
-
-def parse_url(url: str) -> StoreAddress:
-    """Read an address; raises StoreUrlError, which says how to write it."""
-    if "\0" in url:
-        raise StoreUrlError(str(url), "an address is text without NUL characters")
-    scheme, colon, rest = url.partition(":")
-    if scheme in {"postgresql", "postgres"}:
-        raise StoreUrlError(_SECRET.sub("//***@", url), "PostgreSQL comes with a later version of Watchbill")
-    if scheme != "sqlite" or not colon:
-        guess = f"did you mean {'sqlite:///' + url!r}?" if "://" not in url and url else "it names no kind of store"
-        raise StoreUrlError(_SECRET.sub("//***@", url), guess)
-    if not rest.startswith("///"):
-        raise StoreUrlError(
-            url, f"three slashes come before the file: did you mean {'sqlite:///' + rest.lstrip('/')!r}?"
-        )
-    name = rest.removeprefix("///")
-    if name == ":memory:":
-        return StoreAddress(url, None)
-    if not name or name.endswith("/"):
-        raise StoreUrlError(url, "it names no file")
-    if "?" in name:
-        raise StoreUrlError(url, "nothing may follow a '?': a store has no options in its address")
-    return StoreAddress(url, Path(name))
+    async def close(self) -> None:
+        """Let go of the store."""
+        ...
 
 
-def is_memory(url: str) -> bool:
-    """Say whether the store is in memory, and ends with the object that opened it."""
-    return parse_url(url).path is None
+async def open_store(url: str, env: Env, *, clock: Clock | None = None, lasting_leases: bool = True) -> Store:
+    """Open a store, making or upgrading it if need be; a file as its owner.
 
-
-async def open_store(url: str, env: Env, *, clock: Clock | None = None, lasting_leases: bool = True) -> SqliteStore:
-    """Open a store as its owner, making or upgrading it if need be.
-
-    `lasting_leases` says that this process alone drives the store, so that leases need no end, and those of the owner
-    before ended with it. A simulation says no: its many nodes share one store, and their leases end by `clock`.
+    `lasting_leases` says that this process alone drives a file, so that leases need no end, and those of the owner
+    before ended with it. A simulation says no: its many nodes share one store, and their leases end by `clock`. On
+    PostgreSQL many processes share the store: leases end there by the server's clock, unless a test has one.
     """
     address = parse_url(url)
+    if address.postgres is not None:
+        _check_driver(address.postgres)
+        from watchbill.store.postgres.store import open_postgres
+
+        return await open_postgres(address.postgres, env, clock=clock)
     threads = env.threads("opener", 1)
     try:
         opened = await on_thread(threads, lambda: _open(address, clock or env.clock, bury=lasting_leases))
@@ -84,21 +62,42 @@ async def open_store(url: str, env: Env, *, clock: Clock | None = None, lasting_
     return SqliteStore(url, lanes, opened.owner, lasting_leases=lasting_leases)
 
 
-def open_reader(url: str, env: Env) -> SqliteReader:
-    """Give the client's doors that read, beside a living owner if there is one; the first read opens the file."""
+def open_reader(url: str, env: Env) -> Reader:
+    """Give the client's doors that read, beside whoever writes; the first read opens the store."""
     address = parse_url(url)
+    if address.postgres is not None:
+        _check_driver(address.postgres)
+        from watchbill.store.postgres.store import PostgresReader
+
+        return PostgresReader(address.postgres, env)
     return SqliteReader(ReaderLanes(url, env.threads("reader", 1), lambda: _open_to_read(address, env.clock)))
 
 
 def migrate(url: str) -> tuple[int, int]:
-    """Make or upgrade a store that nobody owns at the moment; gives its schema before and after."""
-    path = _file(parse_url(url))
+    """Make or upgrade a store (a file only if nobody owns it at the moment); gives its schema before and after."""
+    address = parse_url(url)
+    if address.postgres is not None:
+        _check_driver(address.postgres)
+        from watchbill.store.postgres.store import migrate_postgres
+
+        return asyncio.run(migrate_postgres(address.postgres))
+    path = _file(address)
     sql = load_queries("sqlite")
     with ExitStack() as cleanup, translating(url):
         cleanup.callback(_become_owner(path, url, sql).release)
         connection = connect_writer(path, url)
         cleanup.callback(connection.close)
         return upgrade(connection, sql, url)
+
+
+def _check_driver(address: PostgresAddress) -> None:
+    """Refuse PostgreSQL without its driver; it is imported when such a store is opened, never before."""
+    try:
+        import asyncpg  # noqa: F401
+    except ImportError as missing:
+        raise StoreError(
+            f"store {address.shown!r} needs the driver of PostgreSQL: pip install 'watchbill[postgres]'"
+        ) from missing
 
 
 class _Opened(NamedTuple):

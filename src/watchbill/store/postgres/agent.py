@@ -1,0 +1,291 @@
+"""Agent: the doors of those who execute. A lease gives a fence; whatever they report counts only under it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+import msgspec
+
+from watchbill.clock import Micros
+from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.failure import Cause, Failure, Remedy
+from watchbill.model.states import AttemptState
+from watchbill.store.postgres.blobs import Blobs
+from watchbill.store.postgres.connections import Connections, Session
+from watchbill.store.postgres.gather import Gathering
+from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.rows import attempt_rows
+from watchbill.store.postgres.statements import composed
+from watchbill.store.protocol import Hint
+
+_A = AttemptState
+
+TRIES: Final = 20  # to lease while others hold the head of the queues: each of them is through in a millisecond
+
+# Where a row is, still under that fence, when the same report was accepted before. A verdict may have moved it on; that
+# a verdict and not this report failed it cannot be told apart, and need not be: the agent lets go of it either way.
+# A cancelled row that is handed back fails.
+_AFTERWARDS: Final = {
+    Act.DONE: {_A.DONE},
+    Act.FAILED: {_A.FAILED, _A.READY, _A.PARKED, _A.GAVE_UP},
+    Act.DIED: {_A.FAILED, _A.READY, _A.PARKED, _A.GAVE_UP},
+    Act.HAND_BACK: {_A.READY, _A.FAILED, _A.GAVE_UP},
+    Act.CHECKPOINT: set[AttemptState](),
+}
+_HANDED_BACK_CANCELLED: Final = msgspec.json.encode(
+    Failure("Cancelled", "handed back after its run was cancelled", cause=Cause.CANCELLED, remedy=Remedy.GIVE_UP)
+)
+_CONCERNS: Final = {_A.DONE: Hint.SCHEDULER, _A.FAILED: Hint.SUPERVISOR, _A.READY: Hint.AGENT}
+_REPORT: Final = (("accepted", "report"),)
+_REPORT_LARGE: Final = (*_REPORT, ("kept", "report_blobs"))
+
+
+class PostgresAgent:
+    """Doors for agents."""
+
+    def __init__(self, lines: Connections, hints: SharedHints) -> None:
+        self._lines = lines
+        self._hints = hints
+        self._asked: dict[
+            int, int
+        ] = {}  # agent -> the highest lease number asked for: only a repeat looks for its rows
+        self._reports = Gathering(self._report_gathered)
+
+    async def join(  # noqa: PLR0913
+        self, agent: int, namespace: str, region: str, name: str, info: bytes, lasting: Micros | None
+    ) -> None:
+        """Insert this agent, alive."""
+        values = {
+            "agent": agent,
+            "namespace": namespace,
+            "region": region,
+            "name": name,
+            "info": info,
+            "lasting": lasting,
+        }
+        await self._lines.door(lambda: self._lines.rows(self._lines.beats, "join_agent", values))
+
+    async def beat(
+        self,
+        agent: int,
+        lasting: Micros | None,
+        progress: Sequence[ProgressMark],
+        held: Sequence[tuple[int, int]] = (),
+    ) -> Orders:
+        """Prolong, write progress of many, and hear what to stop: of the (id, fence) held, those it holds no more."""
+        values = beat_values(agent, lasting, progress, held)
+        row = await self._lines.door(lambda: self._lines.row(self._lines.beats, "beat", values))
+        alive, now, cancel, lost = cast(Sequence[Any], row)
+        if not alive:
+            return Orders(alive=False, cancel=(), lost=(), now=now)
+        return Orders(alive=True, cancel=tuple(cancel), lost=tuple(lost), now=now)
+
+    async def queues(self, namespace: str, region: str, needs: Sequence[str]) -> list[int]:
+        """Give the queues whose needs this agent meets."""
+        values = {"namespace": namespace, "region": region, "needs": list(needs)}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "queues_of_agent", values))
+        return [cast(int, id) for (id,) in found]
+
+    async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
+        """Lease the most urgent ready rows there is room for; asking again with the same lease_no gives the same."""
+        return await self._lines.door(lambda: self._lease(agent, lease_no, queues, room))
+
+    async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
+        """Write outcomes and checkpoints, each under its fence.
+
+        Of a row that is gone nobody knows whether this report ended it: the answer is LATE, though its result may have
+        reached the journal before.
+        """
+        if not reports:
+            return []
+        return await self._lines.door(lambda: self._reports.ask(reports))
+
+    async def leave(self, agent: int) -> None:
+        """Leave cleanly: rows still running are handed back, uncharged."""
+        await self._lines.door(lambda: self._leave(agent))
+
+    async def _lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
+        if lease_no <= self._asked.get(agent, -1):
+            again = await self._lines.transact(lambda db: leased_before(db, agent, lease_no))
+            if again:
+                return again
+        self._asked[agent] = max(lease_no, self._asked.get(agent, -1))
+        values = {
+            "agent": agent,
+            "lease_no": lease_no,
+            "queues": list(queues),
+            "slots": room.slots,
+            "alone": room.alone,
+            "steps": list(room.steps),
+            "ready": _A.READY,
+        }
+        for _ in range(TRIES):
+            found = await self._lines.rows(self._lines.others, "lease", values)
+            rows = attempt_rows([row[1:] for row in found if row[1] is not None])
+            if rows:
+                self._hints.give(Hint.SUPERVISOR)  # each has a time for its next look now
+            if rows or not found[0][0]:
+                return rows
+        return []
+
+    async def _report_gathered(self, asked: Sequence[Sequence[Report]]) -> Sequence[list[Answer] | Exception]:
+        """Write what several callers report, as if it were one list."""
+        outcome = await self._lines.run(
+            self._lines.others,
+            lambda db: write_reports(db, [report for reports in asked for report in reports], self._lines),
+        )
+        self._told(outcome)
+        answers = iter(outcome.answers)
+        return [[next(answers) for _ in reports] for reports in asked]
+
+    async def _leave(self, agent: int) -> None:
+        async def work(db: Session) -> Outcome:
+            await db.rows("leave_agent", {"agent": agent})  # first: a lease under way is waited for, and then seen
+            rows = cast(Sequence[Any], await db.rows("rows_of_agent", {"agent": agent}))
+            return await write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in rows], self._lines)
+
+        self._told(await self._lines.transact(work))
+
+    def _told(self, outcome: "Outcome") -> None:
+        for state, whom in _CONCERNS.items():
+            if state in outcome.reached:
+                self._hints.give(whom)
+
+
+def beat_values(
+    agent: int, lasting: Micros | None, progress: Sequence[ProgressMark], held: Sequence[tuple[int, int]]
+) -> dict[str, object]:
+    """Give a beat as columns; of several marks of one attempt the newest body counts, and every increase."""
+    marks: dict[tuple[int, int], ProgressMark] = {}
+    for mark in progress:
+        before = marks.get(mark[:2])
+        marks[mark[:2]] = mark if before is None else mark._replace(increased=mark.increased or before.increased)
+    ordered = [marks[key] for key in sorted(marks)]
+    return {
+        "agent": agent,
+        "lasting": lasting,
+        "running": _A.RUNNING,
+        "ids": [mark.id for mark in ordered],
+        "fences": [mark.fence for mark in ordered],
+        "bodies": [mark.body for mark in ordered],
+        "increased": [mark.increased for mark in ordered],
+        "held_ids": [id for id, _ in held],
+        "held_fences": [fence for _, fence in held],
+    }
+
+
+async def leased_before(db: Session, agent: int, lease_no: int) -> list[AttemptRow]:
+    """Read what a lease got whose answer was lost; one that is still under way is waited for."""
+    if not await db.rows("lock_agent", {"agent": agent}):
+        return []
+    return attempt_rows(await db.rows("leased_rows", {"agent": agent, "lease_no": lease_no}))
+
+
+# --- reports
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The answers to reports, and the states that rows reached by them."""
+
+    answers: list[Answer]
+    reached: frozenset[AttemptState]
+
+
+class Said(NamedTuple):
+    """All that is said about one attempt in one statement: its last checkpoint, and how it ended."""
+
+    act: int
+    body: bytes | None
+    kept: bool
+    checkpoint: bytes | None
+
+
+class Found(NamedTuple):
+    """A row as a report finds it."""
+
+    state: AttemptState
+    cancel: bool
+
+
+Key = tuple[int, int]  # id and fence
+
+
+async def write_reports(db: Session, reports: Sequence[Report], lines: Connections) -> Outcome:
+    """Write all reports in one statement, then answer them one by one, as if each had been alone."""
+    if not reports:
+        return Outcome([], frozenset())
+    said = summed_up(reports)
+    blobs = Blobs(lines.env)
+    values = report_values(said, blobs)
+    parts = _REPORT_LARGE if blobs.found else _REPORT
+    accepted = await db.rows(composed(lines.address.schema, parts, "report_answer", ()), values | blobs.values())
+    found: dict[Key, Found] = {}
+    for id, fence, cancel in cast(Sequence[Any], accepted):
+        found[id, fence] = Found(_A.RUNNING, cancel)
+    refused = sorted({id for id, fence in said if (id, fence) not in found})
+    if refused:
+        for id, fence, state, cancel in cast(Sequence[Any], await db.rows("report_rows", {"ids": refused})):
+            if state != _A.RUNNING:  # leased meanwhile: not to this report
+                found[id, fence] = Found(_A(state), cancel)
+    return answered(reports, found)
+
+
+def summed_up(reports: Sequence[Report]) -> dict[Key, Said]:
+    """Sum up what is said about each attempt: what ended it first, and the last checkpoint before that."""
+    said: dict[Key, Said] = {}
+    for report in reports:
+        key = (report.id, report.fence)
+        before = said.get(key, Said(Act.CHECKPOINT, None, False, None))
+        if before.act != Act.CHECKPOINT:
+            continue  # it has ended
+        if report.act == Act.CHECKPOINT:
+            said[key] = before._replace(kept=True, checkpoint=report.body)
+        else:
+            body = _HANDED_BACK_CANCELLED if report.act == Act.HAND_BACK else report.body
+            said[key] = before._replace(act=report.act, body=body)
+    return said
+
+
+def report_values(said: Mapping[Key, Said], blobs: Blobs) -> dict[str, object]:
+    """Give reports as columns, in the order of ids: everybody locks many rows in that order."""
+    keys = sorted(said)
+    return {
+        "running": _A.RUNNING,
+        "ids": [id for id, _ in keys],
+        "fences": [fence for _, fence in keys],
+        "acts": [said[key].act for key in keys],
+        "bodies": [blobs.stored_if_any(said[key].body, of=key[0], fence=key[1]) for key in keys],
+        "kept": [said[key].kept for key in keys],
+        "checkpoints": [blobs.stored_if_any(said[key].checkpoint, of=key[0], fence=key[1]) for key in keys],
+    }
+
+
+def answered(reports: Sequence[Report], found: dict[Key, Found]) -> Outcome:
+    """Answer reports in their order, from how the rows were found."""
+    reached: set[AttemptState] = set()
+    answers = []
+    for report in reports:
+        key = (report.id, report.fence)
+        row = found.get(key)
+        if row is None:
+            answers.append(Answer.LATE)
+        elif row.state == _A.RUNNING:
+            after = _after(report.act, cancelled=row.cancel)
+            found[key] = row._replace(state=after)
+            reached.add(after)
+            answers.append(Answer.ACCEPTED)
+        else:
+            answers.append(Answer.ALREADY if row.state in _AFTERWARDS[Act(report.act)] else Answer.LATE)
+    return Outcome(answers, frozenset(reached))
+
+
+def _after(act: int, *, cancelled: bool) -> AttemptState:
+    match act:
+        case Act.DONE:
+            return _A.DONE
+        case Act.CHECKPOINT:
+            return _A.RUNNING
+        case Act.HAND_BACK if not cancelled:
+            return _A.READY
+        case _:
+            return _A.FAILED

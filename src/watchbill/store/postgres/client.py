@@ -1,0 +1,282 @@
+"""Client: the doors of handles and commands."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import asyncpg
+import msgspec
+
+from watchbill.clock import Micros
+from watchbill.errors import DuplicateRun, StoreReadOnlyError
+from watchbill.model.decision import Decision, DecisionRow
+from watchbill.model.run import NewRun, RunRow, shard_number
+from watchbill.model.states import RunState
+from watchbill.store.postgres.blobs import Blobs
+from watchbill.store.postgres.connections import Connections, Row, Session
+from watchbill.store.postgres.gather import Gathering
+from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.refusals import REFUSED
+from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows
+from watchbill.store.postgres.shards import home_shards
+from watchbill.store.protocol import Ending, FactKind, Hint, NewFact, Record, Submitted, Told
+
+_DECISION: Final = msgspec.json.Decoder(Decision)
+_EVERY: Final = (1 << 63) - 1  # as a limit
+
+Homes = Mapping[str, Mapping[int, int]]
+
+
+class PostgresClient:
+    """Doors for handles and commands; those that only read can be had without the others."""
+
+    def __init__(self, lines: Connections, hints: SharedHints | None) -> None:
+        self._lines = lines
+        self._hints = hints
+        self._homes: dict[str, Mapping[int, int]] = {}  # shards never change: read once
+        self._single = Gathering(self._submit_singles)
+        self._many = Gathering(self._submit_many)
+
+    async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
+        """Insert all runs, or none; an equal one that is there already is given back as it is."""
+        hints = self._writing()
+        return await self._lines.door(lambda: self._submit(runs, hints))
+
+    async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
+        """Insert facts for live runs."""
+        hints = self._writing()
+        return await self._lines.door(lambda: self._tell(facts, hints))
+
+    async def endings(self, nums: Sequence[int]) -> list[Ending]:
+        """Read how these runs stand, in the order asked; unknown ones are left out."""
+        return await self._lines.door(lambda: self._endings(nums))
+
+    async def find(self, namespace: str, id: str) -> RunRow | None:
+        """Read one run's row."""
+        return await self._lines.door(lambda: self._find(namespace, id))
+
+    async def record(self, namespace: str, id: str) -> Record | None:
+        """Read all about one run, in one snapshot."""
+        return await self._lines.door(lambda: self._lines.snapshot(lambda db: record(db, namespace, id)))
+
+    async def runs(
+        self, namespace: str, *, statuses: Sequence[RunState] = (), workflow: str | None = None, limit: int = 100
+    ) -> list[RunRow]:
+        """Read runs, newest first."""
+        values = {
+            "namespace": namespace,
+            "workflow": workflow,
+            "statuses": list(statuses) or None,
+            "limit": min(limit, _EVERY),
+        }
+        return await self._lines.door(lambda: self._runs(values))
+
+    def _writing(self) -> SharedHints:
+        if self._hints is None:
+            raise StoreReadOnlyError(self._lines.address.shown, "it was opened to read only", "open it to write")
+        return self._hints
+
+    # --- submit
+
+    async def _submit(self, runs: Sequence[NewRun], hints: SharedHints) -> list[Submitted]:
+        if not runs:
+            return []
+        for namespace in {run.namespace for run in runs} - self._homes.keys():
+            self._homes[namespace] = await home_shards(self._lines, namespace)
+        answers = await (self._single if len(runs) == 1 else self._many).ask(runs)
+        if any(answer.new for answer in answers):
+            hints.give(Hint.SCHEDULER)
+        return answers
+
+    async def _submit_singles(self, asked: Sequence[Sequence[NewRun]]) -> Sequence[list[Submitted] | Exception]:
+        """Insert runs that were submitted one by one: each stands for itself, so all go in one statement."""
+        runs = [run for (run,) in asked]
+        made = await self._insert(runs, whole=False)
+        there: Mapping[tuple[str, str], RunRow] = {}
+        if len(made) < len(runs):
+            there = await self._lines.run(self._lines.others, lambda db: there_already(db, runs, made))
+        return [self._answered([run], made, there) for run in runs]
+
+    async def _submit_many(self, asked: Sequence[Sequence[NewRun]]) -> Sequence[list[Submitted] | Exception]:
+        """Insert runs that were submitted together: in one statement if all are new, else each submit for itself."""
+        try:
+            made = await self._insert([run for runs in asked for run in runs], whole=True)
+        except asyncpg.PostgresError as error:
+            if error.sqlstate != REFUSED:
+                raise
+            return [await self._submit_alone(runs) for runs in asked]
+        return [self._answered(runs, made, {}) for runs in asked]
+
+    async def _submit_alone(self, runs: Sequence[NewRun]) -> list[Submitted] | Exception:
+        """Insert what is new of one submit, compare the rest, and undo all of it if that is other work."""
+
+        async def work(db: Session) -> list[Submitted]:
+            made = await insert(db, runs, self._homes, Blobs(self._lines.env), whole=False)
+            answers = self._answered(runs, made, await there_already(db, runs, made))
+            if isinstance(answers, Exception):
+                raise answers
+            return answers
+
+        try:
+            return await self._lines.transact(work)
+        except (DuplicateRun, ValueError) as refused:
+            return refused
+
+    async def _insert(self, runs: Sequence[NewRun], *, whole: bool) -> dict[int, Micros]:
+        blobs = Blobs(self._lines.env)
+        return await self._lines.run(self._lines.others, lambda db: insert(db, runs, self._homes, blobs, whole=whole))
+
+    def _answered(
+        self, runs: Sequence[NewRun], made: Mapping[int, Micros], there: Mapping[tuple[str, str], RunRow]
+    ) -> list[Submitted] | Exception:
+        try:
+            return [answer(run, self._homes, made, there) for run in runs]
+        except (DuplicateRun, ValueError) as refused:
+            return refused
+
+    # --- the others
+
+    async def _tell(self, news: Sequence[NewFact], hints: SharedHints) -> list[Told]:
+        if not news:
+            return []
+        values = {
+            "namespaces": [fact.namespace for fact in news],
+            "ids": [fact.id for fact in news],
+            "kinds": [fact.kind.value for fact in news],
+            "refs": [fact.ref for fact in news],
+            "actors": [fact.actor for fact in news],
+            "bodies": [fact.body for fact in news],
+        }
+        answers = [_told(status) for (status,) in await self._lines.rows(self._lines.others, "tell", values)]
+        if Told.TOLD in answers:
+            hints.give(Hint.SCHEDULER)
+        return answers
+
+    async def _endings(self, nums: Sequence[int]) -> list[Ending]:
+        found = await self._lines.rows(self._lines.others, "endings", {"nums": list(nums)})
+        return [_ending(*row) for row in found]
+
+    async def _find(self, namespace: str, id: str) -> RunRow | None:
+        found = await self._lines.rows(self._lines.others, "find_run", {"namespace": namespace, "id": id})
+        return next(iter(run_rows(found)), None)
+
+    async def _runs(self, values: Mapping[str, object]) -> list[RunRow]:
+        return run_rows(await self._lines.rows(self._lines.others, "runs", values))
+
+
+# --- submit
+
+
+async def insert(db: Session, runs: Sequence[NewRun], homes: Homes, blobs: Blobs, *, whole: bool) -> dict[int, Micros]:
+    """Insert runs; gives those that are new, with the time of their making."""
+    # In the order of their ids: two clients that submit the same ones wait for each other, not both for ever.
+    ordered = sorted(runs, key=lambda run: (run.namespace, run.id))
+    values = {
+        "nums": [run.num for run in ordered],
+        "shards": [_home(run, homes) for run in ordered],
+        "namespaces": [run.namespace for run in ordered],
+        "ids": [run.id for run in ordered],
+        "workflows": [run.workflow for run in ordered],
+        "versions": [run.version for run in ordered],
+        "inputs": [blobs.stored(run.input, run=run.num) for run in ordered],
+        "whole": whole,
+        **blobs.values(),
+    }
+    return {cast(int, num): cast(Micros, at) for num, at in await db.rows("submit", values)}
+
+
+async def there_already(
+    db: Session, runs: Sequence[NewRun], made: Mapping[int, Micros]
+) -> dict[tuple[str, str], RunRow]:
+    """Read the runs that have the ids of those that were not made."""
+    missing = sorted({(run.namespace, run.id) for run in runs if run.num not in made})
+    if not missing:
+        return {}
+    values = {"namespaces": [namespace for namespace, _ in missing], "ids": [id for _, id in missing]}
+    return {(run.namespace, run.id): run for run in run_rows(await db.rows("runs_by_id", values))}
+
+
+def answer(
+    asked: NewRun, homes: Homes, made: Mapping[int, Micros], there: Mapping[tuple[str, str], RunRow]
+) -> Submitted:
+    """Give the run that has the id; the same number means that this client made it, now or before a lost answer."""
+    found = there.get((asked.namespace, asked.id))
+    if found is None:
+        if asked.num not in made:
+            raise ValueError(f"run number {asked.num} is taken: {asked.id!r} cannot have it")
+        return Submitted(_as_inserted(asked, _home(asked, homes), made[asked.num]), new=True)
+    if (found.workflow, found.version, found.input) != (asked.workflow, asked.version, asked.input):
+        existing, wanted = (f"{run.workflow!r} version {run.version}" for run in (found, asked))
+        raise DuplicateRun(
+            asked.id, existing=existing, asked=wanted if wanted != existing else f"{wanted} with other arguments"
+        )
+    return Submitted(found, new=found.num == asked.num)
+
+
+def _home(run: NewRun, homes: Homes) -> int:
+    return homes[run.namespace][shard_number(run.id)]
+
+
+def _as_inserted(run: NewRun, shard: int, now: Micros) -> RunRow:
+    return RunRow(
+        num=run.num,
+        shard=shard,
+        namespace=run.namespace,
+        id=run.id,
+        workflow=run.workflow,
+        version=run.version,
+        status=RunState.SCHEDULED,
+        part=0,
+        losses=0,
+        priority=0,
+        wake_at=now,
+        held=None,
+        paused=False,
+        input=run.input,
+        created_at=now,
+        begun_at=None,
+        ended_at=None,
+    )
+
+
+# --- read
+
+
+async def record(db: Session, namespace: str, id: str) -> Record | None:
+    """Read all about one run."""
+    found = run_rows(await db.rows("find_run", {"namespace": namespace, "id": id}))
+    if not found:
+        return None
+    [run] = found
+    these = {"runs": [run.num]}
+    now, known = await db.row("record_context", {"namespace": namespace, "workflow": run.workflow})
+    return Record(
+        run=run,
+        journal=tuple(journal_entries(await db.rows("load_journal", these))),
+        attempts=tuple(attempt_rows(await db.rows("load_attempts", these))),
+        decisions=tuple([_decision(row) for row in await db.rows("decisions_of_run", {"run": run.num})]),
+        now=cast(Micros, now),
+        cancelling=any(fact.kind is FactKind.CANCEL for fact in facts(await db.rows("load_facts", these))),
+        known=cast(bool, known),
+    )
+
+
+def _decision(row: Row) -> tuple[DecisionRow, Micros]:
+    *columns, at = cast(Sequence[Any], row)
+    return DecisionRow(*columns), at
+
+
+def _told(status: object) -> Told:
+    if status is None:
+        return Told.UNKNOWN
+    return Told.ENDED if RunState(cast(int, status)).terminal else Told.TOLD
+
+
+def _ending(*columns: Any) -> Ending:  # noqa: ANN401
+    num, status, held, body, stuck_call, reason = columns
+    state = RunState(status)
+    message = "" if reason is None else _DECISION.decode(reason).message
+    if state is RunState.DIVERGED and held is None:
+        held = message or "its code no longer fits its journal"
+    elif stuck_call is not None and held is None:
+        held = f"call {stuck_call!r} is quarantined: {message}"
+    return Ending(num, state, body or b"", held)

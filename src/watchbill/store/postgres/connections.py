@@ -1,0 +1,351 @@
+"""Connections: the few that a process has to the server, opened when first needed and again when lost.
+
+Turns have one of their own: they are the hot path. Renewals and beats have another: they must not wait behind a turn.
+All other doors share a small pool. One statement is one message and one transaction; nothing of ours lives in the
+session but the settings below, and behind a pooler they are said again in each transaction.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeVar, cast
+from urllib.parse import urlencode
+
+import asyncpg
+
+from watchbill.clock import SECOND, Clock, Micros
+from watchbill.env import Env
+from watchbill.errors import StoreError, StoreUnreachableError
+from watchbill.events import log
+from watchbill.store.address import PostgresAddress
+from watchbill.store.postgres import refusals
+from watchbill.store.postgres.statements import Statement, statements
+
+T = TypeVar("T")
+Row = Sequence[object]
+Values = Mapping[str, object]
+
+OTHERS: Final = 2  # connections for all doors but turns and renewals; with the listener five in all
+ANSWERS_WITHIN: Final = 15.0  # seconds; longer than the server's own limit, for a server that is frozen or cut off
+
+# Plans are made once, for any value: planning a turn costs more than running it. And they may use nothing but indexes:
+# a plan that was made on an empty table would otherwise read all of it for ever.
+_PLANS: Final = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+}
+# A process that freezes inside a transaction, or whose host is gone, must not hold a shard.
+_LIMITS: Final = {"idle_in_transaction_session_timeout": "2s", "statement_timeout": "10s", "tcp_user_timeout": "10s"}
+HOT: Final = {**_PLANS, **_LIMITS}
+PLAIN: Final = {"statement_timeout": "60s", "jit": "off"}  # for commands: their reports may read much
+MIGRATING: Final = {"lock_timeout": "10s", "jit": "off"}
+
+
+class Connection(Protocol):
+    """What we use of the driver's connection."""
+
+    async def fetch(self, query: str, *values: object) -> list[Row]:
+        """Run a statement with values; gives its rows."""
+        ...
+
+    async def execute(self, script: str) -> str:
+        """Run statements without values."""
+        ...
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Say goodbye and close."""
+        ...
+
+    def terminate(self) -> None:
+        """Close without saying so."""
+        ...
+
+    def is_closed(self) -> bool:
+        """Say whether it is of no use any more."""
+        ...
+
+    def get_server_pid(self) -> int:
+        """Give the number of the server's process behind it."""
+        ...
+
+    async def add_listener(self, channel: str, callback: Callable[..., None]) -> None:
+        """Listen."""
+        ...
+
+    def add_termination_listener(self, callback: Callable[..., None]) -> None:
+        """Call back when it ends."""
+        ...
+
+
+async def connect(address: PostgresAddress, settings: Mapping[str, str]) -> Connection:
+    """Open one connection; raises what the driver raises."""
+    # Behind a pooler of transactions the next message may reach another session: no settings, nothing prepared.
+    said = {} if address.pooled else {**settings, "application_name": "watchbill"}
+    connection = await asyncpg.connect(
+        f"postgresql://?{urlencode(address.tls)}" if address.tls else None,
+        host=address.host,
+        port=address.port,
+        user=address.user,
+        password=address.password,
+        database=address.database,
+        timeout=address.connect_timeout,
+        command_timeout=ANSWERS_WITHIN if settings is HOT else None,
+        statement_cache_size=0 if address.pooled else 256,
+        max_cached_statement_lifetime=0,
+        server_settings=said,
+    )
+    return cast(Connection, connection)
+
+
+Check = Callable[[Connection, PostgresAddress], Awaitable[None]]  # of the first connection that is opened
+
+
+class Session:
+    """A connection for the time of one door: statements by name."""
+
+    def __init__(self, connection: Connection, sql: Mapping[str, Statement], now: Callable[[], Micros | None]) -> None:
+        self._connection = connection
+        self._sql = sql
+        self._now = now
+
+    async def rows(self, statement: str | Statement, values: Values) -> list[Row]:
+        """Run one statement; `now` is the store's own time unless a test says what it is."""
+        found = self._sql[statement] if isinstance(statement, str) else statement
+        arguments = [self._now() if name == "now" else values[name] for name in found.names]
+        return await self._connection.fetch(found.text, *arguments)
+
+    async def row(self, statement: str | Statement, values: Values) -> Row:
+        """Run one statement that gives one row."""
+        [row] = await self.rows(statement, values)
+        return row
+
+
+class Line:
+    """One connection; whoever finds it lost opens it again."""
+
+    def __init__(
+        self, address: PostgresAddress, settings: Mapping[str, str], health: "Health", first: "Check | None" = None
+    ) -> None:
+        self._address = address
+        self._settings = settings
+        self._health = health
+        self._check = first
+        self._connection: Connection | None = None
+
+    def adopt(self, connection: Connection) -> None:
+        """Use a connection that is open already."""
+        self._connection = connection
+
+    async def run(self, work: Callable[[Connection], Awaitable[T]], begin: str | None) -> T:
+        """Run `work` on the connection, in a transaction if `begin` says how it begins."""
+        connection = await self._opened()
+        if begin is None and self._address.pooled:
+            begin = "BEGIN"
+        try:
+            answer = await (work(connection) if begin is None else self._transact(connection, work, begin))
+        except asyncio.CancelledError:
+            self._drop(connection)
+            raise
+        except Exception as error:
+            if refusals.is_lost(error) or connection.is_closed():
+                self._drop(connection)
+            translated = refusals.at_run_time(error, self._address)
+            if translated is error:
+                raise
+            self._health.failed(translated)
+            raise translated from error
+        self._health.answered()
+        return answer
+
+    async def _transact(self, connection: Connection, work: Callable[[Connection], Awaitable[T]], begin: str) -> T:
+        if self._address.pooled:
+            begin = ";".join([begin, *(f"SET LOCAL {name} = '{value}'" for name, value in self._settings.items())])
+        await connection.execute(begin)
+        try:
+            answer = await work(connection)
+            await connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(Exception):
+                await connection.execute("ROLLBACK")
+            raise
+        return answer
+
+    async def close(self) -> None:
+        """Close."""
+        connection, self._connection = self._connection, None
+        if connection is not None and not connection.is_closed():
+            try:
+                await connection.close(timeout=2)
+            except Exception:
+                connection.terminate()
+
+    async def _opened(self) -> Connection:
+        if self._connection is None or self._connection.is_closed():
+            if self._check is not None:
+                return await self._open_first(self._check)
+            try:
+                self._connection = await connect(self._address, self._settings)
+            except Exception as error:
+                translated = refusals.at_reconnect(error, self._address)
+                self._health.failed(translated)
+                raise translated from None
+        return self._connection
+
+    async def _open_first(self, check: "Check") -> Connection:
+        connection: Connection | None = None
+        try:
+            connection = await connect(self._address, self._settings)
+            await check(connection, self._address)
+        except Exception as error:
+            if connection is not None:
+                connection.terminate()
+            raise refusals.at_opening(error, self._address) from None
+        self._check = None
+        self._connection = connection
+        return connection
+
+    def _drop(self, connection: Connection) -> None:
+        connection.terminate()
+        if self._connection is connection:
+            self._connection = None
+
+
+class Pool:
+    """Some lines of one kind, each for one door at a time; the last one used is used next, so few are ever opened."""
+
+    def __init__(self, lines: list[Line]) -> None:
+        self._idle = list(lines)
+        self._lines = lines
+        self._free = asyncio.Semaphore(len(lines))
+
+    def adopt(self, connection: Connection) -> None:
+        """Use a connection that is open already."""
+        self._lines[-1].adopt(connection)
+
+    @contextlib.asynccontextmanager
+    async def line(self) -> AsyncIterator[Line]:
+        """Lend a line."""
+        async with self._free:
+            line = self._idle.pop()
+            try:
+                yield line
+            finally:
+                self._idle.append(line)
+
+    async def close(self) -> None:
+        """Close all."""
+        for line in self._lines:
+            await line.close()
+
+
+class Health:
+    """Says once that the store is away, and once that it is back."""
+
+    def __init__(self, shown: str, env: Env) -> None:
+        self._shown = shown
+        self._env = env
+        self._away_since: Micros | None = None
+
+    def failed(self, error: BaseException) -> None:
+        """Take note that it did not answer."""
+        if self._away_since is None and isinstance(error, StoreUnreachableError):
+            self._away_since = self._env.clock.boot()
+            log.warning("%s; waiting for it", error)
+
+    def answered(self) -> None:
+        """Take note that it answered."""
+        if self._away_since is not None:
+            away, self._away_since = (self._env.clock.boot() - self._away_since) / SECOND, None
+            log.warning("store %r is back after %.1f s", self._shown, away)
+
+
+class Connections:
+    """All ways of one process to its store."""
+
+    def __init__(
+        self,
+        address: PostgresAddress,
+        env: Env,
+        clock: Clock | None,
+        settings: Mapping[str, str] = HOT,
+        *,
+        first: Check | None = None,
+    ) -> None:
+        self.address = address
+        self.env = env
+        self._sql = statements(address.schema)
+        self._now = given_time(clock)
+        self.health = Health(address.shown, env)
+        self.turns = Pool([Line(address, settings, self.health)])
+        self.beats = Pool([Line(address, settings, self.health)])
+        self.others = Pool([Line(address, settings, self.health, first) for _ in range(OTHERS)])
+        self._under_way: set[asyncio.Task[object]] = set()
+        self._closed = False
+
+    def check(self) -> None:
+        """Raise if it is closed."""
+        if self._closed:
+            raise StoreError(f"store {self.address.shown!r} is closed: open it again to use it")
+
+    async def door(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do all of a door, waited for or not: a caller that is cancelled leaves no connection in the middle."""
+        self.check()
+
+        async def whole() -> T:
+            return await work()
+
+        task = asyncio.get_running_loop().create_task(whole())
+        kept = cast("asyncio.Task[object]", task)
+        self._under_way.add(kept)
+        task.add_done_callback(lambda _: self._ended(kept))
+        return await asyncio.shield(task)
+
+    async def run(self, pool: Pool, work: Callable[[Session], Awaitable[T]], begin: str | None = None) -> T:
+        """Run statements on a connection of a pool; each is a transaction, unless `begin` makes them one."""
+        async with pool.line() as line:
+            return await line.run(lambda connection: work(Session(connection, self._sql, self._now)), begin)
+
+    async def rows(self, pool: Pool, statement: str | Statement, values: Values) -> list[Row]:
+        """Run one statement."""
+        return await self.run(pool, lambda db: db.rows(statement, values))
+
+    async def row(self, pool: Pool, statement: str | Statement, values: Values) -> Row:
+        """Run one statement that gives one row."""
+        return await self.run(pool, lambda db: db.row(statement, values))
+
+    async def transact(self, work: Callable[[Session], Awaitable[T]]) -> T:
+        """Run statements in one transaction."""
+        return await self.run(self.others, work, "BEGIN")
+
+    async def snapshot(self, work: Callable[[Session], Awaitable[T]]) -> T:
+        """Let statements read one state of the store, whatever is committed meanwhile."""
+        return await self.run(self.others, work, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    async def settle(self) -> None:
+        """Refuse new doors, and let those under way end."""
+        self._closed = True
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def close(self) -> None:
+        """Refuse new doors, let those under way end, and close."""
+        await self.settle()
+        for pool in (self.turns, self.beats, self.others):
+            await pool.close()
+
+    def _ended(self, task: "asyncio.Task[object]") -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waits has it; if nobody does any more, it is nobody's
+
+
+def given_time(clock: Clock | None) -> Callable[[], Micros | None]:
+    """Give the time that statements are told: none, so that the server's clock counts, unless a test has a clock."""
+    if clock is None:
+        return lambda: None
+    zero = clock.wall() - clock.boot()
+    return lambda: zero + clock.boot()

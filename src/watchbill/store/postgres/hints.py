@@ -1,0 +1,147 @@
+"""Hints across processes: a commit wakes those in this process at once, and those in others by NOTIFY.
+
+Never in the committing transaction: notifications are handed out in the order of commits, under one lock for the whole
+server, and would bring every commit to a quarter of its speed. So they are gathered and sent over the connection that
+listens, a few milliseconds apart. Losing one costs time: the rooms also look every second. After a lost connection
+everybody is woken once, because nobody knows what was missed.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Final
+
+from watchbill.clock import SECOND, Micros
+from watchbill.events import log
+from watchbill.store.hints import Hints
+from watchbill.store.postgres import refusals
+from watchbill.store.postgres.connections import HOT, Connection, Connections, connect
+from watchbill.store.postgres.statements import statements
+from watchbill.store.protocol import Hint
+
+APART: Final[Micros] = SECOND // 200  # between two notifications: five milliseconds are not noticed, and cost little
+FIRST_PAUSE: Final[Micros] = SECOND // 10
+LONGEST_PAUSE: Final[Micros] = 5 * SECOND  # the rooms look by themselves every second: listening again is no hurry
+
+
+def channel_of(schema: str) -> str:
+    """Name the channel of a store."""
+    return f"watchbill_{schema}"
+
+
+class SharedHints:
+    """Hints of this process and of the others."""
+
+    def __init__(self, lines: Connections) -> None:
+        self._local = Hints()
+        self._loop = asyncio.get_running_loop()
+        self._lines = lines
+        self._env = lines.env
+        self._address = lines.address
+        self._channel = channel_of(lines.address.schema)
+        self._notify = statements(lines.address.schema)["notify"]
+        self._connection: Connection | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()  # the connection was lost, or it is time to stop
+        self._stopping = False
+        self._pending: set[Hint] = set()
+        self._sending: asyncio.Task[None] | None = None
+
+    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` from now on; gives the function that ends it."""
+        if self._listening is None and not self._address.pooled:
+            # A pooler of transactions lends its sessions: nobody can listen through it.
+            self._listening = self._loop.create_task(self._keep_listening())
+        return self._local.listen(whom, wake)
+
+    def give(self, whom: Hint) -> None:
+        """Wake everybody who listens, here at once, elsewhere soon."""
+        self._local.give(whom)
+        self._pending.add(whom)
+        if self._sending is None:
+            self._sending = self._loop.create_task(self._send_pending())
+
+    async def close(self) -> None:
+        """Tell what is pending, and stop listening."""
+        self._stopping = True
+        if self._sending is not None:
+            await self._sending
+        self._changed.set()
+        if self._listening is not None:
+            await self._listening
+
+    # --- listening
+
+    async def _keep_listening(self) -> None:
+        pause = FIRST_PAUSE
+        lost_before = False
+        while not self._stopping:
+            self._changed.clear()
+            try:
+                self._connection = await self._listen()
+            except Exception as error:
+                if refusals.at_reconnect(error, self._address) is error:
+                    raise
+                await self._env.wait(self._changed, pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+                continue
+            if lost_before:
+                log.warning("store %r: listening again", self._address.shown)
+                self._wake_all()
+            pause = FIRST_PAUSE
+            await self._changed.wait()
+            connection, self._connection = self._connection, None
+            if self._stopping:
+                await self._part_with(connection)
+            else:
+                lost_before = True
+                log.warning("store %r: the listening connection was lost; looking every second", self._address.shown)
+                connection.terminate()
+
+    async def _listen(self) -> Connection:
+        connection = await connect(self._address, HOT)
+        try:
+            connection.add_termination_listener(lambda *_: self._changed.set())
+            await connection.add_listener(self._channel, self._heard)
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
+
+    def _heard(self, connection: Connection, pid: int, channel: str, payload: str) -> None:
+        if pid == connection.get_server_pid():
+            return  # our own: those here were woken at the commit
+        for word in payload.split(","):
+            with contextlib.suppress(ValueError):  # of a newer Watchbill
+                self._local.give(Hint(word))
+
+    def _wake_all(self) -> None:
+        for whom in Hint:
+            self._local.give(whom)
+
+    async def _part_with(self, connection: Connection) -> None:
+        try:
+            await connection.close(timeout=2)
+        except Exception:
+            connection.terminate()
+
+    # --- telling others
+
+    async def _send_pending(self) -> None:
+        never = asyncio.Event()
+        try:
+            while self._pending:
+                rooms, self._pending = ",".join(sorted(self._pending)), set()
+                # A hint may be lost; that the store is away is said elsewhere.
+                with contextlib.suppress(Exception):
+                    await self._send(rooms)
+                await self._env.wait(never, APART)
+        finally:
+            self._sending = None
+
+    async def _send(self, rooms: str) -> None:
+        if self._connection is not None:
+            await self._connection.fetch(self._notify.text, self._channel, rooms)
+        else:
+            # Nobody listens here, but somebody may elsewhere.
+            await self._lines.rows(self._lines.others, "notify", {"channel": self._channel, "rooms": rooms})

@@ -1,0 +1,61 @@
+"""Rows: what a statement selects, as the facts of the model; the columns stand in the order of the struct's fields."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.call import JournalEntry
+from watchbill.model.run import RunRow
+from watchbill.model.states import AttemptState, RunState
+from watchbill.store.postgres.connections import Row
+from watchbill.store.protocol import Fact, FactKind
+
+T = TypeVar("T", JournalEntry, AttemptRow, Fact)
+
+
+def run_rows(rows: Iterable[Row]) -> list[RunRow]:
+    """Read runs."""
+    return [_run(*row) for row in rows]
+
+
+def attempt_rows(rows: Iterable[Row]) -> list[AttemptRow]:
+    """Read attempts."""
+    return [_attempt(*row) for row in rows]
+
+
+def journal_entries(rows: Iterable[Row]) -> list[JournalEntry]:
+    """Read journal entries."""
+    return [_entry(*row) for row in rows]
+
+
+def facts(rows: Iterable[Row]) -> list[Fact]:
+    """Read facts."""
+    return [_fact(*row) for row in rows]
+
+
+def by_run(found: Sequence[T]) -> dict[int, list[T]]:
+    """Sort what belongs to many runs."""
+    sorted_out: dict[int, list[T]] = defaultdict(list)
+    for one in found:
+        sorted_out[one.run].append(one)
+    return sorted_out
+
+
+# The driver's rows are untyped; the statements say which columns they have, and here they get their types.
+
+
+def _run(*columns: Any) -> RunRow:  # noqa: ANN401
+    return RunRow(*columns[:6], RunState(columns[6]), *columns[7:])  # type: ignore[call-arg]
+
+
+def _attempt(*columns: Any) -> AttemptRow:  # noqa: ANN401
+    return AttemptRow(*columns[:8], AttemptState(columns[8]), *columns[9:])  # type: ignore[call-arg]
+
+
+def _entry(*columns: Any) -> JournalEntry:  # noqa: ANN401
+    return JournalEntry(*columns)
+
+
+def _fact(*columns: Any) -> Fact:  # noqa: ANN401
+    return Fact(*columns[:3], FactKind(columns[3]), *columns[4:])  # type: ignore[call-arg]

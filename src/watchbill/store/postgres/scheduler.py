@@ -1,0 +1,227 @@
+"""Scheduler: the doors of those who drive shards. Everything they write is fenced by their terms."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import asyncpg
+
+from watchbill.clock import Micros
+from watchbill.model.agent import AgentState
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.lease import Member, Taken, Terms
+from watchbill.model.run import RunRow
+from watchbill.model.states import AttemptState, RunState
+from watchbill.store.postgres.connections import Connections, Row, Session
+from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.refusals import REFUSED
+from watchbill.store.postgres.rows import attempt_rows, by_run, facts, journal_entries, run_rows
+from watchbill.store.postgres.shards import find_queue, region_shards
+from watchbill.store.postgres.turn import turn_statement, turn_values
+from watchbill.store.protocol import Fact, Hint, Loaded, Look, Turn, TurnAnswer
+
+# A turn has been written whole when one of its keys is there: only these, others may belong to somebody else's work.
+_KEYS_OF_A_TURN: Final = frozenset({"journal_pkey", "attempt_pkey"})
+
+
+class PostgresScheduler:
+    """Doors for schedulers."""
+
+    def __init__(self, lines: Connections, hints: SharedHints) -> None:
+        self._lines = lines
+        self._hints = hints
+
+    async def shards(self, namespace: str, region: str) -> list[int]:
+        """Give the ids of the region's shards, making them if they are new."""
+        return await self._lines.door(lambda: region_shards(self._lines, namespace, region))
+
+    async def queue(self, namespace: str, region: str, needs: Sequence[str], uses: str) -> int:
+        """Give the id of the queue for this set of needs, making it if it is new."""
+        return await self._lines.door(lambda: find_queue(self._lines, namespace, region, needs, uses))
+
+    async def attend(  # noqa: PLR0913
+        self, owner: int, namespace: str, region: str, knows: Sequence[str], info: bytes, lasting: Micros | None
+    ) -> tuple[Member, ...]:
+        """Say that this scheduler is there, and what its code knows; gives all who are, by id."""
+        values = {
+            "owner": owner,
+            "namespace": namespace,
+            "region": region,
+            "knows": sorted(set(knows)),
+            "info": info,
+            "lasting": lasting,
+        }
+        return await self._lines.door(lambda: self._attend(values))
+
+    async def retire(self, owner: int) -> None:
+        """Attend no longer."""
+        await self._lines.door(lambda: self._retire(owner))
+
+    async def bury(self, processes: Sequence[int]) -> None:
+        """End what these processes hold, now."""
+        await bury(self._lines, self._hints, processes)
+
+    async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True) -> Terms:
+        """Take those shards that are released, buried, expired, or already this owner's, all under one new term."""
+        values = {"owner": owner, "shards": sorted(shards), "lasting": lasting, "expired": expired}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "take", values))
+        return Terms(tuple([_taken(*row[1:]) for row in found if row[1] is not None]), cast(Micros, found[0][0]))
+
+    async def renew(self, owner: int, terms: dict[int, int], lasting: Micros | None) -> TurnAnswer:
+        """Prolong the leases still held under their terms."""
+        values = {**_paired(owner, terms), "lasting": lasting}
+        now, held = await self._lines.door(lambda: self._lines.row(self._lines.beats, "renew", values))
+        return _answer(terms, now, held)
+
+    async def release(self, owner: int, terms: dict[int, int]) -> None:
+        """Give shards back cleanly."""
+        await self._lines.door(lambda: self._release(owner, terms))
+
+    async def look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+        """Read what is due, told and final in these shards."""
+        return await self._lines.door(
+            lambda: self._lines.run(self._lines.others, lambda db: look(db, shards, known, limit))
+        )
+
+    async def live(
+        self, shards: Sequence[int], known: Sequence[str], after: int, limit: int, *, due: bool = False
+    ) -> list[int]:
+        """Read the nums of runs that a takeover must load, above `after`, in order."""
+        page = {"shards": list(shards), "known": list(known), "after": after, "limit": limit, "due": due}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "live_runs", page))
+        return [cast(int, num) for (num,) in found]
+
+    async def load(self, nums: Sequence[int]) -> list[Loaded]:
+        """Read runs with journal, rows and facts, in one snapshot; ended ones are left out."""
+        return await self._lines.door(lambda: self._lines.snapshot(lambda db: load(db, nums)))
+
+    async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:
+        """Write one turn, all or nothing."""
+        return await self._lines.door(lambda: self._turn(turn, again=again))
+
+    async def _attend(self, values: Mapping[str, object]) -> tuple[Member, ...]:
+        found = await self._lines.rows(self._lines.beats, "attend", values)
+        if found[0][0]:
+            self._hints.give(Hint.SCHEDULER)  # the shards are shared out anew
+        return tuple([_member(*row[1:]) for row in found])
+
+    async def _retire(self, owner: int) -> None:
+        if await self._lines.rows(self._lines.beats, "retire", {"owner": owner}):
+            self._hints.give(Hint.SCHEDULER)
+
+    async def _release(self, owner: int, terms: Mapping[int, int]) -> None:
+        await self._lines.rows(self._lines.others, "release", _paired(owner, terms))
+        self._hints.give(Hint.SCHEDULER)
+
+    async def _turn(self, turn: Turn, *, again: bool) -> TurnAnswer:
+        answer = await self._write(turn, again=again)
+        if answer.applied:
+            self._turned(turn)
+        return answer
+
+    async def _write(self, turn: Turn, *, again: bool) -> TurnAnswer:
+        values = turn_values(turn, self._lines.env)
+        statement = turn_statement(self._lines.address.schema, turn, large=bool(values["blob_ns"]))
+        try:
+            whole, now, held = await self._lines.row(self._lines.turns, statement, values)
+        except asyncpg.UniqueViolationError as error:
+            if error.constraint_name not in _KEYS_OF_A_TURN:
+                raise
+            if not again:
+                raise ValueError(
+                    f"turn refused: a key of it is there already ({error.detail}); was it written before?"
+                ) from error
+            return await self._applied_before(turn)
+        except asyncpg.PostgresError as error:
+            if error.sqlstate != REFUSED:
+                raise
+            rows = turn.attempts if "row" in error.message else turn.runs
+            raise ValueError(f"turn refused: {error.message}; {error.detail}: {rows[:3]!r:.500}") from error
+        return TurnAnswer(cast(bool, whole), frozenset(cast(list[int], held)), cast(Micros, now))
+
+    async def _applied_before(self, turn: Turn) -> TurnAnswer:
+        values = _paired(turn.owner, turn.terms)
+        now, held = await self._lines.row(self._lines.turns, "held_leases", values)
+        return TurnAnswer(applied=True, held=frozenset(cast(list[int], held)), now=cast(Micros, now))
+
+    def _turned(self, turn: Turn) -> None:
+        if turn.dropped or any(row.state == AttemptState.READY for row in turn.attempts):
+            self._hints.give(Hint.AGENT)  # something to do, or to stop
+        if turn.dropped or any(row.state == AttemptState.FAILED or row.watch_in is not None for row in turn.attempts):
+            self._hints.give(Hint.SUPERVISOR)
+        if any(run.status >= RunState.DIVERGED or run.held is not None for run in turn.runs):
+            self._hints.give(Hint.CLIENT)
+
+
+async def bury(lines: Connections, hints: SharedHints, processes: Sequence[int]) -> None:
+    """End what dead processes hold."""
+
+    async def work() -> None:
+        if await lines.rows(lines.others, "bury", {"processes": sorted(processes), "alive": AgentState.ALIVE}):
+            hints.give(Hint.SCHEDULER)  # shards to take, and to share out anew
+            hints.give(Hint.SUPERVISOR)  # rows without an agent
+
+    await lines.door(work)
+
+
+# --- leases
+
+
+def _paired(owner: int, terms: Mapping[int, int]) -> dict[str, object]:
+    return {"owner": owner, "shards": list(terms), "terms": list(terms.values())}
+
+
+def _member(id: Any, knows: Any, info: Any) -> Member:  # noqa: ANN401
+    return Member(id, tuple(knows), info)
+
+
+def _taken(shard: Any, term: Any, unclean: Any, doing: Any) -> Taken:  # noqa: ANN401
+    return Taken(shard, term, unclean, doing)
+
+
+def _answer(terms: Mapping[int, int], now: object, held: object) -> TurnAnswer:
+    shards = frozenset(cast(list[int], held))
+    return TurnAnswer(len(shards) == len(terms), shards, cast(Micros, now))
+
+
+# --- reads
+
+
+async def look(db: Session, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+    """Find what is due, told and final, then read what was found: an idle look is one statement.
+
+    Each shard gets an equal share of the limit, so that none hides another.
+    """
+    share = -(-limit // max(len(shards), 1))
+    asked = {"shards": list(shards), "known": list(known), "share": share + 1}
+    now, nums, fact_ids, final_ids, next_due = cast(Sequence[Any], await db.row("look", asked))
+    woken = [RunState.SCHEDULED, RunState.WAITING]
+    due = run_rows(await _found(db, "look_due", nums, {"nums": nums, "woken_by_time": woken}))
+    told = facts(await _found(db, "look_facts", fact_ids, {"ids": fact_ids}))
+    finals = attempt_rows(await _found(db, "look_finals", final_ids, {"ids": final_ids, "final": AttemptState.DONE}))
+    return Look(tuple(due), tuple(told), tuple(finals), next_due, _cut(share, due, told, finals), now)
+
+
+async def _found(db: Session, statement: str, ids: Sequence[int], values: Mapping[str, object]) -> list[Row]:
+    return await db.rows(statement, values) if ids else []
+
+
+async def load(db: Session, nums: Sequence[int]) -> list[Loaded]:
+    """Read runs with all that their replay needs, in the order asked."""
+    runs = {run.num: run for run in run_rows(await db.rows("load_runs", {"nums": list(nums), "ended": 10}))}
+    if not runs:
+        return []
+    these = {"runs": sorted(runs)}
+    journal = by_run(journal_entries(await db.rows("load_journal", these)))
+    attempts = by_run(attempt_rows(await db.rows("load_attempts", these)))
+    told = by_run(facts(await db.rows("load_facts", these)))
+    return [
+        Loaded(runs[num], tuple(journal[num]), tuple(attempts[num]), tuple(told[num]))
+        for num in dict.fromkeys(nums)
+        if num in runs
+    ]
+
+
+def _cut(share: int, *parts: Sequence[RunRow] | Sequence[Fact] | Sequence[AttemptRow]) -> bool:
+    """Say whether a shard had more of anything than its share: one row above it was asked for, to know."""
+    return any(max(Counter(row.shard for row in part).values(), default=0) > share for part in parts)

@@ -1,0 +1,93 @@
+"""Schema: what is there before anything is changed, and from one schema to the next, one process at a time."""
+
+from typing import Any, Final, cast
+
+import asyncpg
+import msgspec
+
+from watchbill.errors import StoreCorruptError, StoreNewerError, StoreOutdatedError
+from watchbill.store.address import PostgresAddress
+from watchbill.store.migrate import known_schema, migrations
+from watchbill.store.postgres import refusals
+from watchbill.store.postgres.connections import MIGRATING, Connection, connect
+from watchbill.store.postgres.statements import in_schema, statements
+
+OLDEST: Final = 14  # multiranges aside, all that we use is in it; older ones get no fixes any more
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a server says about itself and the store."""
+
+    read_only: bool
+    there: bool  # the schema, though perhaps empty
+    schema: int  # 0: no store yet
+
+
+async def inspect(connection: Connection, address: PostgresAddress) -> Found:
+    """Look before anything is made; refuse a server that is too old, and a store that is newer or not ours."""
+    sql = statements(address.schema)
+    [row] = await connection.fetch(sql["find_schema"].text, address.schema)
+    version, read_only, there, filled, usable, user = cast(Any, row)
+    if version < OLDEST * 10_000:
+        raise refusals.too_old(address, version, OLDEST)
+    if not usable:
+        raise asyncpg.InsufficientPrivilegeError(f"user {user!r} has no rights on schema {address.schema!r}")
+    if not filled:
+        return Found(read_only, there, 0)
+    try:
+        rows = await connection.fetch(sql["store_schema"].text)
+        schema = int(cast(bytes, rows[0][0]))
+    except (asyncpg.UndefinedColumnError, asyncpg.UndefinedFunctionError, IndexError, TypeError, ValueError) as error:
+        raise StoreCorruptError(
+            address.shown, f"schema {address.schema!r} has a table 'meta' that is not ours", "name another: ?schema="
+        ) from error
+    if schema > known_schema("postgres"):
+        raise StoreNewerError(address.shown, schema, known_schema("postgres"))
+    return Found(read_only, there, schema)
+
+
+async def check_readable(connection: Connection, address: PostgresAddress) -> None:
+    """Refuse a store that must be made or upgraded first."""
+    found, known = await inspect(connection, address), known_schema("postgres")
+    if found.schema < known:
+        raise StoreOutdatedError(address.shown, found.schema, known)
+
+
+async def upgrade(address: PostgresAddress) -> tuple[int, int]:
+    """Make or upgrade a store; gives its schema before and after.
+
+    Each migration is one transaction, under a lock that ends with it: of many processes that start at once, one
+    migrates, and the others find it done.
+    """
+    connection = await connect(address, MIGRATING)
+    try:
+        found = await inspect(connection, address)
+        if found.read_only:
+            raise refusals.read_only(address)
+        after = found.schema
+        for number in sorted({migration.number for migration in migrations("postgres")}):
+            if number > found.schema:
+                after = await _apply(connection, address, number)
+        return found.schema, after
+    finally:
+        await connection.close(timeout=2)
+
+
+async def _apply(connection: Connection, address: PostgresAddress, number: int) -> int:
+    sql = statements(address.schema)
+    await connection.execute("BEGIN")
+    try:
+        await connection.fetch(sql["lock_migrations"].text, address.schema)
+        found = await inspect(connection, address)
+        if found.schema < number:
+            if not found.there:
+                await connection.execute(sql["make_schema"].text)
+            for migration in migrations("postgres"):
+                if migration.number == number:
+                    await connection.execute(in_schema(migration.text, address.schema))
+            await connection.fetch(sql["set_schema"].text, str(number).encode())
+        await connection.execute("COMMIT")
+    except BaseException:
+        await connection.execute("ROLLBACK")
+        raise
+    return max(number, found.schema)

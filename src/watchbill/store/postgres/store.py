@@ -1,0 +1,103 @@
+"""Store: the doors of all rooms around one database that many processes share."""
+
+from collections.abc import Callable
+
+from watchbill.clock import Clock
+from watchbill.env import Env
+from watchbill.store.address import PostgresAddress
+from watchbill.store.migrate import known_schema
+from watchbill.store.postgres import refusals
+from watchbill.store.postgres.agent import PostgresAgent
+from watchbill.store.postgres.client import PostgresClient
+from watchbill.store.postgres.connections import HOT, PLAIN, Connections, connect
+from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.scheduler import PostgresScheduler
+from watchbill.store.postgres.schema import check_readable, inspect, upgrade
+from watchbill.store.postgres.supervisor import PostgresSupervisor
+from watchbill.store.protocol import Hint
+
+
+class PostgresStore:
+    """A store in one schema of a database. It knows nothing about who calls: many processes share it."""
+
+    lasting_leases = False
+
+    def __init__(self, lines: Connections, hints: SharedHints) -> None:
+        self.url = lines.address.shown
+        self._lines = lines
+        self._hints = hints
+        self._client = PostgresClient(lines, hints)
+        self._scheduler = PostgresScheduler(lines, hints)
+        self._agent = PostgresAgent(lines, hints)
+        self._supervisor = PostgresSupervisor(lines, hints)
+
+    @property
+    def client(self) -> PostgresClient:
+        """For handles and commands."""
+        return self._client
+
+    @property
+    def scheduler(self) -> PostgresScheduler:
+        """For schedulers."""
+        return self._scheduler
+
+    @property
+    def agent(self) -> PostgresAgent:
+        """For agents."""
+        return self._agent
+
+    @property
+    def supervisor(self) -> PostgresSupervisor:
+        """For supervisors."""
+        return self._supervisor
+
+    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` after each commit that may concern that room; gives the function that ends it."""
+        return self._hints.listen(whom, wake)
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of the store."""
+        await self._lines.settle()
+        await self._hints.close()
+        await self._lines.close()
+
+
+class PostgresReader(PostgresClient):
+    """The client's doors, of which only those that read will open; the first read opens the connection."""
+
+    def __init__(self, address: PostgresAddress, env: Env) -> None:
+        lines = Connections(address, env, None, PLAIN, first=check_readable)
+        super().__init__(lines, None)
+        self._reading = lines
+
+    async def close(self) -> None:
+        """Let go of the store."""
+        await self._reading.close()
+
+
+async def open_postgres(address: PostgresAddress, env: Env, *, clock: Clock | None) -> PostgresStore:
+    """Open a store, making or upgrading it if need be."""
+    try:
+        connection = await connect(address, HOT)
+        try:
+            found = await inspect(connection, address)
+            if found.read_only:
+                raise refusals.read_only(address)
+            if found.schema < known_schema("postgres"):
+                await upgrade(address)
+        except BaseException:
+            connection.terminate()
+            raise
+    except Exception as error:
+        raise refusals.at_opening(error, address) from None
+    lines = Connections(address, env, clock)
+    lines.others.adopt(connection)
+    return PostgresStore(lines, SharedHints(lines))
+
+
+async def migrate_postgres(address: PostgresAddress) -> tuple[int, int]:
+    """Make or upgrade a store; gives its schema before and after."""
+    try:
+        return await upgrade(address)
+    except Exception as error:
+        raise refusals.at_opening(error, address) from None

@@ -1,0 +1,124 @@
+"""Supervisor: the doors of those who find what is wrong. They hold no term: each verdict repeats its evidence."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.states import AttemptState
+from watchbill.model.verdict import Judgement
+from watchbill.store.postgres.blobs import Blobs
+from watchbill.store.postgres.connections import Connections, Session
+from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.rows import attempt_rows
+from watchbill.store.postgres.scheduler import bury
+from watchbill.store.protocol import Hint, Watch
+
+
+class PostgresSupervisor:
+    """Doors for supervisors."""
+
+    def __init__(self, lines: Connections, hints: SharedHints) -> None:
+        self._lines = lines
+        self._hints = hints
+
+    async def watch(self, limit: int, *, expired: bool = True) -> Watch:
+        """Read what is due for a look."""
+        return await self._lines.door(
+            lambda: self._lines.run(self._lines.others, lambda db: watch(db, limit, expired=expired))
+        )
+
+    async def processes(self) -> list[tuple[int, bytes]]:
+        """Read the living agents and schedulers of all namespaces, each id once, with the identity of its process."""
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "processes", {}))
+        return [(id, info) for id, info in cast(Sequence[Any], found)]
+
+    async def bury(self, processes: Sequence[int]) -> None:
+        """End what these processes hold, now."""
+        await bury(self._lines, self._hints, processes)
+
+    async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
+        """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
+        return await self._lines.door(lambda: self._judge(judgements))
+
+    async def _judge(self, judgements: Sequence[Judgement]) -> list[bool]:
+        applied = [False] * len(judgements)
+        for places in rounds(judgements):
+            values = judge_values([judgements[place] for place in places], Blobs(self._lines.env))
+            done = {cast(int, id) for (id,) in await self._lines.rows(self._lines.others, "judge", values)}
+            for place in places:
+                applied[place] = judgements[place].id in done
+        hints: set[Hint] = set()
+        for judgement, done_so in zip(judgements, applied, strict=True):
+            if done_so:
+                hints.update(_concerned(judgement))
+        for whom in sorted(hints):
+            self._hints.give(whom)
+        return applied
+
+
+async def watch(db: Session, limit: int, *, expired: bool) -> Watch:
+    """Find due rows and orphans, then read them; one more of each than asked for tells whether there are more."""
+    found = await db.row("watch", {"limit": limit + 1, "expired": expired})
+    now, due_ids, orphan_ids, next_at = cast(Sequence[Any], found)
+    wanted = sorted({*due_ids, *orphan_ids})
+    rows: dict[int, AttemptRow] = {}
+    if wanted:
+        rows = {row.id: row for row in attempt_rows(await db.rows("attempts_by_id", {"ids": wanted}))}
+    # What has moved on between the two statements is no longer due.
+    due = [rows[id] for id in due_ids if id in rows and _is_due(rows[id], now)]
+    orphans = [rows[id] for id in orphan_ids if id in rows and rows[id].state is AttemptState.RUNNING]
+    more = len(due_ids) > limit or len(orphan_ids) > limit
+    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now)
+
+
+def _is_due(row: AttemptRow, now: int) -> bool:
+    return row.watch_at is not None and row.watch_at <= now
+
+
+def rounds(judgements: Sequence[Judgement]) -> list[list[int]]:
+    """Share verdicts out, by their places in the list, so that each row is judged once in a statement, in order."""
+    shared: list[list[int]] = []
+    times: dict[int, int] = {}
+    for place, judgement in enumerate(judgements):
+        time = times[judgement.id] = times.get(judgement.id, -1) + 1
+        if time == len(shared):
+            shared.append([])
+        shared[time].append(place)
+    return shared
+
+
+def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, object]:
+    """Give verdicts as columns, in the order of ids: everybody locks many rows in that order."""
+    ordered = sorted(judgements, key=lambda judgement: judgement.id)
+    return {
+        "ids": [verdict.id for verdict in ordered],
+        "fences": [verdict.fence for verdict in ordered],
+        "states": [verdict.state for verdict in ordered],
+        "progress_ats": [verdict.progress_at for verdict in ordered],
+        "dead_agents": [verdict.dead_agent for verdict in ordered],
+        "afters": [verdict.after for verdict in ordered],
+        "failures": [verdict.failures for verdict in ordered],
+        "losses": [verdict.losses for verdict in ordered],
+        "watch_ins": [verdict.watch_in for verdict in ordered],
+        "whys": [verdict.why for verdict in ordered],
+        "results": [blobs.stored_if_any(verdict.result, run=verdict.run, of=verdict.id) for verdict in ordered],
+        "runs": [verdict.run for verdict in ordered],
+        "calls": [verdict.call for verdict in ordered],
+        "decisions": [verdict.body for verdict in ordered],
+        **blobs.values(),
+    }
+
+
+def _concerned(judgement: Judgement) -> set[Hint]:
+    """Say whom an applied verdict concerns."""
+    match AttemptState(judgement.after):
+        case AttemptState.READY:
+            return {Hint.AGENT}
+        case AttemptState.GAVE_UP | AttemptState.DONE:
+            return {Hint.SCHEDULER}
+        case AttemptState.PARKED if judgement.watch_in is None:
+            return {Hint.CLIENT}  # nothing but a person will move it
+        case AttemptState.FAILED:
+            return {Hint.SUPERVISOR, Hint.AGENT}  # due for judgement; and whoever runs it should stop
+        case _:
+            return {Hint.SUPERVISOR}  # it has a time for its next look now

@@ -1,0 +1,109 @@
+"""Turn: all that one turn writes, as ONE statement of its non-empty parts, in a fixed order.
+
+One message: the server finishes it without us, whatever becomes of this process. Each part asks the first one whether
+every (shard, term) is held, under a lock that no takeover can overtake; so all of it is written, or nothing. A handful
+of variants occur; each is composed, prepared and planned once.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+from watchbill.env import Env
+from watchbill.model.states import AttemptState, RunState, run_sources
+from watchbill.store.postgres.blobs import Blobs
+from watchbill.store.postgres.statements import Statement, composed
+from watchbill.store.protocol import CANCEL_GRACE, Turn
+
+_FIRST: Final = (("held", "turn_held"), ("mine", "turn_mine"))
+# What of a turn needs which parts of the statement; checks are parts, too, that the answer cannot do without.
+_PARTS: Final = {
+    "journal": (("journal", "turn_journal"),),
+    "attempts": (("attempts", "turn_attempts"), ("attempts_checked", "turn_attempts_checked")),
+    "runs": (("runs", "turn_runs"), ("runs_checked", "turn_runs_checked")),
+    "blobs": (("blobs", "turn_blobs"),),
+    "facts_done": (("facts_done", "turn_facts_done"),),
+    "finals_done": (("finals_done", "turn_finals_done"),),
+    "dropped": (("dropping", "turn_dropping"), ("dropped", "turn_drop"), ("cancelled", "turn_cancel")),
+    "decisions": (("decisions", "turn_decisions"),),
+    "doing": (("doing", "turn_doing"),),
+    "only_names": (("hasty", "turn_hasty"),),
+}
+_CHECKS: Final = frozenset({"attempts_checked", "runs_checked", "hasty"})
+
+
+def turn_statement(schema: str, turn: Turn, *, large: bool) -> Statement:
+    """Give the statement for a turn that has these parts."""
+    return _variant(schema, tuple([name for name in _PARTS if (large if name == "blobs" else getattr(turn, name))]))
+
+
+@cache
+def _variant(schema: str, names: tuple[str, ...]) -> Statement:
+    parts = (*_FIRST, *(part for name in names for part in _PARTS[name]))
+    return composed(schema, parts, "turn_answer", tuple([name for name, _ in parts if name in _CHECKS]))
+
+
+def turn_values(turn: Turn, env: Env) -> dict[str, object]:
+    """Give a turn as columns."""
+    blobs = Blobs(env)
+    values: dict[str, object] = {
+        "owner": turn.owner,
+        "shards": list(turn.terms),
+        "terms": list(turn.terms.values()),
+        "final": AttemptState.DONE,
+        "cancel_grace": CANCEL_GRACE,
+    }
+    values |= _journal_columns(turn, blobs)
+    values |= _attempt_columns(turn, blobs)
+    values |= _run_columns(turn)
+    values |= _columns("decision", ("runs", "calls", "fences", "ns", "actors", "bodies"), turn.decisions)
+    values["facts_done"] = sorted(turn.facts_done)
+    values["finals_done"] = sorted(turn.finals_done)
+    values["dropped"] = sorted(turn.dropped)
+    values["doing_shards"] = list(turn.doing)
+    values["doing_runs"] = list(turn.doing.values())
+    return values | blobs.values()
+
+
+def _journal_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:
+    names = ("runs", "seqs", "kinds", "keys", "digests", "fences", "outcomes", "agents", "started_ats", "ats", "bodies")
+    columns = _columns("journal", names, turn.journal)
+    columns["journal_bodies"] = [blobs.stored(entry.body, run=entry.run) for entry in turn.journal]
+    return columns
+
+
+def _attempt_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:
+    names = (
+        "ids", "runs", "run_ids", "parts", "shards", "calls", "steps", "queues", "states", "fences", "agents",
+        "failures", "losses", "alones", "spans", "started_agos", "watch_ins", "progresses", "policies", "args",
+        "results",
+    )  # fmt: skip
+    columns = _columns("attempt", names, turn.attempts)
+    columns["attempt_args"] = [blobs.stored(row.args, run=row.run) for row in turn.attempts]
+    columns["attempt_results"] = [blobs.stored_if_any(row.result, run=row.run) for row in turn.attempts]
+    return columns
+
+
+def _run_columns(turn: Turn) -> dict[str, object]:
+    # In order, like everybody who locks more than one run: two that wait for each other would wait for ever.
+    changes = sorted(turn.runs, key=lambda change: change.num)
+    columns = _columns("run", ("nums", "statuses", "wake_ats", "losses", "helds", "begun_ats"), changes)
+    columns["run_sources"] = [_sources(change.status) for change in changes]
+    columns["run_helds"] = [_sayable(change.held) for change in changes]
+    return columns
+
+
+def _sayable(reason: str | None) -> str | None:
+    # It may quote an exception, and text in PostgreSQL cannot have a NUL.
+    return None if reason is None else reason.replace("\0", "\N{SYMBOL FOR NULL}")
+
+
+def _columns(of: str, names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> dict[str, object]:
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    return {f"{of}_{name}": column for name, column in zip(names, columns, strict=True)}
+
+
+@cache
+def _sources(status: int) -> int:
+    """Write the statuses from which a turn may reach this one as bits."""
+    return sum(1 << source for source in run_sources(RunState(status)))

@@ -1,0 +1,7 @@
+-- Give the queue of one set of needs.
+SELECT id
+FROM watchbill.queue
+WHERE namespace = :namespace
+    AND region = :region
+    AND needs = :needs
+    AND uses = :uses

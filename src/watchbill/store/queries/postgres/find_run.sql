@@ -1,0 +1,7 @@
+-- Read one run by its id.
+SELECT
+    num, shard, namespace, id, workflow, version, status, part, losses, priority, wake_at, held,
+    paused, watchbill.whole(num, input), created_at, begun_at, ended_at
+FROM watchbill.run
+WHERE namespace = :namespace
+    AND id = :id

@@ -1,0 +1,76 @@
+-- Apply verdicts whose evidence still holds: fence, state, progress, and the death of the agent if they say so.
+-- The agents are locked before that is judged: one that beats at this moment is waited for, and is alive.
+WITH agents AS MATERIALIZED (
+    SELECT id, state, until
+    FROM watchbill.agent
+    WHERE id = ANY (:dead_agents::bigint[])
+    ORDER BY id
+    FOR SHARE
+),
+judged AS (
+    UPDATE watchbill.attempt
+    SET
+        state = verdict.after,
+        failures = attempt.failures + verdict.failures,
+        losses = attempt.losses + verdict.losses,
+        watch_at = (SELECT watchbill.at(:now::bigint)) + verdict.watch_in,
+        why = verdict.why,
+        result = coalesce(verdict.result, attempt.result),
+        ended_at = CASE WHEN attempt.state = 1 THEN (SELECT watchbill.at(:now::bigint)) ELSE ended_at END
+    FROM unnest(
+        :ids::bigint[], :fences::bigint[], :states::smallint[], :progress_ats::bigint[], :dead_agents::bigint[],
+        :afters::smallint[], :failures::integer[], :losses::integer[], :watch_ins::bigint[], :whys::text[],
+        :results::bytea[]
+    ) AS verdict (
+        id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result
+    )
+    WHERE attempt.id = verdict.id
+        AND attempt.fence = verdict.fence
+        AND attempt.state = verdict.state
+        AND attempt.progress_at IS NOT DISTINCT FROM verdict.progress_at
+        AND CASE verdict.state
+            WHEN 1 THEN verdict.after = 2
+            WHEN 2 THEN verdict.after IN (0, 3, 5)
+            WHEN 3 THEN verdict.after = 0
+        END
+        AND (
+            verdict.dead_agent IS NULL
+            OR (
+                attempt.agent = verdict.dead_agent
+                AND verdict.dead_agent <> ALL (ARRAY(
+                    SELECT id
+                    FROM agents
+                    WHERE state = 1
+                        AND until > (SELECT watchbill.at(:now::bigint))
+                ))
+            )
+        )
+    RETURNING attempt.id
+),
+reasons AS (
+    INSERT INTO watchbill.decision (run, call, fence, n, at, actor, body)
+    SELECT
+        reason.run, reason.call, reason.fence,
+        row_number() OVER (PARTITION BY reason.run, reason.call, reason.fence ORDER BY reason.id) + coalesce((
+            SELECT max(n)
+            FROM watchbill.decision
+            WHERE decision.run = reason.run
+                AND decision.call = reason.call
+                AND decision.fence = reason.fence
+        ), 0),
+        (SELECT watchbill.at(:now::bigint)), 'supervisor', reason.body
+    FROM judged
+    CROSS JOIN unnest(:ids::bigint[], :runs::bigint[], :calls::text[], :fences::bigint[], :decisions::bytea[])
+        AS reason (id, run, call, fence, body)
+    WHERE reason.id = judged.id
+),
+kept AS (
+    INSERT INTO watchbill.blob (run, n, body)
+    SELECT large.run, large.n, large.body
+    FROM judged
+    CROSS JOIN unnest(:blob_ids::bigint[], :blob_runs::bigint[], :blob_ns::bigint[], :blob_bodies::bytea[])
+        AS large (id, run, n, body)
+    WHERE large.id = judged.id
+)
+SELECT id
+FROM judged

@@ -1,0 +1,79 @@
+-- Lease the most urgent ready rows to an agent that is alive and in time; two agents never get the same one.
+-- Candidates are found without locks, twice as many as asked for, so that somebody else at the same head leaves some.
+WITH me AS MATERIALIZED (
+    SELECT id
+    FROM watchbill.agent
+    WHERE id = :agent
+        AND state = 1
+        AND until > (SELECT watchbill.at(:now::bigint))
+    FOR SHARE
+),
+candidates AS MATERIALIZED (
+    SELECT ready.id, kind.lonely, ready.rank
+    FROM (VALUES (false, :slots::bigint), (true, least(:alone::bigint, :slots::bigint))) AS kind (lonely, room)
+    CROSS JOIN LATERAL (
+        SELECT attempt.id, attempt.rank
+        FROM unnest(:queues::integer[]) AS mine (queue)
+        CROSS JOIN LATERAL (
+            SELECT waiting.id, waiting.rank
+            FROM watchbill.attempt AS waiting
+            WHERE waiting.queue = mine.queue
+                AND (waiting.alone OR waiting.losses >= 2) = kind.lonely
+                AND waiting.state = 0
+                AND NOT waiting.held
+                AND waiting.step = ANY (:steps::text[])
+            ORDER BY waiting.rank, waiting.id
+            LIMIT 2 * kind.room
+        ) AS attempt
+        ORDER BY attempt.rank, attempt.id
+        LIMIT 2 * kind.room
+    ) AS ready
+    WHERE EXISTS (SELECT 1 FROM me)
+),
+plain AS MATERIALIZED (
+    SELECT id, rank
+    FROM watchbill.attempt
+    WHERE id = ANY (ARRAY(SELECT id FROM candidates WHERE NOT lonely))
+        AND state = :ready::smallint
+        AND NOT held
+    ORDER BY rank, id
+    LIMIT :slots::bigint
+    FOR UPDATE SKIP LOCKED
+),
+lonely AS MATERIALIZED (
+    SELECT id, rank
+    FROM watchbill.attempt
+    WHERE id = ANY (ARRAY(SELECT id FROM candidates WHERE lonely))
+        AND state = :ready::smallint
+        AND NOT held
+    ORDER BY rank, id
+    LIMIT least(:alone::bigint, :slots::bigint)
+    FOR UPDATE SKIP LOCKED
+),
+chosen AS MATERIALIZED (
+    SELECT id
+    FROM (SELECT * FROM plain UNION ALL SELECT * FROM lonely) AS locked
+    ORDER BY rank, id
+    LIMIT :slots::bigint
+),
+leased AS (
+    UPDATE watchbill.attempt
+    SET
+        state = 1, fence = fence + 1, losses = losses + 1, agent = :agent, lease_no = :lease_no,
+        started_at = (SELECT watchbill.at(:now::bigint)),
+        watch_at = (SELECT watchbill.at(:now::bigint)) + span * 1000,
+        ended_at = NULL, cancel = false, why = NULL, result = NULL, progress = NULL, progress_at = NULL
+    WHERE id = ANY (ARRAY(SELECT id FROM chosen))
+        AND state = :ready::smallint
+    RETURNING
+        id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
+        started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result, rank
+)
+SELECT
+    EXISTS (SELECT 1 FROM candidates),
+    id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
+    started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,
+    watchbill.whole(run, args), result
+FROM (SELECT 1) AS once
+LEFT JOIN leased ON true
+ORDER BY rank, id

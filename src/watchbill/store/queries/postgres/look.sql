@@ -1,0 +1,59 @@
+-- Find what is due, told and final: per shard the oldest, so that none hides another; and when the next run is due.
+SELECT
+    (SELECT watchbill.at(:now::bigint)) AS now,
+    ARRAY(
+        SELECT due.num
+        FROM unnest(:shards::integer[]) AS mine (shard)
+        CROSS JOIN LATERAL (
+            SELECT num, wake_at
+            FROM watchbill.run
+            WHERE run.shard = mine.shard
+                AND status IN (0, 2)
+                AND wake_at <= (SELECT watchbill.at(:now::bigint))
+                AND NOT paused
+                AND run.held IS NULL
+                AND workflow = ANY (:known::text[])
+            ORDER BY wake_at
+            LIMIT :share::bigint
+        ) AS due
+        ORDER BY due.wake_at, due.num
+    ) AS due,
+    ARRAY(
+        SELECT told.id
+        FROM unnest(:shards::integer[]) AS mine (shard)
+        CROSS JOIN LATERAL (
+            SELECT id
+            FROM watchbill.fact
+            WHERE fact.shard = mine.shard
+            ORDER BY id + 0
+            LIMIT :share::bigint
+        ) AS told
+    ) AS facts,
+    ARRAY(
+        SELECT final.id
+        FROM unnest(:shards::integer[]) AS mine (shard)
+        CROSS JOIN LATERAL (
+            SELECT id
+            FROM watchbill.attempt
+            WHERE attempt.shard = mine.shard
+                AND state >= 4
+            ORDER BY id + 0
+            LIMIT :share::bigint
+        ) AS final
+    ) AS finals,
+    (
+        SELECT min(later.wake_at)
+        FROM unnest(:shards::integer[]) AS mine (shard)
+        CROSS JOIN LATERAL (
+            SELECT wake_at
+            FROM watchbill.run
+            WHERE run.shard = mine.shard
+                AND status IN (0, 2)
+                AND wake_at > (SELECT watchbill.at(:now::bigint))
+                AND NOT paused
+                AND run.held IS NULL
+                AND workflow = ANY (:known::text[])
+            ORDER BY wake_at
+            LIMIT 1
+        ) AS later
+    ) AS next_due

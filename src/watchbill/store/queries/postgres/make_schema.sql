@@ -1,0 +1,2 @@
+-- Make the schema that the address names.
+CREATE SCHEMA watchbill

@@ -1,0 +1,3 @@
+-- Give what was accepted.
+SELECT id, fence, cancel
+FROM accepted

@@ -1,0 +1,6 @@
+-- Give a region's shards in the order of their numbers.
+SELECT id
+FROM watchbill.shard
+WHERE namespace = :namespace
+    AND region = :region
+ORDER BY n

@@ -1,0 +1,35 @@
+-- Insert runs unless their ids, or themselves, are there; `whole`: all of them, or the statement fails.
+WITH asked AS MATERIALIZED (
+    SELECT *
+    FROM unnest(
+        :nums::bigint[], :shards::integer[], :namespaces::text[], :ids::text[], :workflows::text[],
+        :versions::integer[], :inputs::bytea[]
+    ) AS new (num, shard, namespace, id, workflow, version, input)
+),
+inserted AS (
+    INSERT INTO watchbill.run (num, shard, namespace, id, workflow, version, root, wake_at, created_at, input)
+    SELECT
+        num, shard, namespace, id, workflow, version, num,
+        (SELECT watchbill.at(:now::bigint)), (SELECT watchbill.at(:now::bigint)), input
+    FROM asked
+    ON CONFLICT DO NOTHING
+    RETURNING num, created_at
+),
+kept AS (
+    INSERT INTO watchbill.blob (run, n, body)
+    SELECT large.run, large.n, large.body
+    FROM inserted
+    CROSS JOIN unnest(:blob_runs::bigint[], :blob_ns::bigint[], :blob_bodies::bytea[]) AS large (run, n, body)
+    WHERE large.run = inserted.num
+),
+checked AS MATERIALIZED (
+    SELECT
+        CASE
+            WHEN :whole::boolean AND count(*) < cardinality(:nums::bigint[])
+                THEN watchbill.refuse('an id is taken', count(*), cardinality(:nums::bigint[]))
+        END AS refused
+    FROM inserted
+)
+SELECT inserted.num, inserted.created_at
+FROM checked
+CROSS JOIN inserted

@@ -1,0 +1,40 @@
+-- Take the shards that are released, buried, expired or this owner's, under one new term; never waits for a turn.
+WITH free AS MATERIALIZED (
+    SELECT
+        shard, doing,
+        CASE
+            WHEN owner IS NULL THEN false
+            WHEN owner = :owner THEN unclean
+            ELSE true
+        END AS unclean
+    FROM watchbill.lease
+    WHERE role = 'scheduler'
+        AND shard = ANY (:shards::integer[])
+        AND (
+            owner IS NULL
+            OR owner = :owner
+            OR until = 0
+            OR (:expired::boolean AND until <= (SELECT watchbill.at(:now::bigint)))
+        )
+    ORDER BY shard
+    FOR UPDATE SKIP LOCKED
+),
+drawn AS MATERIALIZED (
+    SELECT nextval('watchbill.term') AS term
+    WHERE EXISTS (SELECT 1 FROM free)
+),
+taken AS (
+    UPDATE watchbill.lease
+    SET
+        owner = :owner, term = drawn.term, unclean = free.unclean, doing = NULL,
+        until = coalesce((SELECT watchbill.at(:now::bigint)) + :lasting::bigint, 4611686018427387904)
+    FROM free
+    CROSS JOIN drawn
+    WHERE role = 'scheduler'
+        AND lease.shard = free.shard
+    RETURNING lease.shard, lease.term, lease.unclean, free.doing
+)
+SELECT time.now, taken.shard, taken.term, taken.unclean, taken.doing
+FROM (SELECT watchbill.at(:now::bigint) AS now) AS time
+LEFT JOIN taken ON true
+ORDER BY taken.shard

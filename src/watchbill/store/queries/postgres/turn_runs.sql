@@ -1,0 +1,13 @@
+-- Change runs, each only from a status that may become the new one (bit n of sources stands for status n).
+UPDATE watchbill.run
+SET
+    status = new.status, wake_at = new.wake_at, losses = new.losses, held = new.held, begun_at = new.begun_at,
+    ended_at = CASE WHEN new.status >= 10 THEN (SELECT now FROM mine) END
+FROM unnest(
+    :run_nums::bigint[], :run_statuses::smallint[], :run_wake_ats::bigint[], :run_losses::integer[],
+    :run_helds::text[], :run_begun_ats::bigint[], :run_sources::integer[]
+) AS new (num, status, wake_at, losses, held, begun_at, sources)
+WHERE (SELECT whole FROM mine)
+    AND run.num = new.num
+    AND (1 << run.status) & new.sources <> 0
+RETURNING run.num

