@@ -68,7 +68,7 @@ def turn_values(turn: Turn, env: Env) -> dict[str, object]:
 def _journal_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:
     names = ("runs", "seqs", "kinds", "keys", "digests", "fences", "outcomes", "agents", "started_ats", "ats", "bodies")
     columns = _columns("journal", names, turn.journal)
-    columns["journal_bodies"] = [blobs.stored(entry.body, run=entry.run) for entry in turn.journal]
+    columns["journal_bodies"] = [blobs.stored(entry[-1], run=entry[0]) for entry in turn.journal]
     return columns
 
 
