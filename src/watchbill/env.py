@@ -128,11 +128,10 @@ class SystemEnv:
         if at_most is None or event.is_set():
             await event.wait()
             return
-        timer = self.call_later(at_most, event.set)
-        try:
-            await event.wait()
-        finally:
-            timer.cancel()
+        # Not by setting the event: whoever waits for nothing but time would not wait a second time.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(at_most, 0) / SECOND):
+                await event.wait()
 
     def call_later(self, delay: Micros, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call back on the event loop after `delay`."""

@@ -1,4 +1,4 @@
-"""The whole product in one process: an App on a file and in memory, its rooms open, and an ear for its events."""
+"""The whole product in one process: an App on every store, its rooms open, and an ear for its events."""
 
 import asyncio
 import tempfile
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.rooms.scene import Ear
+from tests.store.postgres import emptied
 from watchbill import App
 
 MEMORY_DISK = Path("/dev/shm")
@@ -25,9 +26,27 @@ def file(folder: Path) -> str:
     return f"sqlite:///{folder}/store.db"
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["file", "memory", "postgres"])
 def url(request: pytest.FixtureRequest, file: str) -> str:
-    return {"file": file, "memory": "sqlite:///:memory:"}[request.param]
+    match request.param:
+        case "file":
+            return file
+        case "memory":
+            return "sqlite:///:memory:"
+        case _:
+            return emptied_postgres(request)
+
+
+@pytest.fixture(params=["file", "postgres"])
+def kept(request: pytest.FixtureRequest, file: str) -> str:
+    """A store that outlives whoever opened it."""
+    return file if request.param == "file" else emptied_postgres(request)
+
+
+def emptied_postgres(request: pytest.FixtureRequest) -> str:
+    address: str = request.getfixturevalue("postgres_url")
+    asyncio.run(emptied(address))
+    return address
 
 
 @pytest.fixture

@@ -52,8 +52,8 @@ async def failed(app: App, workflow: Any, *args: object) -> RunFailed:
         ({(1, 2): 3}, r"has the key \(1, 2\): keys must be"),
     ],
 )
-async def test_values_that_cannot_be_stored(file: str, value: object, says: str) -> None:
-    app = App(file)
+async def test_values_that_cannot_be_stored(kept: str, value: object, says: str) -> None:
+    app = App(kept)
     inside: list[str] = []
 
     @app.step(retry=5)
@@ -178,8 +178,8 @@ async def test_a_bad_checkpoint_is_a_failure_of_the_step_that_says_so(app: App) 
 
 
 @pytest.mark.parametrize("done", [math.nan, math.inf, "half", None, 10**400])
-async def test_progress_that_is_no_number_is_refused_in_the_step(file: str, done: Any) -> None:
-    app = App(file)
+async def test_progress_that_is_no_number_is_refused_in_the_step(kept: str, done: Any) -> None:
+    app = App(kept)
 
     @app.step(retry=0)
     async def work() -> None:
@@ -245,8 +245,8 @@ async def test_values_above_256_kb_go_to_blobs_and_come_back(app: App) -> None:
         assert await app.handle("big").result() == big + "yz"
 
 
-async def test_a_result_of_100_mb_is_kept_and_one_byte_more_is_refused(file: str) -> None:
-    app = App(file)
+async def test_a_result_of_100_mb_is_kept_and_one_byte_more_is_refused(kept: str) -> None:
+    app = App(kept)
     largest = 100 * MB - 2  # the quotes are part of it
 
     @app.step(retry=5)
@@ -344,8 +344,8 @@ async def test_a_step_that_wants_to_end_the_process_only_fails(app: App) -> None
 
 
 @pytest.mark.parametrize("id", ["", "a" * 201, "a b", "a/b", "a~2", "a@b", "ä", "a\n", 5, b"a", "a\x00", "\ud800"])
-async def test_odd_ids_are_refused(file: str, id: Any) -> None:
-    app = App(file)
+async def test_odd_ids_are_refused(kept: str, id: Any) -> None:
+    app = App(kept)
 
     @app.workflow
     async def wf() -> int:
@@ -420,9 +420,9 @@ def blocking() -> None: ...
     ],
 )
 async def test_what_the_loop_of_a_workflow_cannot_do_says_put_it_in_a_step(
-    file: str, reach: Callable[[], Any], call: str
+    kept: str, reach: Callable[[], Any], call: str
 ) -> None:
-    app = App(file)
+    app = App(kept)
 
     @app.workflow
     async def wf() -> None:
@@ -492,8 +492,8 @@ async def test_a_workflow_that_never_rests_is_held_and_the_others_go_on(app: App
             await ends(app.handle("s"))
 
 
-def test_a_step_that_no_child_can_find_is_held_and_says_where_to_put_it(file: str) -> None:
-    app = App(file)
+def test_a_step_that_no_child_can_find_is_held_and_says_where_to_put_it(kept: str) -> None:
+    app = App(kept)
 
     @app.step(isolation="own")
     def hidden() -> None: ...
@@ -649,9 +649,9 @@ def left_behind(versions: Versions) -> None:
     ],
 )
 def test_code_that_no_longer_fits_diverges_and_goes_on_when_it_fits_again(
-    file: str, change: dict[str, Any], recorded: str, asked: str
+    kept: str, change: dict[str, Any], recorded: str, asked: str
 ) -> None:
-    versions = Versions(file)
+    versions = Versions(kept)
     left_behind(versions)
     versions.packs = True
     for _ in range(2):  # however often it is tried
@@ -671,8 +671,8 @@ def test_code_that_no_longer_fits_diverges_and_goes_on_when_it_fits_again(
     assert [ran for ran in versions.ran if not ran.startswith("pack")] == ["charge 1"]
 
 
-def test_a_diverged_run_holds_up_nobody_and_can_be_cancelled(file: str) -> None:
-    versions = Versions(file)
+def test_a_diverged_run_holds_up_nobody_and_can_be_cancelled(kept: str) -> None:
+    versions = Versions(kept)
     left_behind(versions)
     versions.packs = True
     app, order = versions.app("bill")
@@ -682,9 +682,9 @@ def test_a_diverged_run_holds_up_nobody_and_can_be_cancelled(file: str) -> None:
         app.run(order, 1, id="o")
 
 
-async def test_a_sleeping_run_is_cancelled_although_its_code_is_gone(file: str) -> None:
+async def test_a_sleeping_run_is_cancelled_although_its_code_is_gone(kept: str) -> None:
     def app_with(name: str) -> tuple[App, Any]:
-        app = App(file)
+        app = App(kept)
 
         @app.step(name=name)
         async def step() -> None: ...
@@ -707,9 +707,9 @@ async def test_a_sleeping_run_is_cancelled_although_its_code_is_gone(file: str) 
             await ends(second.handle("n"))
 
 
-def test_arguments_that_the_code_no_longer_takes_diverge_and_fit_again(file: str) -> None:
+def test_arguments_that_the_code_no_longer_takes_diverge_and_fit_again(kept: str) -> None:
     def app_with(kind: Any) -> tuple[App, Any]:
-        app = App(file)
+        app = App(kept)
 
         async def order(n: Any) -> float:
             loop = asyncio.get_running_loop()
@@ -736,8 +736,8 @@ def test_arguments_that_the_code_no_longer_takes_diverge_and_fit_again(file: str
     assert app.run(order, "five", id="o") >= 0.01
 
 
-async def test_a_step_without_code_waits_for_it(file: str) -> None:
-    first, second = App(file), App(file)
+async def test_a_step_without_code_waits_for_it(kept: str) -> None:
+    first, second = App(kept), App(kept)
     numbers: list[int] = []
 
     @first.step(name="flaky", retry=Retry(2, backoff="1ms"))

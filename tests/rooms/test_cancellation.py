@@ -137,8 +137,8 @@ async def test_cancelling_between_two_attempts(app: App, ear: Ear) -> None:
     assert numbers == [1]
 
 
-async def test_cancelling_a_step_in_a_process_of_its_own_kills_the_child(file: str) -> None:
-    app = App(file)
+async def test_cancelling_a_step_in_a_process_of_its_own_kills_the_child(kept: str) -> None:
+    app = App(kept)
     never_ends = app.step(isolation="own")(alone.never_ends.plain)
 
     @app.workflow

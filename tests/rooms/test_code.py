@@ -21,8 +21,8 @@ def a_shop(url: str, *, ships: bool) -> App:
     return app
 
 
-async def test_a_run_whose_code_nobody_has_waits_for_it_untouched(file: str) -> None:
-    new, old = a_shop(file, ships=True), a_shop(file, ships=False)
+async def test_a_run_whose_code_nobody_has_waits_for_it_untouched(kept: str) -> None:
+    new, old = a_shop(kept, ships=True), a_shop(kept, ships=False)
     handle = await new.start(new.registry.workflow("ship"), 1, id="s-1")
     assert (await handle.status()).health == "ok", "nobody is there: nobody can say that the code is missing"
     async with old.rooms():
@@ -35,8 +35,8 @@ async def test_a_run_whose_code_nobody_has_waits_for_it_untouched(file: str) -> 
     assert (await handle.status()).health == "ok"
 
 
-async def test_a_workflow_that_is_defined_while_the_rooms_are_open_is_known_from_then_on(file: str) -> None:
-    first, app = a_shop(file, ships=True), a_shop(file, ships=False)
+async def test_a_workflow_that_is_defined_while_the_rooms_are_open_is_known_from_then_on(kept: str) -> None:
+    first, app = a_shop(kept, ships=True), a_shop(kept, ships=False)
     await first.start(first.registry.workflow("ship"), 1, id="s-1")
     async with app.rooms():
         await becomes(app.handle("s-1"), lambda status: status.health == "waiting_for_code")

@@ -346,8 +346,8 @@ async def test_a_step_called_inside_another_step_sees_an_unattached_attempt(app:
 
 
 @pytest.mark.parametrize("n", [2_000, 10_000])
-async def test_a_gather_of_thousands(file: str, n: int) -> None:
-    app = App(file)
+async def test_a_gather_of_thousands(kept: str, n: int) -> None:
+    app = App(kept)
 
     @app.step
     async def double(n: int) -> int:
@@ -517,8 +517,8 @@ class Busy(ConnectionError):
         (0, ValueError, 1),
     ],
 )
-async def test_what_is_tried_again(file: str, retry: int | Retry, raised: type[Exception], attempts: int) -> None:
-    app = App(file)
+async def test_what_is_tried_again(kept: str, retry: int | Retry, raised: type[Exception], attempts: int) -> None:
+    app = App(kept)
 
     @app.step(retry=retry)
     async def bad() -> None:
@@ -726,8 +726,8 @@ def own(app: App, step: Any, **options: Any) -> Any:
     return app.step(isolation="own", **options)(step.plain)
 
 
-async def test_a_step_in_a_process_of_its_own_gives_its_result(file: str) -> None:
-    app = App(file)
+async def test_a_step_in_a_process_of_its_own_gives_its_result(kept: str) -> None:
+    app = App(kept)
     pid_of, pid_of_async, refuses = (
         own(app, alone.pid_of),
         own(app, alone.pid_of_async),
@@ -750,8 +750,8 @@ async def test_a_step_in_a_process_of_its_own_gives_its_result(file: str) -> Non
     assert failure == ["KeyError", "'no'", 1, True]
 
 
-async def test_checkpoints_and_progress_cross_from_a_process_of_its_own(file: str, folder: Path) -> None:
-    app = App(file)
+async def test_checkpoints_and_progress_cross_from_a_process_of_its_own(kept: str, folder: Path) -> None:
+    app = App(kept)
     sync_one = own(app, alone.counts_on, retry=Retry(1, backoff="1ms"))
     async_one = own(app, alone.counts_on_async, retry=Retry(1, backoff="1ms"))
     late = own(app, alone.never_ends, retry=0, timeout="300ms")
@@ -770,8 +770,8 @@ async def test_checkpoints_and_progress_cross_from_a_process_of_its_own(file: st
     assert await played(app, wf) == [[1, 1], 1, "late"]
 
 
-async def test_a_child_that_dies_is_started_again(file: str, folder: Path) -> None:
-    app = App(file)
+async def test_a_child_that_dies_is_started_again(kept: str, folder: Path) -> None:
+    app = App(kept)
     dies_once = own(app, alone.dies_once)
 
     @app.workflow
@@ -781,8 +781,8 @@ async def test_a_child_that_dies_is_started_again(file: str, folder: Path) -> No
     assert await played(app, wf) == 2
 
 
-def test_a_call_that_kills_five_children_is_quarantined_and_the_rest_goes_on(file: str) -> None:
-    app = App(file)
+def test_a_call_that_kills_five_children_is_quarantined_and_the_rest_goes_on(kept: str) -> None:
+    app = App(kept)
     dies = own(app, alone.dies)
     told: list[tuple[str, str]] = []
     app.events.subscribe(lambda events: told.extend((event.kind, event.run) for event in events))

@@ -178,8 +178,8 @@ async def test_many_may_wait_for_one_result(app: App) -> None:
     assert set(results) == {8}
 
 
-async def test_somebody_who_waits_beyond_the_rooms_hears_of_the_end_in_the_next_ones(file: str) -> None:
-    app = App(file)
+async def test_somebody_who_waits_beyond_the_rooms_hears_of_the_end_in_the_next_ones(kept: str) -> None:
+    app = App(kept)
     release = asyncio.Event()
 
     @app.step
@@ -298,8 +298,8 @@ async def test_run_inside_a_running_loop_names_start(app: App) -> None:
         app.run(order, 1)
 
 
-def test_run_leaves_the_other_runs_open_and_drives_them_meanwhile(file: str) -> None:
-    app = App(file)
+def test_run_leaves_the_other_runs_open_and_drives_them_meanwhile(kept: str) -> None:
+    app = App(kept)
     order = a_shop(app)
 
     @app.workflow
@@ -378,8 +378,8 @@ async def test_what_is_started_without_rooms_runs_in_the_next_ones(app: App) -> 
     await app.close()
 
 
-async def test_runs_that_this_code_does_not_know_are_left_untouched(file: str) -> None:
-    first, second = App(file), App(file)
+async def test_runs_that_this_code_does_not_know_are_left_untouched(kept: str) -> None:
+    first, second = App(kept), App(kept)
 
     @first.workflow
     async def known(n: int) -> int:
@@ -394,8 +394,8 @@ async def test_runs_that_this_code_does_not_know_are_left_untouched(file: str) -
         assert await ends(foreign) == 3
 
 
-async def test_a_run_waits_without_an_agent_room_and_goes_on_with_one(file: str) -> None:
-    app = App(file)
+async def test_a_run_waits_without_an_agent_room_and_goes_on_with_one(kept: str) -> None:
+    app = App(kept)
     order = a_shop(app)
     handle = await app.start(order, 1)
     async with app.rooms(agent=False):
@@ -445,8 +445,8 @@ async def test_closing_the_rooms_in_the_middle_of_steps_costs_no_attempt(app: Ap
     await app.close()
 
 
-async def test_namespaces_do_not_see_each_other(file: str) -> None:
-    first, second = App(file, namespace="first"), App(file, namespace="second")
+async def test_namespaces_do_not_see_each_other(kept: str) -> None:
+    first, second = App(kept, namespace="first"), App(kept, namespace="second")
     for app, n in ((first, 1), (second, 2)):
         order = a_shop(app)
         async with app.rooms():
@@ -454,8 +454,8 @@ async def test_namespaces_do_not_see_each_other(file: str) -> None:
     assert [await first.handle("o").result(), await second.handle("o").result()] == [2, 4]
 
 
-async def test_a_step_that_lasts_becomes_visible_after_a_second(file: str) -> None:
-    app = App(file)
+async def test_a_step_that_lasts_becomes_visible_after_a_second(kept: str) -> None:
+    app = App(kept)
     release = asyncio.Event()
 
     @app.step
@@ -525,8 +525,8 @@ async def test_rooms_that_close_while_steps_are_being_started_wait_for_none_of_t
 # --- app.sync
 
 
-def test_sync_works_without_rooms(file: str) -> None:
-    app = App(file)
+def test_sync_works_without_rooms(kept: str) -> None:
+    app = App(kept)
     order = a_shop(app)
     handle = app.sync.start(order, 4, id="o")
     assert handle.id == "o"

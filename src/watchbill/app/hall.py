@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import warnings
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -12,7 +13,7 @@ from watchbill.app.handle import Handle
 from watchbill.app.house import House
 from watchbill.app.report import status_of
 from watchbill.app.status import RunStatus
-from watchbill.app.waiting import Waiting
+from watchbill.app.waiting import POLL, Waiting
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, SystemEnv, busy_interpreter
 from watchbill.errors import (
@@ -22,6 +23,8 @@ from watchbill.errors import (
     RunFailed,
     RunHeld,
     RunNotFound,
+    StoreError,
+    StoreUnreachableError,
     WatchbillError,
 )
 from watchbill.events import Events
@@ -34,18 +37,22 @@ from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import RunError
 from watchbill.model.run import NewRun
 from watchbill.model.states import RunState
-from watchbill.store.open import is_memory, open_reader, open_store
+from watchbill.store.open import is_file, is_memory, open_reader, open_store
 from watchbill.store.protocol import ClientStore, Ending, FactKind, NewFact, Store, Told
 
 T = TypeVar("T")
 
-POLL_BESIDE_OWNER: Final[Micros] = SECOND // 5  # a client that reads beside the owner hears no events
+PATIENCE: Final[Micros] = 30 * SECOND  # how long a request waits for a store that is away; it may be repeated safely
+FIRST_PAUSE: Final[Micros] = SECOND // 10
+LONGEST_PAUSE: Final[Micros] = SECOND
 
 _decode_error = msgspec.json.Decoder(RunError).decode
 
 
 class Hall:
-    """The store of a program: owned while rooms are open, for one door at a time otherwise; in memory, kept."""
+    """The store of a program. A file is owned while rooms are open, and for one door at a time otherwise; others stay
+    open: in memory there is one for all, on PostgreSQL one per event loop, to which its connections belong.
+    """
 
     def __init__(self, url: str, namespace: str, registry: Registry, events: Events) -> None:
         self.url = url
@@ -55,7 +62,8 @@ class Hall:
         self._registry = registry
         self._events = events
         self._scanned: set[str] = set()
-        self._store: Store | None = None
+        self._store: Store | None = None  # of the open rooms, or in memory
+        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Store]] = WeakKeyDictionary()
         self._waiting: Waiting | None = None
 
     @contextlib.asynccontextmanager
@@ -68,7 +76,7 @@ class Hall:
         self.loop = asyncio.get_running_loop()
         try:
             async with self._owned() as store:
-                self._waiting = waiting = Waiting(store.client)
+                self._waiting = waiting = Waiting(self.env, store.client, shared=not store.lasting_leases)
                 deaf = self._events.listen(waiting.notice)
                 house = House(
                     self.env,
@@ -103,10 +111,10 @@ class Hall:
         runs = [run for _, run in asked]
         if self._store is not None:
             self._check_place()
-            submitted = await self._store.client.submit(runs)
+            client = self._store.client
+            submitted = await self._insist(lambda: client.submit(runs))
         else:
-            async with self._writing() as client:
-                submitted = await client.submit(runs)
+            submitted = await self._write(lambda client: client.submit(runs))
         return [
             Handle(self, there.run.id, workflow, there.run.num)
             for (workflow, _), there in zip(asked, submitted, strict=True)
@@ -140,16 +148,19 @@ class Hall:
         """Ask for a run to be cancelled."""
         body = encode(str(reason), what="the reason of a cancel")
         fact = NewFact(self.namespace, id, FactKind.CANCEL, str(self.env.new_id()), "client", body)
-        async with self._writing() as client:
-            (told,) = await client.tell([fact])
+        (told,) = await self._write(lambda client: client.tell([fact]))
         if told is Told.UNKNOWN:
             raise RunNotFound(id, self.namespace)
 
     async def close(self) -> None:
-        """Let go of a store in memory."""
+        """Let go of a store that has stayed open."""
         if self.loop is None and self._store is not None:
             store, self._store = self._store, None
             await store.close()
+        opened = self._opened.pop(asyncio.get_running_loop(), None)
+        if opened is not None and not is_memory(self.url):
+            with contextlib.suppress(StoreError):
+                await (await opened).close()
 
     async def _find(self, handle: Handle[T]) -> int:
         async with self._reading() as client:
@@ -169,11 +180,12 @@ class Hall:
                 return told
         never = asyncio.Event()
         while True:
-            async with self._reading() as client:
-                (ending,) = await client.endings([num])
-            if ending.status.terminal or (held_too and ending.held is not None):
-                return ending
-            await self.env.wait(never, POLL_BESIDE_OWNER)
+            with contextlib.suppress(StoreUnreachableError):
+                async with self._reading() as client:
+                    (ending,) = await client.endings([num])
+                if ending.status.terminal or (held_too and ending.held is not None):
+                    return ending
+            await self.env.wait(never, POLL)
 
     def _check_place(self) -> None:
         """Refuse to wait where the rooms cannot answer: it would stop them."""
@@ -186,20 +198,56 @@ class Hall:
 
     @contextlib.asynccontextmanager
     async def _owned(self) -> AsyncIterator[Store]:
-        store = self._store = self._store or await open_store(self.url, self.env)
+        memory = is_memory(self.url)
+        store = self._store = await self._kept() if memory else await open_store(self.url, self.env)
         try:
             yield store
         finally:
-            if not is_memory(self.url):
+            if not memory:
                 self._store = None
                 await store.close()
 
     async def _open_here(self) -> Store | None:
-        """Give the store that is open here; None for a file that another process may own."""
+        """Give the store that is open here, or stays open; None for a file, which another process may own."""
         self._check_place()
-        if self._store is None and is_memory(self.url):
-            self._store = await open_store(self.url, self.env)
-        return self._store
+        return self._store if self._store is not None or is_file(self.url) else await self._kept()
+
+    async def _kept(self) -> Store:
+        """Give the store that stays open; whoever needs it first opens it for all."""
+        if self._store is not None:
+            return self._store
+        loop = asyncio.get_running_loop()
+        opening = self._opened.get(loop)
+        if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
+            opening = self._opened[loop] = loop.create_task(self._open_to_keep())
+        return await asyncio.shield(opening)
+
+    async def _open_to_keep(self) -> Store:
+        store = await open_store(self.url, self.env)
+        if is_memory(self.url):
+            self._store = store
+        return store
+
+    async def _write(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+        async def once() -> T:
+            async with self._writing() as client:
+                return await work(client)
+
+        return await self._insist(once)
+
+    async def _insist(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do what may be repeated safely until the store answers, within patience."""
+        until = pause = None
+        while True:
+            try:
+                return await work()
+            except StoreUnreachableError:
+                boot = self.env.clock.boot()
+                until = until if until is not None else boot + PATIENCE
+                if boot >= until:
+                    raise
+                pause = FIRST_PAUSE if pause is None else min(2 * pause, LONGEST_PAUSE)
+                await self.env.wait(asyncio.Event(), pause)
 
     @contextlib.asynccontextmanager
     async def _writing(self) -> AsyncIterator[ClientStore]:

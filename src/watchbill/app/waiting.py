@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from watchbill import events as happened
-from watchbill.errors import StoreError
+from watchbill.clock import SECOND, Micros
+from watchbill.env import Env
+from watchbill.errors import StoreError, StoreUnreachableError
 from watchbill.events import Event
 from watchbill.store.protocol import ClientStore, Ending
 
@@ -20,6 +22,8 @@ ENDS: Final = frozenset(
     }
 )
 
+POLL: Final[Micros] = SECOND // 5  # who does not hear of an end by events, hears of it this much later
+
 
 class Waiter(NamedTuple):
     """Somebody who waits for a run's end; `held_too`: or until it is held."""
@@ -29,10 +33,13 @@ class Waiter(NamedTuple):
 
 
 class Waiting:
-    """One read answers all that ended in one commit."""
+    """One read answers all that ended in one commit. `shared`: other processes end runs, too, and tell no events."""
 
-    def __init__(self, store: ClientStore) -> None:
+    def __init__(self, env: Env, store: ClientStore, *, shared: bool) -> None:
+        self._env = env
         self._store = store
+        self._shared = shared
+        self._polling: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[int, list[Waiter]] = {}
         self._nums: dict[str, int] = {}
@@ -74,6 +81,8 @@ class Waiting:
         self._waiting.setdefault(num, []).append(waiter)
         self._nums[id] = num
         self._check(num)
+        if self._shared and self._polling is None:
+            self._polling = self._loop.create_task(self._poll())
         try:
             return await waiter.future
         finally:
@@ -95,13 +104,30 @@ class Waiting:
         try:
             while self._to_check:
                 nums, self._to_check = sorted(self._to_check), set()
-                for ending in await self._store.endings(nums):
+                try:
+                    endings = await self._store.endings(nums)
+                except StoreUnreachableError:
+                    # Nobody knows more than before: ask again, for those who still wait.
+                    await self._env.wait(asyncio.Event(), POLL)
+                    self._to_check.update(num for num in nums if num in self._waiting)
+                    continue
+                for ending in endings:
                     if ending.status.terminal or ending.held is not None:
                         self._answer(ending)
         except StoreError as error:
             self.fail(error)
         finally:
             self._checking = None
+
+    async def _poll(self) -> None:
+        never = asyncio.Event()
+        try:
+            while self._waiting:
+                await self._env.wait(never, POLL)
+                for num in self._waiting:
+                    self._check(num)
+        finally:
+            self._polling = None
 
     def _answer(self, ending: Ending) -> None:
         for waiter in self._waiting.get(ending.num, ()):

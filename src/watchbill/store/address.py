@@ -78,6 +78,11 @@ def is_memory(url: str) -> bool:
     return address.path is None and address.postgres is None
 
 
+def is_file(url: str) -> bool:
+    """Say whether the store is a file, which one process at a time can own."""
+    return parse_url(url).path is not None
+
+
 def redacted(url: str) -> str:
     """Give an address as it may be shown: all that might be a password is left out, also of one that is wrong."""
     scheme, colon, rest = url.partition("://")

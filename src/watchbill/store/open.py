@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from watchbill.clock import Clock, Micros
 from watchbill.env import Env
 from watchbill.errors import StoreCorruptError, StoreError, StoreOutdatedError, StoreReadOnlyError, StoreUrlError
-from watchbill.store.address import PostgresAddress, StoreAddress, is_memory, parse_url
+from watchbill.store.address import PostgresAddress, StoreAddress, is_file, is_memory, parse_url
 from watchbill.store.migrate import found_schema, known_schema, upgrade
 from watchbill.store.owner import OwnerLock, refuse_second_opening, take_ownership
 from watchbill.store.protocol import ClientStore, Store
@@ -29,7 +29,7 @@ from watchbill.store.sqlite.lanes import OwnerLanes, on_thread
 from watchbill.store.sqlite.reader import ReaderLanes, SqliteReader
 from watchbill.store.sqlite.store import SqliteStore
 
-__all__ = ["Reader", "is_memory", "migrate", "open_reader", "open_store", "parse_url"]
+__all__ = ["Reader", "is_file", "is_memory", "migrate", "open_reader", "open_store", "parse_url"]
 
 
 class Reader(ClientStore, Protocol):

@@ -1,6 +1,7 @@
 """SimEnv: the world as one simulated process sees it: its clocks, its chance, its threads, its children."""
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
@@ -142,11 +143,9 @@ class SimEnv:
         if at_most is None or event.is_set():
             await event.wait()
             return
-        timer = self.call_later(at_most, event.set)
-        try:
-            await event.wait()
-        finally:
-            timer.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(at_most, 0) / SECOND):
+                await event.wait()
 
     def call_later(self, delay: Micros, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call back on the event loop after `delay`."""
