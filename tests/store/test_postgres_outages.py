@@ -217,8 +217,9 @@ async def test_a_killed_listener_listens_again_and_wakes_everybody_once(scene, u
 
 
 async def listening(url: str, count: int) -> None:
-    while len(await by_hand(url, "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")) < count:
-        pass
+    async with asyncio.timeout(10):
+        while len(await by_hand(url, "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")) < count:
+            pass
 
 
 def raw(url: str) -> dict[str, str | None]:
