@@ -3,6 +3,8 @@
 import asyncio
 import builtins
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -193,6 +195,18 @@ async def test_without_the_driver(monkeypatch):
             opening("postgresql://localhost/x", SystemEnv())
 
 
+def test_the_driver_is_imported_only_for_postgresql():
+    script = (
+        "import sys, watchbill.store.open as o; o.open_reader('postgresql://h/x', None) if len(sys.argv) > 1 else 0"
+    )
+    script += "; print('asyncpg' in sys.modules)"
+    said = [
+        subprocess.run([sys.executable, "-c", script, *more], capture_output=True, text=True, check=True).stdout.strip()
+        for more in ([], ["postgresql"])
+    ]
+    assert said == ["False", "True"]
+
+
 # --- schemas
 
 
@@ -282,8 +296,9 @@ async def test_nothing_is_left_on_the_server(url):
     await asyncio.gather(*(scene.submit(a_run(num)) for num in range(20)))
     await store.close()
     left = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'watchbill' AND pid <> pg_backend_pid()"
-    while await by_hand(url, left):
-        pass
+    async with asyncio.timeout(10):
+        while await by_hand(url, left):
+            pass
 
 
 async def test_a_caller_that_is_cancelled_leaves_no_connection_in_the_middle(url):

@@ -89,8 +89,9 @@ class UnderWay:
 async def blocked(url: str) -> None:
     """Wait until somebody waits for a lock."""
     waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    while not await by_hand(url, waiting):
-        pass
+    async with asyncio.timeout(10):
+        while not await by_hand(url, waiting):
+            pass
 
 
 def a_turn_under_way(store: PostgresStore, turn: Turn) -> UnderWay:

@@ -249,11 +249,18 @@ class Health:
         self._shown = shown
         self._env = env
         self._away_since: Micros | None = None
+        self.outages = 0
+
+    @property
+    def away(self) -> bool:
+        """True when the last thing that was heard of it is that it did not answer."""
+        return self._away_since is not None
 
     def failed(self, error: BaseException) -> None:
         """Take note that it did not answer."""
         if self._away_since is None and isinstance(error, StoreUnreachableError):
             self._away_since = self._env.clock.boot()
+            self.outages += 1
             log.warning("%s; waiting for it", error)
 
     def answered(self) -> None:

@@ -21,6 +21,7 @@ from watchbill.store.protocol import Hint
 
 APART: Final[Micros] = SECOND // 200  # between two notifications: five milliseconds are not noticed, and cost little
 FIRST_PAUSE: Final[Micros] = SECOND // 10
+TRIES: Final = 4  # after that many it is worth a word, unless the whole store is away, which has been said
 LONGEST_PAUSE: Final[Micros] = 5 * SECOND  # the rooms look by themselves every second: listening again is no hurry
 
 
@@ -73,30 +74,44 @@ class SharedHints:
     # --- listening
 
     async def _keep_listening(self) -> None:
-        pause = FIRST_PAUSE
-        lost_before = False
+        lost, outages = False, 0
+        while not self._stopping:
+            # If the whole store was away, that has been said, and that it is back, too.
+            opened = await self._open(FIRST_PAUSE, alone=lost and outages == self._lines.health.outages)
+            if opened is None:
+                return
+            self._connection, outages = opened, self._lines.health.outages
+            if lost:
+                self._wake_all()
+            await self._changed.wait()
+            self._connection, lost = None, True
+            if self._stopping:
+                await self._part_with(opened)
+            else:
+                opened.terminate()
+
+    async def _open(self, pause: Micros, *, alone: bool) -> Connection | None:
+        """Open the connection, however long it takes; None when it is time to stop. `alone`: no other one was lost."""
+        failures, said = 0, False
         while not self._stopping:
             self._changed.clear()
             try:
-                self._connection = await self._listen()
+                connection = await self._listen()
             except Exception as error:
-                if refusals.at_reconnect(error, self._address) is error:
+                refusal = refusals.at_reconnect(error, self._address)
+                if refusal is error:
                     raise
+                failures += 1
+                if failures == TRIES and not self._lines.health.away:
+                    said = True
+                    log.warning("%s; without it the rooms look every second", refusal)
                 await self._env.wait(self._changed, pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
                 continue
-            if lost_before:
-                log.warning("store %r: listening again", self._address.shown)
-                self._wake_all()
-            pause = FIRST_PAUSE
-            await self._changed.wait()
-            connection, self._connection = self._connection, None
-            if self._stopping:
-                await self._part_with(connection)
-            else:
-                lost_before = True
-                log.warning("store %r: the listening connection was lost; looking every second", self._address.shown)
-                connection.terminate()
+            if said or (alone and not failures):
+                log.warning("store %r: the listening connection was lost, and is open again", self._address.shown)
+            return connection
+        return None
 
     async def _listen(self) -> Connection:
         connection = await connect(self._address, HOT)
@@ -128,14 +143,13 @@ class SharedHints:
     # --- telling others
 
     async def _send_pending(self) -> None:
-        never = asyncio.Event()
         try:
             while self._pending:
                 rooms, self._pending = ",".join(sorted(self._pending)), set()
                 # A hint may be lost; that the store is away is said elsewhere.
                 with contextlib.suppress(Exception):
                     await self._send(rooms)
-                await self._env.wait(never, APART)
+                await self._env.wait(asyncio.Event(), APART)
         finally:
             self._sending = None
 

@@ -84,10 +84,11 @@ class PostgresScheduler:
         )
 
     async def live(
-        self, shards: Sequence[int], known: Sequence[str], after: int, limit: int, *, due: bool = False
+        self, shards: Sequence[int], known: Sequence[str] | None, after: int, limit: int, *, due: bool = False
     ) -> list[int]:
-        """Read the nums of runs that a takeover must load, above `after`, in order."""
-        page = {"shards": list(shards), "known": list(known), "after": after, "limit": limit, "due": due}
+        """Read the nums of runs that a takeover must load, above `after`, in order; `known` None: of all workflows."""
+        names = None if known is None else list(known)
+        page = {"shards": list(shards), "known": names, "after": after, "limit": limit, "due": due}
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "live_runs", page))
         return [cast(int, num) for (num,) in found]
 

@@ -46,9 +46,18 @@ async def inspect(connection: Connection, address: PostgresAddress) -> Found:
     return Found(read_only, there, schema)
 
 
+async def first_look(connection: Connection, address: PostgresAddress) -> Found:
+    """Look, in one transaction: behind a pooler it pins one session."""
+    await connection.execute("BEGIN")
+    try:
+        return await inspect(connection, address)
+    finally:
+        await connection.execute("ROLLBACK")
+
+
 async def check_readable(connection: Connection, address: PostgresAddress) -> None:
     """Refuse a store that must be made or upgraded first."""
-    found, known = await inspect(connection, address), known_schema("postgres")
+    found, known = await first_look(connection, address), known_schema("postgres")
     if found.schema < known:
         raise StoreOutdatedError(address.shown, found.schema, known)
 
@@ -61,7 +70,7 @@ async def upgrade(address: PostgresAddress) -> tuple[int, int]:
     """
     connection = await connect(address, MIGRATING)
     try:
-        found = await inspect(connection, address)
+        found = await first_look(connection, address)
         if found.read_only:
             raise refusals.read_only(address)
         after = found.schema

@@ -12,7 +12,7 @@ from watchbill.store.postgres.client import PostgresClient
 from watchbill.store.postgres.connections import HOT, PLAIN, Connections, connect
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.scheduler import PostgresScheduler
-from watchbill.store.postgres.schema import check_readable, inspect, upgrade
+from watchbill.store.postgres.schema import check_readable, first_look, upgrade
 from watchbill.store.postgres.supervisor import PostgresSupervisor
 from watchbill.store.protocol import Hint
 
@@ -80,7 +80,7 @@ async def open_postgres(address: PostgresAddress, env: Env, *, clock: Clock | No
     try:
         connection = await connect(address, HOT)
         try:
-            found = await inspect(connection, address)
+            found = await first_look(connection, address)
             if found.read_only:
                 raise refusals.read_only(address)
             if found.schema < known_schema("postgres"):
