@@ -161,6 +161,22 @@ async def test_a_house_that_stops_leaves_its_shards_to_the_others_at_once(fleet:
         await ended(fleet, ear, await fleet.start(shop.busy, *range(20)))
 
 
+@pytest.mark.parametrize("hints", [True, False])
+async def test_a_handle_hears_of_a_run_that_another_house_drives(fleet: Fleet, hints: bool, monkeypatch):
+    driver, asker = fleet.shop, Shop()
+    if not hints:
+        monkeypatch.setattr(fleet.store, "listen", lambda whom, wake: lambda: None)
+    hall: Any = asker.app._hall
+    hall._store = fleet.store  # as a store that many processes open
+    async with asker.app.rooms(scheduler=False, agent=False, supervisor=False):
+        handle = await asker.app.start(asker.busy, 1)
+        waiting = asyncio.ensure_future(handle.result(timeout=LONG))
+        await fleet.join()
+        assert await waiting == sum(range(8))
+    assert (driver.called.total(), asker.called.total()) == (8, 0)
+    hall._store = None
+
+
 async def test_what_a_killed_neighbour_held_is_taken_at_once(fleet: Fleet, shop: Shop, ear: Ear):
     program = "from watchbill.env import SystemEnv; print(SystemEnv().process_identity().decode(), flush=True); input()"
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stdin=subprocess.PIPE)

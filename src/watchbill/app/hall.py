@@ -35,7 +35,7 @@ from watchbill.model.failure import RunError
 from watchbill.model.run import NewRun
 from watchbill.model.states import RunState
 from watchbill.store.open import is_memory, open_reader, open_store
-from watchbill.store.protocol import ClientStore, Ending, FactKind, NewFact, Store, Told
+from watchbill.store.protocol import ClientStore, Ending, FactKind, Hint, NewFact, Store, Told
 
 T = TypeVar("T")
 
@@ -68,8 +68,10 @@ class Hall:
         self.loop = asyncio.get_running_loop()
         try:
             async with self._owned() as store:
-                self._waiting = waiting = Waiting(store.client)
+                shared = not store.lasting_leases  # other processes end runs, too
+                self._waiting = waiting = Waiting(store.client, polls=shared)
                 deaf = self._events.listen(waiting.notice)
+                unhinted = store.listen(Hint.CLIENT, waiting.look_again) if shared else None
                 house = House(
                     self.env,
                     store,
@@ -89,6 +91,8 @@ class Hall:
                         yield
                 finally:
                     deaf()
+                    if unhinted is not None:
+                        unhinted()
                     self._waiting = None
                     waiting.close()
                     await house.stop()

@@ -21,6 +21,9 @@ ENDS: Final = frozenset(
 )
 
 
+LOOK_AGAIN: Final = 1.0  # seconds: where hints may be lost, one costs at most this
+
+
 class Waiter(NamedTuple):
     """Somebody who waits for a run's end; `held_too`: or until it is held."""
 
@@ -29,10 +32,11 @@ class Waiter(NamedTuple):
 
 
 class Waiting:
-    """One read answers all that ended in one commit."""
+    """One read answers all that ended in one commit. `polls`: others drive runs too, and their events are not heard."""
 
-    def __init__(self, store: ClientStore) -> None:
+    def __init__(self, store: ClientStore, *, polls: bool = False) -> None:
         self._store = store
+        self._polls = polls
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[int, list[Waiter]] = {}
         self._nums: dict[str, int] = {}
@@ -48,8 +52,12 @@ class Waiting:
                 self._check(self._nums[event.run])
             elif event.kind == happened.SHARDS_READY:
                 self._caught_up = True
-                for num in self._waiting:
-                    self._check(num)
+                self.look_again()
+
+    def look_again(self) -> None:
+        """Some run has ended or is held, somewhere."""
+        for num in self._waiting:
+            self._check(num)
 
     def fail(self, error: StoreError) -> None:
         """The store is gone: nobody will hear anything more."""
@@ -75,6 +83,9 @@ class Waiting:
         self._nums[id] = num
         self._check(num)
         try:
+            while self._polls and not waiter.future.done():
+                await asyncio.wait((waiter.future,), timeout=LOOK_AGAIN)
+                self._check(num)  # a hint may be lost
             return await waiter.future
         finally:
             self._leave(id, num, waiter)
