@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from unittest import mock
 
+import msgspec
 import pytest
 
 from watchbill.flow.replay import WorkflowLoop
@@ -11,19 +12,30 @@ from watchbill.scheduler import residence, scheduler
 from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.leases import Leases
 from watchbill.scheduler.scheduler import Scheduler
+from watchbill.store.contact import Contact
 from watchbill.store.queries import load_queries
 from watchbill.store.sqlite import agent
 from watchbill.store.sqlite.database import json_text
+from watchbill.testing.simulation import is_embedded, is_quiet
 
 Patch = pytest.MonkeyPatch
 
 
+def is_loud(seed: int) -> bool:
+    return not is_quiet(seed) and not is_embedded(seed)
+
+
+def any_world(seed: int) -> bool:
+    return True
+
+
 class Mutant(NamedTuple):
-    """A known way to be wrong, and the invariants that may notice first."""
+    """A known way to be wrong, the invariants that may notice first, and the worlds in which it can be seen."""
 
     name: str
     plant: Callable[[Patch], None]
     caught_by: frozenset[str]
+    seen_in: Callable[[int], bool] = any_world
 
 
 def change_sql(patch: Patch, statement: str, before: str, after: str) -> None:
@@ -55,8 +67,8 @@ def m2_local_clock_leases(patch: Patch) -> None:
         def __init__(self, leases):
             self._store, self._skew = leases._store, leases._env.clock.skew
 
-        async def take(self, owner, shards, lasting):
-            return await self._store.take(owner, shards, lasting + self._skew)
+        async def take(self, owner, shards, lasting, *, expired):
+            return await self._store.take(owner, shards, lasting and lasting + self._skew, expired=expired)
 
         async def renew(self, owner, terms, lasting):
             return await self._store.renew(owner, terms, lasting + self._skew)
@@ -124,14 +136,155 @@ def m35_clean_release_counts_as_a_crash(patch: Patch) -> None:
     change_sql(patch, "release_lease", "owner = NULL, ", "")
 
 
+# --- several schedulers
+
+
+def m5_stale_leadership_kept(patch: Patch) -> None:
+    """A turn that was refused is taken for applied, and the renewal after it too: the stale leader goes on."""
+
+    write, begin_anew, renew = Scheduler._write, Scheduler._begin_anew, Leases.renew
+
+    async def believe(self, turn):
+        await write(self, turn)
+        return True
+
+    async def stay(self, cause):
+        if cause != "refused":
+            await begin_anew(self, cause)
+
+    async def renew_and_believe(self, **options):
+        terms = dict(self.terms)
+        await renew(self, **options)
+        self.terms = terms
+        return set()
+
+    patch.setattr(Leases, "renew", renew_and_believe)
+    patch.setattr(Scheduler, "_write", believe)
+    patch.setattr(Scheduler, "_begin_anew", stay)
+
+
+def m6_renewed_when_it_ends(patch: Patch) -> None:
+    trust_from = Leases._trust_from
+
+    def too_late(self, before):
+        trust_from(self, before)
+        self._renew_at = before + (self._lasting or 0)
+
+    patch.setattr(Leases, "_trust_from", too_late)
+
+
+def m8_recovery_from_a_stale_read(patch: Patch) -> None:
+    """A takeover goes on with what it read before it had the shards."""
+    take, load_some = Leases.take, Scheduler._load_some
+
+    async def read_then_take(self):
+        missing = [shard for shard in self.region if shard not in self.terms]
+        nums = await self._store.live(missing, None, 0, 1_000) if missing else []
+        self.read_before = {loaded.run.num: loaded for loaded in await self._store.load(nums)} if nums else {}
+        return await take(self)
+
+    class Memory:
+        def __init__(self, store, before):
+            self._store, self._before = store, before
+
+        def __getattr__(self, door):
+            return getattr(self._store, door)
+
+        async def load(self, nums):
+            return [self._before.get(loaded.run.num, loaded) for loaded in await self._store.load(nums)]
+
+    async def load_what_was_read(self, takeover):
+        store, self._store = self._store, Memory(self._store, self._leases.read_before)
+        try:
+            await load_some(self, takeover)
+        finally:
+            self._store = store
+
+    patch.setattr(Leases, "take", read_then_take)
+    patch.setattr(Scheduler, "_load_some", load_what_was_read)
+
+
+def m9_recovery_adopts_its_own_runs(patch: Patch) -> None:
+    """Runs are begun in shards whose takeover is under way, which then finds them live and takes them for lost."""
+    look = Scheduler._look
+
+    async def look_everywhere(self):
+        takeovers, self._takeovers = self._takeovers, type(self._takeovers)()
+        try:
+            return await look(self)
+        finally:
+            self._takeovers = takeovers
+
+    patch.setattr(Scheduler, "_look", look_everywhere)
+
+
+def m30_verdict_without_its_evidence(patch: Patch) -> None:
+    change_sql(
+        patch, "judge", "    AND fence = :fence\n    AND state = :state\n    AND progress_at IS :progress_at\n", ""
+    )
+
+
+def first_lease_period_ignored(patch: Patch) -> None:
+    patch.setattr(Contact, "settled", True)
+
+
+def late_while_nobody_could_report(patch: Patch) -> None:
+    patch.setattr(Contact, "whole", True)
+
+
+def given_away_without_handing_over(patch: Patch) -> None:
+    prepare = Scheduler._prepare_to_leave
+
+    def just_leave(self, batch):
+        with mock.patch.object(Advance, "unveil"):
+            return prepare(self, batch)
+
+    patch.setattr(Scheduler, "_prepare_to_leave", just_leave)
+
+
+def losses_forgotten_for_want_of_code(patch: Patch) -> None:
+    patch.setattr(scheduler, "has_uncounted_losses", lambda run: False)
+
+
+def taken_without_an_answer_and_forgotten(patch: Patch) -> None:
+    take = Leases.take
+
+    async def forget(self):
+        self._unsure = {}
+        return await take(self)
+
+    patch.setattr(Leases, "take", forget)
+
+
+def a_look_cut_off_is_not_followed(patch: Patch) -> None:
+    read = Scheduler._read
+
+    async def believe_that_was_all(self, shards):
+        look, loaded = await read(self, shards)
+        return msgspec.structs.replace(look, more=False), loaded
+
+    patch.setattr(Scheduler, "_read", believe_that_was_all)
+
+
 MUTANTS = (
-    Mutant("M1", m1_completion_without_fence, frozenset({"I3", "I5", "I7"})),
+    Mutant("M1", m1_completion_without_fence, frozenset({"I3", "I5", "I7"}), is_loud),
     Mutant("M2", m2_local_clock_leases, frozenset({"I9"})),
     Mutant("M3", m3_crash_not_counted, frozenset({"I8"})),
+    Mutant("M5", m5_stale_leadership_kept, frozenset({"I1", "I2", "I3", "I5"}), is_loud),
+    Mutant("M6", m6_renewed_when_it_ends, frozenset({"I9"}), is_loud),
+    Mutant("M8", m8_recovery_from_a_stale_read, frozenset({"I0", "I3", "I5", "I8"}), is_loud),
+    Mutant("M9", m9_recovery_adopts_its_own_runs, frozenset({"I0", "I3", "I5", "I8"})),
     Mutant("M19", m19_let_out_before_the_commit, frozenset({"I1", "I7"})),
     Mutant("M27", m27_local_fence_starts_again, frozenset({"I3", "I5"})),
-    Mutant("M28", m28_rowless_loss_not_counted, frozenset({"I8"})),
+    Mutant("M28", m28_rowless_loss_not_counted, frozenset({"I8"}), is_loud),
     Mutant("M29", m29_everybody_in_memory_is_charged, frozenset({"I8"})),
+    Mutant("M30", m30_verdict_without_its_evidence, frozenset({"I5", "I8", "I9"}), is_loud),
     Mutant("M33", m33_two_outcomes_in_one_loop_run, frozenset({"I2"})),
     Mutant("M35", m35_clean_release_counts_as_a_crash, frozenset({"I9"})),
+    Mutant("first period", first_lease_period_ignored, frozenset({"I9"})),
+    Mutant("late unheard", late_while_nobody_could_report, frozenset({"I9"}), is_quiet),
+    Mutant("no handing over", given_away_without_handing_over, frozenset({"I3", "I5", "I8"})),
+    Mutant("code missing", losses_forgotten_for_want_of_code, frozenset({"I8"}), is_loud),
+    Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9"})),
+    Mutant("look cut off", a_look_cut_off_is_not_followed, frozenset({"I2"}), is_embedded),
 )

@@ -237,6 +237,8 @@ async def test_live_runs_come_in_order_page_by_page(scene):
     assert await live(shards, KNOWN, 0, 2) == [1, 3]
     assert await live(shards, KNOWN, 3, 2) == [5]
     assert await live(shards, ["refund"], 0, 10) == []
+    assert await live(shards, [], 0, 10) == []
+    assert await live(shards, None, 0, 10) == [1, 3, 5], "of every workflow"
     assert await live(shards, KNOWN, 0, 10, due=True) == [1, 3, 5, 6]
 
 

@@ -12,6 +12,7 @@ from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Failure, FinalFailure
 from watchbill.model.states import AttemptState, RunState
+from watchbill.scheduler.plan import has_uncounted_losses
 from watchbill.store.protocol import Record
 
 _decode_decision = msgspec.json.Decoder(Decision).decode
@@ -62,7 +63,7 @@ def held_reason(record: Record) -> str | None:
     run = record.run
     if run.status.terminal:
         return None
-    if run.held is not None:
+    if run.held is not None and not has_uncounted_losses(run):  # which needs code, and no person
         return run.held
     if run.status is RunState.DIVERGED:
         told = [_decode_decision(row.body).message for row, _ in record.decisions if row.call == ""]

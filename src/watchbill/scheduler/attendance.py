@@ -36,6 +36,7 @@ class Attendance:
         self._info = env.process_identity()
         self._knows: tuple[str, ...] | None = None
         self._asked_at: Micros = 0
+        self._hurried = False
         self._next_at: Micros | None = 0
         self.members: tuple[Member, ...] = ()
 
@@ -55,6 +56,7 @@ class Attendance:
 
     def hurry(self) -> None:
         """Attend soon: something has happened, and perhaps to the others."""
+        self._hurried = True  # also when we are just being told: the answer may be older than the news
         if self._next_at is not None:
             self._next_at = min(self._next_at, self._asked_at + HURRY)
 
@@ -66,6 +68,7 @@ class Attendance:
     async def attend(self, knows: tuple[str, ...]) -> list[int]:
         """Say that we are there, and hear who is; gives those whom we found dead and buried."""
         self._asked_at = before = self._env.clock.boot()
+        self._hurried = False
         members = await self._store.attend(self._owner, self._namespace, self._region, knows, self._info, self._lasting)
         self._contact.heard()
         dead = [member.id for member in members if self._env.is_dead(member.info)]
@@ -74,6 +77,8 @@ class Attendance:
         self.members = tuple(member for member in members if member.id not in dead)
         self._knows = knows
         self._next_at = None if self._lasting is None else before + self._lasting // 3
+        if self._hurried:
+            self.hurry()
         return dead
 
     async def retire(self) -> None:

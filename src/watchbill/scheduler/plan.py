@@ -9,12 +9,16 @@ from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
 from watchbill.model.failure import Cause, Failure, FinalFailure
 from watchbill.model.run import RunRow
-from watchbill.model.states import AttemptState
+from watchbill.model.states import AttemptState, RunState
 
 SUSPECT_FROM: Final = 2  # run losses: from here on a run is advanced alone, named in the store first
 QUARANTINED_FROM: Final = 4  # reached only by a run that was named at two deaths
 QUARANTINED: Final = "quarantined"  # how the reason of a held run begins when only a person may let it go
 QUARANTINED_BECAUSE: Final = f"{QUARANTINED}: twice its process died while its workflow code ran alone"
+
+# How the reason begins when a run was live at an unclean end and nobody who came after had its code: what it had under
+# way cannot be counted before somebody replays it.
+WAITS_FOR_CODE: Final = "waits for code"
 
 _encode = msgspec.json.Encoder().encode
 _decode_failure = msgspec.json.Decoder(Failure).decode
@@ -135,6 +139,18 @@ def charge(run: RunRow, doing: int | None) -> int:
 def is_quarantined(run: RunRow) -> bool:
     """True when only a person may let the run go."""
     return run.held is not None and run.held.startswith(QUARANTINED)
+
+
+def reason_to_wait_for_code(run: RunRow) -> str | None:
+    """Say why a run whose code is not here is held after an unclean end; None when nothing of it can have been lost."""
+    if run.held is not None or run.status not in (RunState.RUNNING, RunState.UNDOING):
+        return run.held
+    return f"{WAITS_FOR_CODE}: its process died, and who came after it does not know workflow {run.workflow!r}"
+
+
+def has_uncounted_losses(run: RunRow) -> bool:
+    """True when what a run had under way was lost, and nobody could count it yet."""
+    return run.held is not None and run.held.startswith(WAITS_FOR_CODE)
 
 
 def final_failure(row: AttemptRow) -> FinalFailure:

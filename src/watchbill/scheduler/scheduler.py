@@ -32,8 +32,11 @@ from watchbill.scheduler.plan import (
     QUARANTINED_BECAUSE,
     QUARANTINED_FROM,
     SUSPECT_FROM,
+    WAITS_FOR_CODE,
     charge,
+    has_uncounted_losses,
     is_quarantined,
+    reason_to_wait_for_code,
 )
 from watchbill.scheduler.residence import DueTimers, Residence, Resident
 from watchbill.scheduler.share import surplus
@@ -278,7 +281,7 @@ class Scheduler(Loop):
         """Load the next runs of shards just taken; after an unclean end, charge them before their code runs again."""
         shards = list(takeover.shards)
         unclean = any(taken.unclean for taken in takeover.shards.values())
-        known = self._registry.names()
+        known = None if unclean else self._registry.names()
         nums = await self._store.live(shards, known, takeover.after, self._load_limit, due=unclean) if shards else []
         loaded = await self._store.load(nums) if nums else []
         charges = self._batch()
@@ -300,12 +303,13 @@ class Scheduler(Loop):
 
     def _charge(self, loaded: Loaded, taken: Taken, batch: Batch) -> Loaded | None:
         """Count an unclean end against a run; gives the run as charged, or None when it is not to be driven."""
-        run = loaded.run
-        if is_quarantined(run):
+        run, known = loaded.run, loaded.run.workflow in self._registry.workflows
+        if is_quarantined(run) or not known:
             self._residence.asleep[run.num] = run.shard
+        if is_quarantined(run):
             return None
         if not taken.unclean:
-            return loaded
+            return loaded if known else None
         run = msgspec.structs.replace(run, losses=charge(run, taken.doing))
         if run.losses >= QUARANTINED_FROM:
             run = msgspec.structs.replace(run, held=QUARANTINED_BECAUSE)
@@ -313,13 +317,19 @@ class Scheduler(Loop):
             batch.events.append(
                 Event(happened.RUN_HELD, batch.now, self.name, run.id, cause=QUARANTINED, note=QUARANTINED_BECAUSE)
             )
+        elif not known and (reason := reason_to_wait_for_code(run)) != run.held:
+            run = msgspec.structs.replace(run, held=reason)
+            batch.events.append(
+                Event(happened.RUN_HELD, batch.now, self.name, run.id, cause=WAITS_FOR_CODE, note=reason or "")
+            )
         batch.turn.terms[run.shard] = taken.term
         batch.turn.runs.append(RunChange(run.num, run.status, run.wake_at, run.losses, run.held, run.begun_at))
-        return msgspec.structs.replace(loaded, run=run) if run.losses < QUARANTINED_FROM else None
+        return msgspec.structs.replace(loaded, run=run) if known and run.losses < QUARANTINED_FROM else None
 
     def _bring_back(self, loaded: Loaded, term: int, batch: Batch, *, unclean: bool) -> None:
         """Bring a run into memory: a suspect one alone, later; a scheduled one that is none is left to the look."""
         run = loaded.run
+        unclean = unclean or has_uncounted_losses(run)
         if run.status is RunState.SCHEDULED:
             if run.losses >= SUSPECT_FROM:
                 self._careful.append((run.shard, run.num, lambda later: self._advance.begin(run, term, later)))

@@ -254,10 +254,11 @@ class SchedulerStore(Protocol):
         ...
 
     async def live(
-        self, shards: Sequence[int], known: Sequence[str], after: int, limit: int, *, due: bool = False
+        self, shards: Sequence[int], known: Sequence[str] | None, after: int, limit: int, *, due: bool = False
     ) -> list[int]:
         """Read the nums of running, undoing and diverged runs above `after`, in order: what a takeover must load.
 
+        Of the workflows in `known`, or of all when it is None: an unclean end is counted against every run.
         `due`: also scheduled runs whose time has come; one of them may have killed its process as it began.
         """
         ...

@@ -1,13 +1,15 @@
 """Invariants: what must be true after every transaction, whatever was done to the world.
 
-I1  what was acknowledged is there: runs to clients, checkpoints to steps
+I1  what was acknowledged is there: runs to clients, checkpoints to steps, ends to whoever listens
 I2  after healing every run ends, as its author meant it, and none diverges or is held without cause
 I3  each call has one outcome, under the newest fence ever issued or begun for it
 I4  what has ended never changes
 I5  fences and terms only grow; nothing is accepted under an old one
+I6  a sink that refuses old fences accepts no effect once a newer one is issued, and has that of every completed call
 I7  a completed call really ended; nothing begins before the outcomes it depends on are committed
-I8  budgets are kept, crashes are counted, and the innocent are not quarantined
-I9  without an injected fault nobody is taken over, pronounced lost or charged with a loss
+I8  budgets are kept, crashes are counted, what runs well is not begun again, and the innocent are not quarantined
+I9  without an injected fault nobody is taken over, pronounced lost or charged with a loss; a store that was away for
+    everybody is none, and nobody is late who could only not say that it had ended
 I20 enough was done to mean something
 """
 
@@ -21,6 +23,7 @@ from watchbill.model.agent import AgentState, Answer, Report
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.policy import QUARANTINE_AT, Policy
 from watchbill.model.states import ATTEMPT_MOVES, AttemptState, RunState, run_may_move
+from watchbill.scheduler.plan import WAITS_FOR_CODE
 from watchbill.store.protocol import Turn
 from watchbill.testing.changes import AgentSeen, AttemptSeen, Change, EntrySeen, Gone, LeaseSeen, RunSeen
 from watchbill.testing.ledger import Entry, Fate
@@ -60,6 +63,8 @@ class Checker:
         self.nums: dict[str, int] = {}
         self.results: dict[int, bytes] = {}
         self.transactions = 0
+        self.lossless = True  # nothing but the whole store's absence keeps messages from arriving
+        self.stopping: set[str] = set()  # processes that were asked to stop
         self.hurt: set[str] = set()  # processes to which something was done that others may take for death
         self.processes: dict[int, str] = {}  # owners of leases and agents: by which process
         self._poison = poison  # the step that kills its process
@@ -115,7 +120,7 @@ class Checker:
         quarantined = run.held is not None and run.held.startswith("quarantined")
         if quarantined and run.workflow != self._deadly:
             self._violated("I8", f"{run.id} is innocent and was quarantined: {run.held}")
-        elif run.held is not None and not quarantined:
+        elif run.held is not None and not quarantined and not _waits_for_code(run):
             self._violated("I2", f"{run.id} is held: {run.held}")
         if run.losses and not self.hurt:
             self._violated("I9", f"{run.id} was charged with a loss, and no fault was injected")
@@ -149,6 +154,8 @@ class Checker:
         really = [each for each in call.entries if each.fence == entry.fence]
         if entry.outcome == Outcome.OK and not any(each.fate is Fate.ENDED for each in really):
             self._violated("I7", f"{run.id} {entry.key} is completed under fence {entry.fence}, really: {call.entries}")
+        elif entry.outcome == Outcome.OK and not any(each.accepted for each in really):
+            self._violated("I6", f"{run.id} {entry.key} is completed, and its effect was refused: {call.entries}")
 
     def _attempt(self, row: AttemptSeen) -> None:
         before = self._rows.get(row.id)
@@ -198,6 +205,10 @@ class Checker:
                 self.counts["losses"] += 1
                 if row.step != self._poison:
                     self._check_loss(before.agent, f"{row} counts as lost")
+            elif new is AttemptState.FAILED and self.lossless and before.agent is not None:
+                ended = any(each.fence == row.fence and each.fate is Fate.ENDED for each in call.entries)
+                if ended and self.processes.get(before.agent) not in self.hurt:
+                    self._violated("I9", f"{row} failed, and it had ended: {call.entries}")
 
     def _lease(self, lease: LeaseSeen) -> None:
         history = self._leases.setdefault(lease.shard, [])
@@ -277,14 +288,33 @@ class Checker:
             self._violated("I7", f"{entry} began before the outcomes of {missing} were committed")
         if entry.number < 1:
             self._violated("I8", f"{entry} has no number")
-        if last is not None and last.fate is Fate.BEGUN and last.fence not in call.handed_back:
-            self.counts["crashes survived"] += 1
-            if entry.number <= last.number:
-                self._violated("I8", f"{entry} began again after {last}: the crash was not counted")
+        if last is not None and last.fence not in call.handed_back:
+            self._check_again(last, entry)
+
+    def _check_again(self, last: Entry, entry: Entry) -> None:
+        """Check that whoever begins again has a reason to, and that it was counted."""
+        crashed = last.fate is Fate.BEGUN
+        self.counts["crashes survived"] += crashed
+        if entry.number > last.number:
+            return
+        if crashed:
+            self._violated("I8", f"{entry} began again after {last}: the crash was not counted")
+        elif last.fate is Fate.STOPPED and last.life.partition("/")[0] not in self.hurt | self.stopping:
+            self._violated("I8", f"{entry} began again after {last}: nothing was wrong with that one")
 
     def changed(self, entry: Entry) -> None:
-        """Count how attempts ended."""
+        """Count how attempts ended, and be the sink of their effects: it refuses what has an old fence."""
         self.counts[entry.fate] += 1
+        num = self.nums.get(entry.run)
+        if entry.fate is Fate.ENDED and num is not None:
+            entry.accepted = entry.fence >= self._call(num, entry.call).newest
+            self.counts["effects refused"] += not entry.accepted
+
+    def told(self, run: str) -> None:
+        """Check that a run really has ended whose end is told to the world."""
+        num = self.nums.get(run)
+        if num is None or self.runs[num].status < RunState.COMPLETED:
+            self._violated("I1", f"the end of {run} was told, and is not committed")
 
     def acknowledged(self, run: str) -> None:
         """Check that what a client was told is so."""
@@ -300,7 +330,8 @@ class Checker:
 
     def stuck(self, num: int) -> bool:
         """Say whether a run waits for a person, because it or its poisonous call is quarantined."""
-        return self.runs[num].held is not None or any(
+        run = self.runs[num]
+        return (run.held is not None and not _waits_for_code(run)) or any(
             row.run == num and row.why == "quarantine" for row in self._rows.values()
         )
 
@@ -323,3 +354,8 @@ class Checker:
 
     def _violated(self, invariant: str, facts: str) -> None:
         self._tell(Violation(invariant, facts))
+
+
+def _waits_for_code(run: RunSeen) -> bool:
+    """Say whether a run is held only until somebody comes who knows its workflow."""
+    return run.held is not None and run.held.startswith(WAITS_FOR_CODE)

@@ -29,7 +29,7 @@ class Fate(StrEnum):
 class Entry:
     """One attempt that really began."""
 
-    __slots__ = ("after", "attempt", "call", "fate", "fence", "life", "number", "restored", "run", "saved")
+    __slots__ = ("accepted", "after", "attempt", "call", "fate", "fence", "life", "number", "restored", "run", "saved")
 
     def __init__(self, attempt: Attempt, life: str, after: Sequence[str]) -> None:
         self.attempt = attempt
@@ -41,6 +41,7 @@ class Entry:
         self.after = after  # the calls whose outcomes this one depends on
         self.fate = Fate.BEGUN
         self.restored: int = attempt.restored or 0  # the checkpoint it was given
+        self.accepted = False  # its effect, by a sink that refuses old fences
         self.saved = 0  # the checkpoint that it was told is durable
 
     async def save(self, checkpoint: int) -> None:

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
-from watchbill.flow.workflows import Workflow
+from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT
 from watchbill.testing.chance import Chance
 from watchbill.testing.network import CALM, Weather
 from watchbill.testing.virtual import Life
-from watchbill.testing.workload import KILLERS, deadly, poisoned
-from watchbill.testing.world import MOST_SKEW, Node, World
+from watchbill.testing.workload import KILLERS, Demand, deadly, poisoned
+from watchbill.testing.world import MOST_SKEW, Kind, Node, World
 
 # Five losses quarantine a call: fewer must never come together by bad luck alone.
 MOST_DISRUPTIONS: Final = 4
@@ -25,21 +25,35 @@ class Style(Enum):
     """When and whom it hits."""
 
     GENTLE = "gentle"  # processes are stopped as an operator would, and nothing is lost
+    OUTAGE = "outage"  # the whole store is away for a while, and nothing else happens
+    EMBEDDED = "embedded"  # one process owns the store, its leases never end, and no hint is lost
     MIXED = "mixed"  # anybody, at any time
     HUNT = "hunt"  # whoever was given work and has not begun it, until somebody else has that work
+    DEPLOY = "deploy"  # whoever has the newest code, while those beside it have older code
     FEUD = "feud"  # after the first whoever takes over from it, while he does
 
 
-LASTING: Final = {Style.GENTLE: (30, 50), Style.MIXED: (60, 100), Style.HUNT: (60, 100), Style.FEUD: (90, 150)}
+LASTING: Final = {
+    Style.GENTLE: (30, 50),
+    Style.OUTAGE: (60, 150),
+    Style.EMBEDDED: (20, 40),
+    Style.MIXED: (60, 100),
+    Style.HUNT: (60, 100),
+    Style.DEPLOY: (60, 100),
+    Style.FEUD: (90, 150),
+}
 
 # The doors at which it lies in wait, between what the store has done and the answer.
 DOORS: Final = {
     Style.GENTLE: (),
+    Style.OUTAGE: (),
+    Style.EMBEDDED: ("turn", "lease", "report", "take", "live", "load", "spawn", "attend"),
     Style.MIXED: (
         *("turn", "turn", "turn", "lease", "lease", "report", "report", "take", "renew", "release", "beat", "leave"),
-        *("judge", "live", "load", "spawn"),
+        *("judge", "live", "load", "look", "spawn", "attend", "bury"),
     ),
-    Style.HUNT: ("turn", "turn", "lease", "lease", "spawn"),
+    Style.HUNT: ("turn", "lease", "lease", "look", "look", "look", "spawn"),
+    Style.DEPLOY: ("turn", "look", "lease", "release"),
     Style.FEUD: ("take", "live", "load", "turn"),
 }
 
@@ -49,19 +63,21 @@ class Plan:
     """How one world will be treated."""
 
     style: Style
-    nodes: int
-    runs: int
+    nodes: tuple[Kind, ...]
+    demand: Demand
     storm: float  # seconds
-    killer: Workflow[..., Any] | None
     weather: Weather
     disruptions: int
 
 
-def plan(chance: Chance, *, quiet: bool) -> Plan:
+def plan(chance: Chance, *, quiet: bool, embedded: bool) -> Plan:
     """Draw it."""
+    if embedded:
+        return _embedded(chance)
     killer = chance.choose(KILLERS) if not quiet and chance.happens(0.2) else None
     disruptions = chance.below(MOST_DISRUPTIONS - KILLS[killer.name] + 1) if killer is not None else 1 + chance.below(4)
-    style = chance.choose((Style.MIXED, Style.MIXED, Style.HUNT, Style.FEUD)) if not quiet else Style.GENTLE
+    loud = (Style.MIXED, Style.MIXED, Style.HUNT, Style.DEPLOY, Style.FEUD)
+    style = chance.choose(loud if not quiet else (Style.GENTLE, Style.OUTAGE))
     stormy = Weather(
         lost_requests=chance.choose((0.0, 0.01, 0.03) if style is not Style.FEUD else (0.03, 0.1)),
         lost_replies=chance.choose((0.0, 0.01, 0.03) if style is not Style.FEUD else (0.03, 0.1)),
@@ -70,15 +86,37 @@ def plan(chance: Chance, *, quiet: bool) -> Plan:
         lost_hints=chance.choose((0.2, 0.9)),
         contended=0.3,
     )
+    storm = chance.within(*LASTING[style])
     return Plan(
         style=style,
-        nodes=3 if style is Style.HUNT else chance.choose((1, 2, 3, 3, 3)),
-        runs=12 + chance.below(7),
-        storm=chance.within(*LASTING[style]),
-        killer=killer,
+        nodes=_nodes(chance, style, storm),
+        demand=Demand(12 + chance.below(7), storm * 0.6, killer=killer),
+        storm=storm,
         weather=QUIET_WEATHER if quiet else stormy,
         disruptions=disruptions,
     )
+
+
+def _nodes(chance: Chance, style: Style, storm: float) -> tuple[Kind, ...]:
+    """Draw the nodes: some join later, and some have older code; the first has all of it."""
+    many = {Style.HUNT: 3, Style.DEPLOY: 2}.get(style, chance.choose((1, 2, 2, 3, 3, 3)))
+    releases = (1, 2) if style is Style.DEPLOY else (0, 0, 0, 1, 2)
+    late = 0.35 if style is not Style.DEPLOY else 0.0
+    return tuple(
+        Kind(
+            release=chance.choose(releases) if n else 0,
+            joins_at=chance.within(2, storm * 0.8) if n and chance.happens(late) else 0.0,
+            load_limit=chance.choose((2, LOAD_LIMIT)),
+        )
+        for n in range(many)
+    )
+
+
+def _embedded(chance: Chance) -> Plan:
+    storm = chance.within(*LASTING[Style.EMBEDDED])
+    kind = Kind(look_limit=chance.choose((16, 16, 16, LOOK_LIMIT)), load_limit=chance.choose((2, LOAD_LIMIT)))
+    demand = Demand(20 + chance.below(30), storm * 0.6, bursts=1 + chance.below(3), quick=chance.happens(0.7))
+    return Plan(Style.EMBEDDED, (kind,), demand, storm, CALM, 1 + chance.below(2))
 
 
 class Prey:
@@ -102,31 +140,43 @@ class Nemesis:
     def begin(self) -> None:
         """Change the weather, and set the times of what will happen."""
         self._world.network.weather = self._plan.weather
+        self._world.checker.lossless = self._plan.style in (Style.GENTLE, Style.OUTAGE)
         self._world.network.ambush = self._lurk
         chance, storm = self._chance, self._plan.storm
-        for _ in range(self._plan.disruptions):
-            match self._plan.style:
-                case Style.GENTLE:
-                    kind = self._stop
-                case Style.MIXED:
-                    kind = chance.choose((self._strike, self._lie_in_wait, self._stop))
-                case Style.HUNT:
-                    kind = self._lie_in_wait
-                case Style.FEUD:
-                    self._world.loop.call_later(chance.within(3, 15), self._strike)
-                    break  # the others follow from it
-                case _:
-                    assert_never(self._plan.style)
-            self._world.loop.call_later(chance.within(3, storm * 0.7), kind)
+        if self._plan.style is Style.FEUD:
+            self._world.loop.call_later(chance.within(3, 15), self._strike)  # the others follow from it
+        else:
+            for n in range(self._plan.disruptions):
+                self._world.loop.call_later(chance.within(3, storm * 0.7), self._kind_of_disruption(n))
         for _ in range(chance.below(3)):
             self._world.loop.call_later(chance.within(1, storm), self._jump)
-        for _ in range(chance.below(4) if self._plan.style is not Style.GENTLE else 0):
+        for _ in range(chance.below(4) if self._plan.style not in (Style.GENTLE, Style.OUTAGE) else 0):
             self._world.loop.call_later(chance.within(1, storm), self._nod_off)
+
+    def _kind_of_disruption(self, n: int) -> Callable[[], None]:
+        """Draw what the n-th one will be."""
+        match self._plan.style:
+            case Style.GENTLE:
+                return self._stop
+            case Style.OUTAGE:
+                return self._take_the_store_away
+            case Style.EMBEDDED:
+                # Nobody lies in wait at first: when all is done already, nobody would come.
+                return self._chance.choose((self._stop, self._stop, self._strike, self._lie_in_wait)[: 4 if n else 3])
+            case Style.MIXED:
+                return self._chance.choose((self._strike, self._lie_in_wait, self._stop))
+            case Style.HUNT:
+                return self._lie_in_wait
+            case Style.DEPLOY | Style.FEUD:
+                return self._chance.choose((self._strike, self._lie_in_wait))
+            case _:
+                assert_never(self._plan.style)
 
     def heal(self) -> None:
         """End all faults."""
         self._left = 0
         self._prey.clear()
+        self._world.network.away = False
         self._world.network.weather = CALM
         self._world.heal()
 
@@ -153,7 +203,8 @@ class Nemesis:
 
     def _lurk(self, life: Life, door: str, result: object) -> None:
         node = next((node for node in self._world.nodes if node.life is life), None)
-        empty = result == [] or getattr(result, "taken", None) == ()  # nothing was given: not worth it
+        # Nothing was given: not worth it. A look that found nothing may do: what ended meanwhile comes with it.
+        empty = result == [] or getattr(result, "taken", None) == ()
         for prey in self._prey if node is not None and not empty else ():
             if prey.door == door:
                 prey.passing -= 1
@@ -172,7 +223,7 @@ class Nemesis:
         elif node.up and self._chance.happens(0.25 if self._plan.style is Style.MIXED or self._left > 1 else 0.8):
             self._note("is stopped", node)
             node.stop()
-        elif self._chance.happens(0.5) or self._plan.style is Style.FEUD:
+        elif self._chance.happens(0.5) or self._plan.style in (Style.FEUD, Style.DEPLOY):
             self._note("dies", node)
             node.life.light_fuse(self._moment(), node.life.die)
         else:
@@ -193,6 +244,23 @@ class Nemesis:
 
     # --- what must hurt nobody
 
+    def _take_the_store_away(self) -> None:
+        """Let nobody reach the store for a while: shorter than a lease, or long enough to end every one of them."""
+        network = self._world.network
+        if network.away or not self._left:
+            return
+        self._left -= 1
+        network.away = True
+        seconds = self._chance.choose((self._chance.within(3, 15), self._chance.within(15, 90)))
+        self._world.counts["faults"] += 1
+        self._world.counts["outages"] += 1
+        self._world.note("nemesis:", "the store is away for", round(seconds, 3))
+        self._world.loop.call_later(seconds, self._bring_the_store_back)
+
+    def _bring_the_store_back(self) -> None:
+        self._world.network.away = False
+        self._world.note("nemesis:", "the store is back")
+
     def _nod_off(self) -> None:
         node = self._victim(self._nod_off)
         if node is not None:
@@ -208,6 +276,8 @@ class Nemesis:
     def _victim(self, otherwise: Callable[[], None]) -> Node | None:
         """Choose somebody who is up; when nobody is, try again later."""
         up = [node for node in self._world.nodes if node.up]
+        if self._plan.style is Style.DEPLOY:
+            up = [node for node in up if node is self._world.nodes[0]]
         if up:
             return self._chance.choose(up)
         if self._left:

@@ -49,6 +49,8 @@ class Network:
         self, loop: VirtualLoop, store: Store, checker: Checker, chance: Chance, note: Callable[..., None]
     ) -> None:
         self.weather = CALM
+        self.away = False  # the whole store: nothing arrives there, for nobody
+        self.local = False  # the store is a file of its one owner: what the dead have sent is never carried out
         self.messages = 0
         self.lost = 0  # of these, or their answers
         self.ambush: Callable[[Life, str, object], None] | None = None  # called between the commit and its answer
@@ -117,6 +119,12 @@ class Network:
         return args
 
     def _arrive(self, letter: "Letter") -> None:
+        if self.local and letter.life.dead:
+            return
+        if self.away:
+            self.lost += 1
+            self._loop.call_later(PATIENCE, letter.give_up, context=letter.life.context)
+            return
         self._loop.create_task(self._carry_out(letter), context=self._ground)
 
     async def _carry_out(self, letter: "Letter") -> None:
@@ -207,9 +215,9 @@ class FarStore:
     """The store as one process sees it."""
 
     url = "simulated"
-    lasting_leases = False
 
     def __init__(self, network: Network, life: Life) -> None:
+        self.lasting_leases = network.local
         self._network = network
         self._life = life
         self.client = cast(ClientStore, Doors(network, life, "client"))

@@ -14,13 +14,14 @@ from watchbill.errors import WatchbillError
 from watchbill.model.states import RunState
 from watchbill.testing.chance import Chance
 from watchbill.testing.invariants import Violation
-from watchbill.testing.nemesis import Nemesis, Plan, plan
+from watchbill.testing.nemesis import Nemesis, Plan, Style, plan
 from watchbill.testing.network import at
 from watchbill.testing.virtual import VirtualLoop, rest
-from watchbill.testing.workload import Wish, make_registry, wishes
+from watchbill.testing.workload import Wish, wishes
 from watchbill.testing.world import Clients, Line, World
 
 HEALED_WITHIN: Final = 240  # seconds after the last fault in which every run must have ended
+SHARED_WITHIN: Final = 120  # seconds: members out of time are waited for, then a full lease period
 TAIL: Final = 40  # lines of the trace in the message about a violation
 LEAST_STEPS: Final = 10  # I20
 LEAST_FAULTS: Final = 1
@@ -48,13 +49,22 @@ class SimulationError(WatchbillError):
         )
 
 
-def simulate(seed: int, *, quiet: bool | None = None) -> Result:
-    """Play one world; raises SimulationError when an invariant does not hold. One in three is quiet."""
+def is_embedded(seed: int) -> bool:
+    """Say whether the store of that world has a single owner: one in seven."""
+    return seed % 7 == 4
+
+
+def is_quiet(seed: int) -> bool:
+    """Say whether nothing is lost or killed in that world: one in three of the others."""
+    return seed % 3 == 0 and not is_embedded(seed)
+
+
+def simulate(seed: int) -> Result:
+    """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
-    is_quiet = seed % 3 == 0 if quiet is None else quiet
-    planned = plan(chance.fork("plan"), quiet=is_quiet)
+    planned = plan(chance.fork("plan"), quiet=is_quiet(seed), embedded=is_embedded(seed))
     loop = VirtualLoop(chance.fork("order"))
-    world = World(loop, chance, make_registry())
+    world = World(loop, chance)
     collecting = gc.isenabled()
     gc.disable()  # what the collector closes, and when, must not be part of the world
     try:
@@ -70,8 +80,8 @@ def simulate(seed: int, *, quiet: bool | None = None) -> Result:
 
 
 async def _play(world: World, planned: Plan) -> None:
-    await world.open(planned.nodes)
-    wanted = wishes(world.chance.fork("wishes"), many=planned.runs, within=planned.storm * 0.6, killer=planned.killer)
+    await world.open(planned.nodes, embedded=planned.style is Style.EMBEDDED)
+    wanted = wishes(world.chance.fork("wishes"), planned.demand)
     clients = Clients(world, wanted)
     nemesis = Nemesis(world, planned, world.chance.fork("nemesis"))
     nemesis.begin()
@@ -80,6 +90,7 @@ async def _play(world: World, planned: Plan) -> None:
     world.note("healed")
     await _wait(world, clients, HEALED_WITHIN)
     _check_ends(world, wanted)
+    await _check_shares(world)
     if world.checker.counts["steps done"] < LEAST_STEPS or _faults(world) < LEAST_FAULTS:
         world.checker.violated("I20", f"too little was done: {dict(_counted(world))}")
 
@@ -91,6 +102,15 @@ async def _wait(world: World, clients: Clients, seconds: float) -> None:
         await rest(1)
         if not clients.waiting and _faults(world) >= LEAST_FAULTS and not world.checker.open_runs():
             return
+
+
+async def _check_shares(world: World) -> None:
+    """See whether the shards come to be shared out evenly, now that nothing disturbs anybody."""
+    for _ in range(SHARED_WITHIN):
+        if world.uneven() is None:
+            return
+        await rest(1)
+    world.checker.violated("I2", f"{SHARED_WITHIN} s after all had ended the shards are uneven: {world.uneven()}")
 
 
 def _check_ends(world: World, wanted: list[Wish]) -> None:

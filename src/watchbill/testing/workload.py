@@ -299,13 +299,23 @@ WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
 )
 
 
-def make_registry() -> Registry:
-    """Make what every node of the world knows."""
+# What older releases of the program did not have yet: each knows a strict subset of what the next one knows.
+RELEASES: Final[tuple[frozenset[str], ...]] = (
+    frozenset(),
+    frozenset({careful.name, chunked.name, tidy.name}),
+    frozenset({careful.name, chunked.name, tidy.name, slow_at_first.name, isolated.name, chain.name}),
+)
+
+
+def make_registry(without: frozenset[str] = RELEASES[0]) -> Registry:
+    """Make what a node of the world knows."""
     registry = Registry()
     for step in STEPS:
-        registry.add_step(step)
+        if step.name not in without:
+            registry.add_step(step)
     for workflow in WORKFLOWS:
-        registry.add_workflow(workflow)
+        if workflow.name not in without:
+            registry.add_workflow(workflow)
     return registry
 
 
@@ -387,21 +397,39 @@ RECIPES: Final[tuple[Recipe, ...]] = (
 KILLERS: Final = (poisoned, deadly)  # one by a step, one by its workflow's own code
 
 
-def wishes(chance: Chance, *, many: int, within: float, killer: Workflow[..., Any] | None) -> list[Wish]:
+def _a_quick_chain(chance: Chance) -> Drawn:
+    length, seconds = 1 + chance.below(4), chance.choose((0.0, 0.1, 0.5))
+    return chain, (7, length, seconds), (7 + length,)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """How much clients will ask for, and how."""
+
+    many: int
+    within: float  # seconds
+    bursts: int = 0  # all of it at so many moments, each in one transaction; 0: one by one
+    quick: bool = False  # only what leaves no rows, so that nothing but its own beginning wakes anybody
+    killer: Workflow[..., Any] | None = None
+
+
+def wishes(chance: Chance, demand: Demand) -> list[Wish]:
     """Draw what clients will ask for."""
     drawn = []
-    for number in range(many):
-        workflow, args, results = chance.choose(RECIPES)(chance)
+    killer, within = demand.killer, demand.within
+    moments = [0.5, *(chance.within(0, within) for _ in range(demand.bursts - 1))]
+    for number in range(demand.many):
+        workflow, args, results = (_a_quick_chain if demand.quick else chance.choose(RECIPES))(chance)
         cancelled = chance.happens(0.8 if workflow is tidy else 0.12)
         drawn.append(
             Wish(
                 f"{workflow.name}-{number}",
                 workflow,
                 args,
-                chance.within(0, within) if number else 0.5,
+                chance.choose(moments) if demand.bursts else chance.within(0, within) if number else 0.5,
                 results,
                 "failed" if workflow is hopeless else "completed",
-                chance.choose((0.0, chance.within(0.1, 8))) if cancelled else None,
+                chance.choose((0.0, chance.within(0.1, 8))) if cancelled and not demand.quick else None,
                 chance.happens(0.15),
             )
         )

@@ -3,6 +3,7 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from watchbill import events as happened
@@ -11,12 +12,15 @@ from watchbill.clock import SECOND, Micros
 from watchbill.env import Threads
 from watchbill.errors import StoreUnreachableError
 from watchbill.events import Event, Events
-from watchbill.flow.registry import Registry
 from watchbill.flow.values import encode
+from watchbill.model.lease import Member
+from watchbill.model.run import SHARDS_PER_REGION as SHARDS
 from watchbill.model.run import NewRun
-from watchbill.scheduler.scheduler import Scheduler
+from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
+from watchbill.scheduler.share import shares
 from watchbill.store.open import open_store
 from watchbill.store.protocol import FactKind, NewFact
+from watchbill.store.sqlite.burial import end_all
 from watchbill.testing.chance import Chance
 from watchbill.testing.changes import Changes
 from watchbill.testing.envs import Ids, Machine, SimClock, SimEnv, StoreThreads
@@ -24,9 +28,10 @@ from watchbill.testing.invariants import Checker, Violation
 from watchbill.testing.ledger import LEDGER, Ledger
 from watchbill.testing.network import FarStore, Network
 from watchbill.testing.virtual import Life, VirtualLoop, Vital, rest
-from watchbill.testing.workload import Wish, deadly, poison
+from watchbill.testing.workload import RELEASES, Wish, deadly, make_registry, poison
 
 NAMESPACE: Final = "simulated"
+ENDS: Final = frozenset({happened.RUN_COMPLETED, happened.RUN_FAILED, happened.RUN_CANCELLED})
 MOST_SKEW: Final[Micros] = 3_600 * SECOND
 
 Line = tuple[object, ...]  # of the trace: when, who, what
@@ -35,10 +40,9 @@ Line = tuple[object, ...]  # of the trace: when, who, what
 class World:
     """Everything that is simulated; the nemesis and the clients act on it."""
 
-    def __init__(self, loop: VirtualLoop, chance: Chance, registry: Registry) -> None:
+    def __init__(self, loop: VirtualLoop, chance: Chance) -> None:
         self.loop = loop
         self.chance = chance
-        self.registry = registry
         self.trace: list[Line] = []
         self.counts: Counter[str] = Counter()
         self.violation: Violation | None = None
@@ -49,24 +53,29 @@ class World:
         self.machines = (Machine("machine-1"), Machine("machine-2"))
         self.network: Network
         self.life = Life("world", loop)
+        self._lanes: Any = None
         self._connection: sqlite3.Connection | None = None
         self._changes: Changes
         loop.set_exception_handler(self._callback_failed)
 
-    async def open(self, nodes: int) -> None:
-        """Open the store, and start the nodes."""
+    async def open(self, nodes: Sequence["Kind"], *, embedded: bool) -> None:
+        """Open the store, and start the nodes; `embedded`: one process owns it, and its leases never end."""
         clock = SimClock(self.loop, boot=self.chance.below(1 << 40))
         env = StoreEnv(self.loop, clock, self.chance.fork("store"), self.ids, self.ledger, self._transacted)
-        store = await open_store("sqlite:///:memory:", env, clock=clock, lasting_leases=False)
-        lanes: Any = vars(store)["_lanes"]  # the file itself, past all doors
-        self._connection = vars(vars(lanes)["_writer"])["_connection"]
+        store = await open_store("sqlite:///:memory:", env, clock=clock, lasting_leases=embedded)
+        self._lanes = vars(store)["_lanes"]  # the file itself, past all doors
+        self._connection = vars(vars(self._lanes)["_writer"])["_connection"]
         self._changes = Changes(self._connection)
         env.watched = True
         self.network = Network(self.loop, store, self.checker, self.chance.fork("network"), self.note)
-        for n in range(nodes):
-            node = Node(f"node-{n + 1}", self)
+        self.network.local = embedded
+        for n, kind in enumerate(nodes):
+            node = Node(f"node-{n + 1}", self, kind)
             self.nodes.append(node)
-            node.start()
+            if not kind.joins_at:
+                node.start()
+            else:
+                self.loop.call_later(kind.joins_at, self._start_again, node)
 
     def close(self) -> None:
         """End the world, in silence: nothing more is written down, and what the processes left behind is closed."""
@@ -94,8 +103,7 @@ class World:
             node.life.resume()
             node.life.defuse()
             node.clock.skew = 0
-            if node.life.dead:
-                node.start()
+            self._start_again(node)
 
     def restart(self, node: "Node", after: float) -> None:
         """Start a node again, later."""
@@ -104,6 +112,22 @@ class World:
     def _start_again(self, node: "Node") -> None:
         if node.life.dead:
             node.start()
+
+    async def own(self) -> None:
+        """Do what opening a file as its owner does: whoever had it before is provably dead."""
+        if self.network.local:
+            await self._lanes.write(lambda db: end_all(db, None))
+
+    def uneven(self) -> str | None:
+        """Say what is wrong with how the shards are shared out among those who are up, if anything is."""
+        assert self._connection is not None  # noqa: S101 - the world is open
+        named = {name: id for id, name in self.checker.processes.items()}
+        up = [Member(named.get(node.life.name, 0), node.knows, b"") for node in self.nodes if node.up]
+        due = shares(up, SHARDS)
+        held = Counter([owner for (owner,) in self._connection.execute("SELECT owner FROM main.lease")])
+        if {id: count for id, count in due.items() if count} == dict(held):
+            return None
+        return f"held: {dict(held)}, due: {due}, processes: {self.checker.processes}"
 
     def _transacted(self) -> None:
         changes = self._changes.take()
@@ -138,11 +162,22 @@ class StoreEnv(SimEnv):
         return StoreThreads(self.loop, lambda: self._transacted() if self.watched else None)
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What a node is, for as long as its world exists."""
+
+    release: int = 0  # of its code: 0 is the newest, which knows everything
+    joins_at: float = 0.0  # seconds
+    look_limit: int = LOOK_LIMIT
+    load_limit: int = LOAD_LIMIT
+
+
 class Node:
     """A host on which one process after the other runs the rooms."""
 
-    def __init__(self, name: str, world: World) -> None:
+    def __init__(self, name: str, world: World, kind: "Kind") -> None:
         self.name = name
+        self._kind = kind
         self._world = world
         self._chance = world.chance.fork(name)
         # Two of three share a machine: whoever is alone on his can be missed, but not proved dead.
@@ -154,12 +189,19 @@ class Node:
         self._lives = 0
         self._houses: list[House] = []
         self._stopping = False
-        self.life: Life
+        self._registry = make_registry(RELEASES[kind.release])
+        self.life = Life(f"{name}.0", world.loop)  # it was never there
+        self.life.die()
 
     @property
     def up(self) -> bool:
         """True while its process runs and nobody has asked it to stop."""
         return self.life.vital is Vital.RUNNING and not self._stopping
+
+    @property
+    def knows(self) -> tuple[str, ...]:
+        """The workflows that its code has."""
+        return self._registry.names()
 
     def start(self) -> None:
         """Start a new process."""
@@ -177,6 +219,7 @@ class Node:
     def stop(self) -> None:
         """Stop the process as an operator would."""
         self._stopping = True
+        self._world.checker.stopping.add(self.life.name)
         self.life.start(self._close(self.life))
 
     def bury(self) -> None:
@@ -187,15 +230,18 @@ class Node:
                     room._residence.clear()  # noqa: SLF001 - nobody else knows them
 
     async def _open(self, env: SimEnv, life: Life) -> None:
+        await self._world.own()
         store = FarStore(self._world.network, life)
         house = House(
             env,
             store,
-            self._world.registry,
+            self._registry,
             Ears(self._world, life),
             namespace=NAMESPACE,
             slots=self._slots,
             threads=self._threads,
+            look_limit=self._kind.look_limit,
+            load_limit=self._kind.load_limit,
         )
         self._houses.append(house)
         await house.start()
@@ -212,7 +258,8 @@ class Node:
         if not self._stopping:
             self._world.counts["deaths"] += 1
             self._world.checker.hurt.add(life.name)
-        self._world.restart(self, self._chance.within(0.5, 15))
+        away = self._stopping and not self._world.network.local and self._chance.happens(0.3)
+        self._world.restart(self, self._chance.within(20, 60) if away else self._chance.within(0.5, 15))
 
 
 class Ears(Events):
@@ -228,6 +275,8 @@ class Ears(Events):
         for event in events:
             self._world.note(self._life.name, event.kind, event.run, event.call, event.cause, event.note)
             self._world.counts[event.kind] += 1
+            if event.kind in ENDS:
+                self._world.checker.told(event.run)
             if event.kind == happened.TURN_FAILED and event.cause != StoreUnreachableError.__name__:
                 self._world.fail(Violation("I0", f"a turn of {self._life.name} {event.actor} raised {event.note}"))
 
@@ -240,34 +289,49 @@ class Clients:
         self._world = world
         self._life = Life("clients", world.loop)
         self._store = FarStore(world.network, self._life).client
+        moments: dict[float, list[Wish]] = {}
         for wish in wishes:
-            self._life.start(self._ask(wish))
+            moments.setdefault(wish.at, []).append(wish)
+        for at, together in moments.items():
+            self._life.start(self._ask(at, together))
 
-    async def _ask(self, wish: Wish) -> None:
-        await rest(wish.at)
-        await self._submit(wish)
-        self.waiting -= 1
-        if wish.twice:
-            await self._submit(wish)
-        if wish.cancel_after is not None:
-            await rest(wish.cancel_after)
-            await self._cancel(wish)
+    async def _ask(self, at: float, wishes: list[Wish]) -> None:
+        await rest(at)
+        await self._submit(wishes)
+        self.waiting -= len(wishes)
+        for wish in wishes:
+            if wish.cancel_after is not None:
+                self._life.start(self._cancel(wish, wish.cancel_after))
+        again = [wish for wish in wishes if wish.twice]
+        if again:
+            await self._submit(again)
 
-    async def _submit(self, wish: Wish) -> None:
-        body = wish.workflow.signature.encode_args(wish.args, {})
-        num = self._world.ids.new()
-        run = NewRun(num, NAMESPACE, wish.id, wish.workflow.name, wish.workflow.version, body)
+    async def _submit(self, wishes: list[Wish]) -> None:
+        """Ask for all of them at once."""
+        runs = [
+            NewRun(
+                self._world.ids.new(),
+                NAMESPACE,
+                wish.id,
+                wish.workflow.name,
+                wish.workflow.version,
+                wish.workflow.signature.encode_args(wish.args, {}),
+            )
+            for wish in wishes
+        ]
         while True:
             try:
-                (submitted,) = await self._store.submit([run])
+                answers = await self._store.submit(runs)
             except StoreUnreachableError:
                 continue
             break
-        if submitted.run.id != wish.id:
-            self._world.checker.violated("I1", f"asked for {wish.id}, got {submitted}")
-        self._world.ledger.acknowledge(wish.id)
+        for wish, submitted in zip(wishes, answers, strict=True):
+            if submitted.run.id != wish.id:
+                self._world.checker.violated("I1", f"asked for {wish.id}, got {submitted}")
+            self._world.ledger.acknowledge(wish.id)
 
-    async def _cancel(self, wish: Wish) -> None:
+    async def _cancel(self, wish: Wish, after: float) -> None:
+        await rest(after)
         reason = encode("not wanted any more", what="the reason")
         fact = NewFact(NAMESPACE, wish.id, FactKind.CANCEL, str(self._world.ids.new()), "client", reason)
         while True:

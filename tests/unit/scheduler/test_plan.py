@@ -18,9 +18,11 @@ from watchbill.scheduler.plan import (
     digest_of,
     failed_row,
     final_failure,
+    has_uncounted_losses,
     is_quarantined,
     lost_row,
     ready_row,
+    reason_to_wait_for_code,
     running_row,
 )
 
@@ -96,6 +98,23 @@ def test_only_a_quarantined_run_needs_a_person() -> None:
     assert is_quarantined(a_run(held=QUARANTINED_BECAUSE))
     assert not is_quarantined(a_run(held="waits for nothing: ..."))
     assert not is_quarantined(a_run())
+
+
+def test_what_a_run_had_under_way_waits_to_be_counted_until_its_code_is_there() -> None:
+    reason = reason_to_wait_for_code(a_run())
+    assert reason == "waits for code: its process died, and who came after it does not know workflow 'order'"
+    assert has_uncounted_losses(a_run(held=reason))
+    assert not is_quarantined(a_run(held=reason))
+    assert not has_uncounted_losses(a_run())
+
+
+@pytest.mark.parametrize("status", [RunState.SCHEDULED, RunState.WAITING, RunState.DIVERGED])
+def test_what_had_nothing_under_way_does_not_wait(status: RunState) -> None:
+    assert reason_to_wait_for_code(msgspec.structs.replace(a_run(), status=status)) is None
+
+
+def test_who_is_held_already_stays_held_for_that_reason() -> None:
+    assert reason_to_wait_for_code(a_run(held="waits for nothing")) == "waits for nothing"
 
 
 # --- into the journal

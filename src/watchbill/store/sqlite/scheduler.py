@@ -78,11 +78,11 @@ class SqliteScheduler:
         return await self._lanes.read(lambda db: look(db, shards, known, limit))
 
     async def live(
-        self, shards: Sequence[int], known: Sequence[str], after: int, limit: int, *, due: bool = False
+        self, shards: Sequence[int], known: Sequence[str] | None, after: int, limit: int, *, due: bool = False
     ) -> list[int]:
         """Read the nums of runs that a takeover must load, above `after`, in order."""
         page: Named = {"after": after, "limit": limit, "due": due}
-        page |= {"shards": json_text(shards), "known": json_text(known)}
+        page |= {"shards": json_text(shards), "known": None if known is None else json_text(known)}
         return await self._lanes.read(lambda db: [num for (num,) in db.run("live_runs", {**page, "now": db.now()})])
 
     async def load(self, nums: Sequence[int]) -> list[Loaded]:

@@ -1,0 +1,147 @@
+"""The supervisor's patience: what it may judge at once, and what only after it has heard the store for long enough."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from tests.unit.supervisor.rows import NOON, a_failure, a_row
+from watchbill.env import SystemEnv
+from watchbill.errors import StoreUnreachableError
+from watchbill.events import Events
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.states import AttemptState
+from watchbill.model.verdict import Judgement
+from watchbill.store.protocol import SupervisorStore, Watch
+from watchbill.supervisor.supervisor import BURY_EVERY, POLL, Supervisor
+
+SECOND = 1_000_000
+LASTING = 24 * SECOND
+
+
+class HandClock:
+    def __init__(self) -> None:
+        self.boot_now = 100 * SECOND
+
+    def wall(self) -> int:
+        raise AssertionError("nobody but a store reads the wall clock")
+
+    def boot(self) -> int:
+        return self.boot_now
+
+
+class Morgue(SystemEnv):
+    """Knows by their names who is dead."""
+
+    def is_dead(self, identity: bytes) -> bool:
+        return identity == b"dead"
+
+
+class Rows:
+    """The doors for supervisors, answered from memory."""
+
+    def __init__(self) -> None:
+        self.due: tuple[AttemptRow, ...] = ()
+        self.away = False
+        self.expired: list[bool] = []
+        self.judged: list[Judgement] = []
+        self.there = [(1, b"alive"), (2, b"dead")]
+        self.asked = 0
+        self.buried: list[int] = []
+
+    async def watch(self, limit: int, *, expired: bool = True) -> Watch:
+        if self.away:
+            raise StoreUnreachableError("no answer")
+        self.expired.append(expired)
+        return Watch(self.due, (), None, False, NOON)
+
+    async def processes(self) -> list[tuple[int, bytes]]:
+        self.asked += 1
+        return self.there
+
+    async def bury(self, processes: Sequence[int]) -> None:
+        self.buried += processes
+        self.there = [who for who in self.there if who[0] not in processes]
+
+    async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
+        self.judged += judgements
+        return [True for _ in judgements]
+
+
+class Scene:
+    def __init__(self, lasting: int | None) -> None:
+        env, self.clock, self.rows, self.events = Morgue(), HandClock(), Rows(), Events()
+        env.clock = self.clock
+        self.room = Supervisor(env, self.events, store=cast(SupervisorStore, self.rows), lasting=lasting)
+
+    async def turns(self, seconds: int) -> int | None:
+        wish = None
+        for _ in range(seconds):
+            wish = await self.room.turn()
+            self.clock.boot_now += SECOND
+        return wish
+
+    def judges(self, row: AttemptRow) -> None:
+        self.rows.due, self.rows.judged = (row,), []
+
+
+LATE = a_row(AttemptState.RUNNING, watch_at=NOON)
+OVERDUE = a_row(AttemptState.RUNNING, watch_at=NOON, cancel=True)
+FAILED = a_row(AttemptState.FAILED, a_failure())
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene(LASTING)
+
+
+async def test_agents_out_of_time_are_left_alone_for_a_full_lease_period(scene):
+    await scene.turns(26)
+    assert scene.rows.expired == [False] * 24 + [True] * 2
+
+
+async def test_after_an_outage_the_period_begins_again(scene):
+    await scene.turns(30)
+    scene.rows.away = True
+    with pytest.raises(StoreUnreachableError):
+        await scene.room.turn()
+    scene.clock.boot_now += 60 * SECOND
+    scene.rows.away, scene.rows.expired = False, []
+    await scene.turns(26)
+    assert scene.rows.expired == [False] * 24 + [True] * 2
+
+
+@pytest.mark.parametrize("row", [LATE, OVERDUE])
+async def test_nobody_is_late_while_it_may_only_have_been_unable_to_say_so(scene, row):
+    await scene.turns(30)
+    scene.rows.away = True
+    with pytest.raises(StoreUnreachableError):
+        await scene.room.turn()
+    scene.rows.away = False
+    scene.judges(row)
+    assert await scene.turns(8) == POLL, "it looks again, and does not spin"
+    assert scene.rows.judged == []
+    await scene.turns(2)
+    assert scene.rows.judged != []
+
+
+async def test_what_was_reported_is_judged_at_once(scene):
+    scene.judges(FAILED)
+    assert await scene.turns(1) == 0
+    assert scene.rows.judged != []
+
+
+async def test_the_dead_are_buried_once_and_looked_for_every_second(scene):
+    await scene.turns(5)
+    assert (scene.rows.buried, scene.rows.asked) == ([2], 5)
+    for _ in range(3):
+        await scene.room.turn()
+    assert scene.rows.asked == 6
+    assert BURY_EVERY == SECOND
+
+
+async def test_the_one_owner_has_no_neighbours_and_waits_for_nobody():
+    scene = Scene(None)
+    scene.judges(LATE)
+    await scene.turns(1)
+    assert (scene.rows.expired, scene.rows.asked, len(scene.rows.judged)) == ([True], 0, 1)
