@@ -7,28 +7,10 @@ from typing import Protocol, TypeVar, cast
 from watchbill.env import Env, Threads
 from watchbill.errors import StoreError
 from watchbill.store.group_commit import GroupCommit
-from watchbill.store.protocol import Hint
+from watchbill.store.hints import Hints
 from watchbill.store.sqlite.database import Database, Writer
 
 T = TypeVar("T")
-
-
-class Hints:
-    """Who wants to be woken after a commit that concerns them."""
-
-    def __init__(self) -> None:
-        self._wakes: dict[Hint, list[Callable[[], None]]] = {whom: [] for whom in Hint}
-
-    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` from now on; gives the function that ends it."""
-        wakes = self._wakes[whom]
-        wakes.append(wake)
-        return lambda: wakes.remove(wake) if wake in wakes else None
-
-    def give(self, whom: Hint) -> None:
-        """Wake everybody who listens."""
-        for wake in tuple(self._wakes[whom]):
-            wake()
 
 
 class Lanes(Protocol):
