@@ -45,6 +45,7 @@ class SharedHints:
         self._listening: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()  # the connection was lost, or it is time to stop
         self._stopping = False
+        self._me = f"{lines.env.new_id():x}"  # not the connection: some are sent over another one
         self._pending: set[Hint] = set()
         self._sending: asyncio.Task[None] | None = None
 
@@ -124,9 +125,10 @@ class SharedHints:
         return connection
 
     def _heard(self, connection: Connection, pid: int, channel: str, payload: str) -> None:
-        if pid == connection.get_server_pid():
-            return  # our own: those here were woken at the commit
-        for word in payload.split(","):
+        sender, _, rooms = payload.partition(" ")
+        if sender == self._me:
+            return  # those here were woken at the commit
+        for word in rooms.split(","):
             with contextlib.suppress(ValueError):  # of a newer Watchbill
                 self._local.give(Hint(word))
 
@@ -145,7 +147,7 @@ class SharedHints:
     async def _send_pending(self) -> None:
         try:
             while self._pending:
-                rooms, self._pending = ",".join(sorted(self._pending)), set()
+                rooms, self._pending = f"{self._me} {','.join(sorted(self._pending))}", set()
                 # A hint may be lost; that the store is away is said elsewhere.
                 with contextlib.suppress(Exception):
                     await self._send(rooms)
