@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.house.shop import HOSTILE
-from tests.store.scene import HandClock, Scene, a_verdict
 from watchbill.env import SystemEnv
 from watchbill.model.run import NewRun
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.open import migrate, open_store
+from watchbill.testing.conformance.scene import HandClock, Scene, a_verdict
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "watchbill.cli.main"]

@@ -6,9 +6,9 @@ import pytest
 
 from tests.house.test_cli import watchbill
 from tests.store.postgres import by_hand, emptied
-from tests.store.scene import HandClock, Scene, a_run
 from watchbill.env import SystemEnv
 from watchbill.store.open import open_store
+from watchbill.testing.conformance.scene import HandClock, Scene, a_run
 
 
 @pytest.fixture

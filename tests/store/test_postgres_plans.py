@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.store.postgres import address_of, by_hand, emptied
-from tests.store.scene import AGENT, KNOWN, HandClock, Scene, a_change, a_run, a_verdict, an_entry
 from watchbill.env import SystemEnv
 from watchbill.model.agent import Act, ProgressMark
 from watchbill.model.attempt import AttemptRow
@@ -17,6 +16,7 @@ from watchbill.store.postgres.connections import HOT, Connection, connect
 from watchbill.store.postgres.statements import Statement, composed, statements
 from watchbill.store.postgres.turn import turn_statement
 from watchbill.store.protocol import Turn
+from watchbill.testing.conformance.scene import AGENT, KNOWN, HandClock, Scene, a_change, a_run, a_verdict, an_entry
 
 SCHEMA = "watchbill"
 ROWS = 20_000
