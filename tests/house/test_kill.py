@@ -15,6 +15,7 @@ import pytest
 
 from tests.house.conftest import Kept
 from tests.house.ledger import Ledger, Line
+from tests.house.witness import report
 
 KILLS = 50
 EXPECTED = {0: 48, 1: 32, 2: 42}  # what each shape adds to its number
@@ -121,4 +122,7 @@ def check(kept: Kept, lines: list[Line], kills: int) -> None:
         assert begun[call][-1] == fence, f"{call} ran again after it was journalled"
         assert begun[call] == sorted(set(begun[call])), f"the fences of {call} do not grow: {begun[call]}"
         again += len(begun[call]) - 1
-    print(f"{kills} kills, {len(accepted)} calls, {again} ran more than once because their process died in them")
+    store = "SQLite" if kept.is_file else "PostgreSQL"
+    said = f"kills on {store}: {kills} kills, {len(runs)} runs, {len(accepted)} calls, {again} ran more than once"
+    print(f"{said} because their process died in them")
+    report(f"{said}, 0 violations")
