@@ -73,17 +73,20 @@ class Member:
 
     def kill(self) -> int:
         """End this life; gives how it ended."""
-        os.kill(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it had ended by itself, and the answer says so
+            os.kill(self.pid, signal.SIGKILL)
         return int(self._line())
 
     def freeze(self) -> None:
         """Stop it where it is."""
-        os.kill(self.pid, signal.SIGSTOP)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGSTOP)
         self.frozen_at = time.time()
 
     def thaw(self) -> Span:
         """Let it go on."""
-        os.kill(self.pid, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGCONT)
         assert self.frozen_at is not None
         span, self.frozen_at = Span(self.frozen_at, time.time()), None
         return span
