@@ -49,6 +49,7 @@ INDEXES = {
     "load_facts": {"fact_run_kind_ref_key"},
     "decisions_of_run": {"decision_pkey"},
     "turn": {"run_pkey", "fact_pkey", "attempt_pkey"},
+    "turn_is_there": {"journal_pkey", "attempt_pkey"},
     "join_agent": set(),
     "beat": {"agent_alive", "attempt_pkey", "attempt_agent"},
     "lease": {"agent_alive", "attempt_ready", "attempt_pkey"},

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar, cast
 from watchbill.env import Env, Threads
 from watchbill.errors import StoreError
 from watchbill.store.group_commit import GroupCommit
+from watchbill.store.health import Health
 from watchbill.store.hints import Hints
 from watchbill.store.sqlite.database import Database, Writer
 
@@ -40,6 +41,7 @@ class OwnerLanes:
         self.hints = Hints()
         self._url = url
         self._env = env
+        self._health = Health(url, env)
         self._writer = writer
         self._reader = reader
         self._closed = False
@@ -90,7 +92,7 @@ class OwnerLanes:
         self._loop = loop
         self._writers = self._env.threads("writer", 1)
         self._readers = self._env.threads("reader", 1) if self._reader is not self._writer else self._writers
-        self._group = GroupCommit(self._writer, self._writers)
+        self._group = GroupCommit(self._writer, self._writers, self._health)
 
     def _end_threads(self) -> None:
         self._writers.close()

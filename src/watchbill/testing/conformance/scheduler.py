@@ -331,6 +331,19 @@ async def test_a_lost_answer_of_a_turn_with_rows_only_is_asked_for_again(scene):
     assert len(await scene.rows()) == 1
 
 
+@pytest.mark.parametrize("status", [RunState.COMPLETED, RunState.FAILED])
+async def test_a_lost_answer_of_a_turn_that_ends_a_run_is_asked_for_again(scene, status):
+    """What has ended may not end again, but this is no second end."""
+    run = await scene.run_in(RunState.RUNNING, 1)
+    turn = scene.a_turn(journal=[an_entry(1, 7)], runs=[a_change(run, status)])
+    for _ in range(2):
+        assert (await scene.store.scheduler.turn(turn, again=True)).applied
+    assert (await scene.run_row("o-1")).status is status
+    other = scene.a_turn(journal=[an_entry(1, 8)], runs=[a_change(run, status)])
+    with pytest.raises(ValueError, match="a run may not go there"):
+        await scene.store.scheduler.turn(other, again=True)
+
+
 @pytest.mark.parametrize("part", ["journal", "attempts"])
 async def test_a_key_that_is_there_fails_a_turn_that_is_sent_once(scene, part):
     [run] = await scene.submit(a_run(1))
