@@ -43,11 +43,8 @@ def server_cpu_seconds() -> float:
 
 def children(parent: int) -> list[int]:
     """The processes that this one has started."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (fields := _stat(int(entry.name))) and int(fields[1]) == parent:
-            found.append(int(entry.name))
-    return found
+    everybody = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in everybody if (fields := _stat(pid)) and int(fields[1]) == parent]
 
 
 def resident_bytes(pid: int | None = None) -> int:

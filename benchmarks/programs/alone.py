@@ -27,7 +27,7 @@ async def walk(number: int) -> int:
 
 
 def commits(app: App) -> int:
-    """How many transactions the store has committed so far; no part of the public API, and a file's owner alone knows."""
+    """How many transactions the store has committed so far, as the owner of a file knows; no part of the public API."""
     return getattr(app._hall._store, "commits", 0)
 
 

@@ -15,7 +15,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.events import log
 from watchbill.store.hints import Hints
 from watchbill.store.postgres import refusals
-from watchbill.store.postgres.connections import HOT, Connection, Connections, connect
+from watchbill.store.postgres.connections import HOT, Connection, Connections, Session, connect
 from watchbill.store.postgres.statements import statements
 from watchbill.store.protocol import Hint
 
@@ -35,6 +35,7 @@ class SharedHints:
 
     def __init__(self, lines: Connections) -> None:
         self._local = Hints()
+        self._elsewhere = Hints()  # who wants to hear of other processes only
         self._loop = asyncio.get_running_loop()
         self._lines = lines
         self._env = lines.env
@@ -46,14 +47,15 @@ class SharedHints:
         self._changed = asyncio.Event()  # the connection was lost, or it is time to stop
         self._stopping = False
         self._pending: set[Hint] = set()
+        self._sent_by: set[int] = set()  # connections of ours by which hints were sent before we listened
         self._sending: asyncio.Task[None] | None = None
 
-    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
+    def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
         """Call `wake` from now on; gives the function that ends it."""
         if self._listening is None and not self._address.pooled:
             # A pooler of transactions lends its sessions: nobody can listen through it.
             self._listening = self._loop.create_task(self._keep_listening())
-        return self._local.listen(whom, wake)
+        return (self._elsewhere if elsewhere else self._local).listen(whom, wake)
 
     def give(self, whom: Hint) -> None:
         """Wake everybody who listens, here at once, elsewhere soon."""
@@ -124,15 +126,19 @@ class SharedHints:
         return connection
 
     def _heard(self, connection: Connection, pid: int, channel: str, payload: str) -> None:
-        if pid == connection.get_server_pid():
+        if pid == connection.get_server_pid() or pid in self._sent_by:
             return  # our own: those here were woken at the commit
         for word in payload.split(","):
             with contextlib.suppress(ValueError):  # of a newer Watchbill
-                self._local.give(Hint(word))
+                self._wake(Hint(word))
 
     def _wake_all(self) -> None:
         for whom in Hint:
-            self._local.give(whom)
+            self._wake(whom)
+
+    def _wake(self, whom: Hint) -> None:
+        self._local.give(whom)
+        self._elsewhere.give(whom)
 
     async def _part_with(self, connection: Connection) -> None:
         try:
@@ -157,5 +163,9 @@ class SharedHints:
         if self._connection is not None:
             await self._connection.fetch(self._notify.text, self._channel, rooms)
         else:
-            # Nobody listens here, but somebody may elsewhere.
-            await self._lines.rows(self._lines.others, "notify", {"channel": self._channel, "rooms": rooms})
+            # Nobody listens here yet, but somebody may elsewhere.
+            await self._lines.run(self._lines.others, lambda db: self._send_by(db, rooms))
+
+    async def _send_by(self, db: Session, rooms: str) -> None:
+        self._sent_by.add(db.server_pid)  # before: we may be listening by the time it comes back
+        await db.rows("notify", {"channel": self._channel, "rooms": rooms})
