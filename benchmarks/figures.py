@@ -110,6 +110,19 @@ ON_POSTGRES = (
     Figure("PG: idle, start to result", "pg-idle", milliseconds("pg-idle", "p50_s"), "ms p50"),
     Figure("PG: idle, start to result", "pg-idle", milliseconds("pg-idle", "p99_s"), "ms p99"),
     Figure("PG: gather of 2,000", "pg-gather", Reading("pg-gather", "seconds"), "s"),
+    Figure("PG: look over 1,000,000 runs", "pg-million", milliseconds("pg-million", "look_p99_s"), "ms p99", gate=2),
+    Figure("PG: watch over 1,000,000 rows", "pg-million", milliseconds("pg-million", "watch_p99_s"), "ms p99", gate=2),
+    Figure("PG: judge 1,000 of 1,000,000", "pg-million", milliseconds("pg-million", "judge_s"), "ms", gate=150),
+    Figure("PG: asleep, lateness seen", "pg-asleep", milliseconds("pg-asleep", "seen_p99_s"), "ms p99"),
+    Figure(
+        "PG: asleep, lateness to the end", "pg-asleep", milliseconds("pg-asleep", "ended_p99_s"), "ms p99", gate=250
+    ),
+    Figure("PG: asleep, memory grown", "pg-asleep", Reading("pg-asleep", "grown_bytes", scale=1e-6), "MB", gate=5),
+    Figure(
+        "PG: beside an old snapshot", "pg-snapshot", speed("pg-snapshot", "ratio"), "x", gate=0.7, more_is_better=True
+    ),
+    Figure("PG: restart to first step", "pg-restart", milliseconds("pg-restart", "first_s"), "ms", gate=1_000),
+    Figure("PG: restart to all 100 runs", "pg-restart", milliseconds("pg-restart", "all_s"), "ms"),
 )
 
 FIGURES = ON_SQLITE + ON_POSTGRES
