@@ -2,8 +2,9 @@
 
 import asyncio
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,11 +50,25 @@ def emptied_postgres(request: pytest.FixtureRequest) -> str:
     return address
 
 
+@pytest.fixture(autouse=True)
+async def closed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Close every App that a test makes: what it has opened for its clients stays open until then."""
+    apps: list[App] = []
+    make = App.__init__
+
+    def made(app: App, *args: Any, **options: Any) -> None:
+        make(app, *args, **options)
+        apps.append(app)
+
+    monkeypatch.setattr(App, "__init__", made)
+    yield
+    for app in apps:
+        await app.close()
+
+
 @pytest.fixture
-def app(url: str) -> Iterator[App]:
-    app = App(url)
-    yield app
-    asyncio.run(app.close())  # a store in memory is kept until then
+def app(url: str) -> App:
+    return App(url)
 
 
 @pytest.fixture

@@ -472,7 +472,10 @@ async def test_the_scan_finds_clocks_chance_and_io_before_the_first_start(app: A
         assert await ends(await app.start(may_read_the_clock)) is True
 
 
-async def test_a_workflow_that_never_rests_is_held_and_the_others_go_on(app: App, ear: Ear) -> None:
+async def test_a_workflow_that_never_rests_is_held_and_the_others_go_on(file: str) -> None:
+    app = App(file)  # one kind of store is enough: it spins for five seconds, and none of them sees it
+    ear = Ear(app)
+
     @app.workflow
     async def spins() -> None:
         while True:

@@ -35,7 +35,7 @@ from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import RunError
-from watchbill.model.run import NewRun
+from watchbill.model.run import NewRun, is_id
 from watchbill.model.states import RunState
 from watchbill.store.open import is_file, is_memory, open_reader, open_store
 from watchbill.store.protocol import ClientStore, Ending, FactKind, Hint, NewFact, Store, Told
@@ -140,6 +140,7 @@ class Hall:
 
     async def status(self, id: str) -> RunStatus:
         """Say how a run stands."""
+        self._check_id(id)
         async with self._reading() as client:
             record = await client.record(self.namespace, id)
         if record is None:
@@ -148,6 +149,7 @@ class Hall:
 
     async def cancel(self, id: str, reason: str) -> None:
         """Ask for a run to be cancelled."""
+        self._check_id(id)
         body = encode(str(reason), what="the reason of a cancel")
         fact = NewFact(self.namespace, id, FactKind.CANCEL, str(self.env.new_id()), "client", body)
         (told,) = await self._write(lambda client: client.tell([fact]))
@@ -159,12 +161,21 @@ class Hall:
         if self.loop is None and self._store is not None:
             store, self._store = self._store, None
             await store.close()
-        opened = self._opened.pop(asyncio.get_running_loop(), None)
-        if opened is not None and not is_memory(self.url):
-            with contextlib.suppress(StoreError):
-                await (await opened).close()
+        here = asyncio.get_running_loop()
+        opened, self._opened = dict(self._opened), WeakKeyDictionary()
+        for loop, opening in opened.items():
+            if loop is here:
+                await _close(opening)
+            elif loop.is_running():  # of app.sync, on its own thread
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_close(opening), loop))
+
+    def _check_id(self, id: str) -> None:
+        # No store is asked for what it cannot have: not every one has a way to write such a text.
+        if not is_id(id):
+            raise RunNotFound(id, self.namespace)
 
     async def _find(self, handle: Handle[T]) -> int:
+        self._check_id(handle.id)
         async with self._reading() as client:
             row = await client.find(self.namespace, handle.id)
         if row is None:
@@ -274,6 +285,11 @@ class Hall:
             yield reader
         finally:
             await reader.close()
+
+
+async def _close(opening: "asyncio.Task[Store]") -> None:
+    with contextlib.suppress(StoreError):  # it could not be opened: there is nothing to close
+        await (await opening).close()
 
 
 def _read(handle: Handle[T], ending: Ending) -> T:

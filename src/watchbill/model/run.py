@@ -59,9 +59,14 @@ class RunChange(NamedTuple):
     begun_at: Micros | None
 
 
+def is_id(id: object) -> bool:
+    """Say whether a run can have this id, given by a user or made by us."""
+    return isinstance(id, str) and _ID.match(id) is not None
+
+
 def check_id(id: str) -> str:
     """Refuse an id that a user may not give."""
-    if not isinstance(id, str) or not _ID.match(id) or _OURS.search(id):
+    if not is_id(id) or _OURS.search(id):
         raise InvalidOptionError(
             f"a run id has 1-200 characters of A-Z a-z 0-9 . _ : - (the characters / ~ @ are kept for"
             f" children, forks and schedules), got {id!r:.240}"
