@@ -1,4 +1,4 @@
-"""`python -m benchmarks [name...] [--quick]`: measures, and prints the table of figures, gates and goals."""
+"""`python -m benchmarks [name...] [--quick] [--rounds N]`: measures, and prints the table of figures, gates and goals."""
 
 import argparse
 import sys
@@ -35,6 +35,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"which of: {', '.join(PROGRAMS)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that everything runs")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of which the best counts (default: {ROUNDS})")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "bench", help="where the stores are made")
     options = parser.parse_args()
     if unknown := sorted(set(options.names) - set(PROGRAMS)):
@@ -47,7 +48,7 @@ def measure(programs: list[str], options: argparse.Namespace) -> tuple[Rounds, s
     """Gives the rounds, and the programs that failed: they are told once and left out from then on."""
     rounds: list[dict[str, Outcome]] = []
     broken: set[str] = set()
-    for number in range(1, 2 if options.quick else ROUNDS + 1):
+    for number in range(1, 2 if options.quick else options.rounds + 1):
         rounds.append({})
         for name in (name for name in programs if name not in broken):
             try:

@@ -75,7 +75,12 @@ OURS_BY_RIVAL = Pair(speed("noop"), speed("rival"), operator.truediv)
 YOUNG_BY_OLD = Pair(speed("decay", "young_steps_per_s"), speed("decay", "old_steps_per_s"), operator.truediv)
 GAP_LESS_PROBE = Pair(milliseconds("alone", "gap_s"), milliseconds("alone", "probe_s"), operator.sub)
 
-FIGURES = (
+PG_OURS_BY_RIVAL = Pair(speed("pg-noop"), speed("pg-rival"), operator.truediv)
+PG_GAP_LESS_PROBE = Pair(milliseconds("pg-alone", "gap_s"), milliseconds("pg-alone", "probe_s"), operator.sub)
+PG_CPU = Reading("pg-noop", "cpu_us_per_step")
+PG_SERVER_CPU = Reading("pg-noop", "server_cpu_us_per_step")
+
+ON_SQLITE = (
     Figure("no-op, async", "noop", speed("noop"), "steps/s", gate=20_000, goal=35_000, more_is_better=True),
     Figure("no-op, CPU of the process", "noop", Reading("noop", "cpu_us_per_step"), "us/step", gate=28),
     Figure("no-op, sync def", "threads", speed("threads"), "steps/s", more_is_better=True),
@@ -92,4 +97,33 @@ FIGURES = (
     Figure("import watchbill", "imports", milliseconds("imports", "seconds"), "ms", gate=80),
 )
 
+ON_POSTGRES = (
+    Figure("PG: no-op, async", "pg-noop", speed("pg-noop"), "steps/s", gate=15_000, goal=30_000, more_is_better=True),
+    Figure("PG: no-op, CPU of the process", "pg-noop", PG_CPU, "us/step"),
+    Figure("PG: no-op, CPU of the server", "pg-noop", PG_SERVER_CPU, "us/step"),
+    Figure("DBOS on PG, no-op, 100 runs", "pg-rival", speed("pg-rival"), "steps/s", more_is_better=True),
+    Figure("PG: no-op by DBOS", "pg-rival", PG_OURS_BY_RIVAL, "x", more_is_better=True),
+    Figure(
+        "PG: typed and watched", "pg-typed", speed("pg-typed"), "steps/s", gate=10_000, goal=18_000, more_is_better=True
+    ),
+    Figure("PG: alone, step to step less probe", "pg-alone", PG_GAP_LESS_PROBE, "ms p50", gate=1),
+    Figure("PG: idle, start to result", "pg-idle", milliseconds("pg-idle", "p50_s"), "ms p50"),
+    Figure("PG: idle, start to result", "pg-idle", milliseconds("pg-idle", "p99_s"), "ms p99"),
+    Figure("PG: gather of 2,000", "pg-gather", Reading("pg-gather", "seconds"), "s"),
+    Figure("PG: look over 1,000,000 runs", "pg-million", milliseconds("pg-million", "look_p99_s"), "ms p99", gate=2),
+    Figure("PG: watch over 1,000,000 rows", "pg-million", milliseconds("pg-million", "watch_p99_s"), "ms p99", gate=2),
+    Figure("PG: judge 1,000 of 1,000,000", "pg-million", milliseconds("pg-million", "judge_s"), "ms", gate=150),
+    Figure("PG: asleep, lateness seen", "pg-asleep", milliseconds("pg-asleep", "seen_p99_s"), "ms p99"),
+    Figure(
+        "PG: asleep, lateness to the end", "pg-asleep", milliseconds("pg-asleep", "ended_p99_s"), "ms p99", gate=250
+    ),
+    Figure("PG: asleep, memory grown", "pg-asleep", Reading("pg-asleep", "grown_bytes", scale=1e-6), "MB", gate=5),
+    Figure(
+        "PG: beside an old snapshot", "pg-snapshot", speed("pg-snapshot", "ratio"), "x", gate=0.7, more_is_better=True
+    ),
+    Figure("PG: restart to first step", "pg-restart", milliseconds("pg-restart", "first_s"), "ms", gate=1_000),
+    Figure("PG: restart to all 100 runs", "pg-restart", milliseconds("pg-restart", "all_s"), "ms"),
+)
+
+FIGURES = ON_SQLITE + ON_POSTGRES
 PROGRAMS = tuple(dict.fromkeys(figure.program for figure in FIGURES))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from benchmarks.server import server_cpu_seconds
 from benchmarks.sizes import FULL, IN_FLIGHT, QUICK, Load
 from watchbill import App, Workflow
 
@@ -36,12 +37,13 @@ async def drive(
             if await handle.result() != result(number):
                 raise RuntimeError(f"run {number} gave a wrong result: this figure would mean nothing")
 
-    cpu, began = _cpu_seconds(), time.perf_counter()
+    cpu, server_cpu, began = _cpu_seconds(), server_cpu_seconds(), time.perf_counter()
     await asyncio.gather(*(lane() for _ in range(min(IN_FLIGHT, load.runs))))
     took = time.perf_counter() - began
     return {
         "steps_per_s": load.steps / took,
         "cpu_us_per_step": (_cpu_seconds() - cpu) / load.steps * 1e6,
+        "server_cpu_us_per_step": (server_cpu_seconds() - server_cpu) / load.steps * 1e6,
     }
 
 

@@ -118,6 +118,13 @@ class PostgresServer:
         )
 
     @property
+    def pid(self) -> int:
+        """Its first process, the parent of all others."""
+        if self._process is None:
+            raise RuntimeError("the server does not run")
+        return self._process.pid
+
+    @property
     def port(self) -> str:
         """Its port; without one of its own it has the usual one, on its socket alone."""
         return self._settings.get("port", "5432")
@@ -142,9 +149,9 @@ class PostgresServer:
 
 
 @contextlib.contextmanager
-def postgres_server(**settings: str) -> Iterator[PostgresServer]:
-    """Make and start a server; it is gone with its folder at the end."""
-    folder = Path(tempfile.mkdtemp(prefix="wb-pg-"))
+def postgres_server(*, place: Path | None = None, **settings: str) -> Iterator[PostgresServer]:
+    """Make and start a server, in a folder of its own below `place`; it is gone with its folder at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="wb-pg-", dir=place))
     server = None
     try:
         if os.geteuid() == 0:

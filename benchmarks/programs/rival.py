@@ -1,4 +1,4 @@
-"""DBOS on SQLite, as it comes, on the same no-op work: fewer runs (it is slow), all of them in flight."""
+"""DBOS, as it comes, on the same no-op work: fewer runs (it is slow), all of them in flight."""
 
 import asyncio
 import os

@@ -165,7 +165,7 @@ async def test_a_house_that_stops_leaves_its_shards_to_the_others_at_once(fleet:
 async def test_a_handle_hears_of_a_run_that_another_house_drives(fleet: Fleet, hints: bool, monkeypatch):
     driver, asker = fleet.shop, Shop()
     if not hints:
-        monkeypatch.setattr(fleet.store, "listen", lambda whom, wake: lambda: None)
+        monkeypatch.setattr(fleet.store, "listen", lambda whom, wake, **_: lambda: None)
     hall: Any = asker.app._hall
     hall._store = fleet.store  # as a store that many processes open
     async with asker.app.rooms(scheduler=False, agent=False, supervisor=False):

@@ -38,7 +38,7 @@ from watchbill.model.failure import RunError
 from watchbill.model.run import NewRun, is_id
 from watchbill.model.states import RunState
 from watchbill.store.open import is_file, is_memory, open_reader, open_store
-from watchbill.store.protocol import ClientStore, Ending, FactKind, NewFact, Store, Told
+from watchbill.store.protocol import ClientStore, Ending, FactKind, Hint, NewFact, Store, Told
 
 T = TypeVar("T")
 
@@ -78,6 +78,7 @@ class Hall:
             async with self._owned() as store:
                 self._waiting = waiting = Waiting(self.env, store.client, shared=not store.lasting_leases)
                 deaf = self._events.listen(waiting.notice)
+                deaf_elsewhere = store.listen(Hint.CLIENT, waiting.hint, elsewhere=True)
                 house = House(
                     self.env,
                     store,
@@ -97,6 +98,7 @@ class Hall:
                         yield
                 finally:
                     deaf()
+                    deaf_elsewhere()
                     self._waiting = None
                     waiting.close()
                     await house.stop()

@@ -23,6 +23,7 @@ ENDS: Final = frozenset(
 )
 
 POLL: Final[Micros] = SECOND // 5  # who does not hear of an end by events, hears of it this much later
+LOOK: Final[Micros] = SECOND  # hints may be lost: that costs at most this
 
 
 class Waiter(NamedTuple):
@@ -40,6 +41,7 @@ class Waiting:
         self._store = store
         self._shared = shared
         self._polling: asyncio.Task[None] | None = None
+        self._news = False  # another process has ended a run, perhaps one of ours
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[int, list[Waiter]] = {}
         self._nums: dict[str, int] = {}
@@ -57,6 +59,10 @@ class Waiting:
                 self._caught_up = True
                 for num in self._waiting:
                     self._check(num)
+
+    def hint(self) -> None:
+        """Another process has ended a run, or holds it."""
+        self._news = True
 
     def fail(self, error: StoreError) -> None:
         """The store is gone: nobody will hear anything more."""
@@ -121,11 +127,15 @@ class Waiting:
 
     async def _poll(self) -> None:
         never = asyncio.Event()
+        look_at = self._env.clock.boot() + LOOK
         try:
             while self._waiting:
                 await self._env.wait(never, POLL)
-                for num in self._waiting:
-                    self._check(num)
+                boot = self._env.clock.boot()
+                if self._news or boot >= look_at:
+                    self._news, look_at = False, boot + LOOK
+                    for num in self._waiting:
+                        self._check(num)
         finally:
             self._polling = None
 

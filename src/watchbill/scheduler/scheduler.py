@@ -46,6 +46,7 @@ from watchbill.store.protocol import Fact, Loaded, Look, SchedulerStore, Turn
 
 LOOK_LIMIT: Final = 1_000  # runs per look: bounds a turn, the rest comes in the next one
 LOAD_LIMIT: Final = 500  # runs per load at a takeover, so that others go on in between
+WAKE_APART: Final[Micros] = SECOND // 50  # between looks for what time alone makes due: it is woken many at a time
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 RESEND_AFTER: Final[Micros] = SECOND // 10
@@ -386,7 +387,7 @@ class Scheduler(Loop):
         self._time.saw(look.now)
         self._contact.heard()
         look = _without(look, {num for _, num, _ in self._careful})
-        self._look_at = look.next_due
+        self._look_at = None if look.next_due is None else max(look.next_due, look.now + WAKE_APART)
         here, asleep = self._residence.runs, self._residence.asleep
         absent = [run.num for run in look.due if run.status is not RunState.SCHEDULED]
         absent += [row.run for row in look.finals if row.run not in asleep]

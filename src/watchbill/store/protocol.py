@@ -384,8 +384,11 @@ class Store(Protocol):
         """For supervisors."""
         ...
 
-    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` after each commit that may concern that room; gives the function that ends it."""
+    def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
+        """Call `wake` after each commit that may concern that room; gives the function that ends it.
+
+        `elsewhere`: only after those of other processes.
+        """
         ...
 
     async def close(self) -> None:

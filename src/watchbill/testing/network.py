@@ -225,8 +225,8 @@ class FarStore:
         self.agent = cast(AgentStore, Doors(network, life, "agent"))
         self.supervisor = cast(SupervisorStore, Doors(network, life, "supervisor"))
 
-    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
-        """Hear hints, unless they are lost."""
+    def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
+        """Hear hints, unless they are lost; one's own come back, too."""
         return self._network.listen(self._life, whom, wake)
 
     async def close(self) -> None:

@@ -49,7 +49,7 @@ class PostgresAgent:
         self._asked: dict[
             int, int
         ] = {}  # agent -> the highest lease number asked for: only a repeat looks for its rows
-        self._reports = Gathering(self._report_gathered)
+        self._reports = Gathering(lines, self._report_gathered)
 
     async def join(  # noqa: PLR0913
         self, agent: int, namespace: str, region: str, name: str, info: bytes, lasting: Micros | None
@@ -98,7 +98,7 @@ class PostgresAgent:
         """
         if not reports:
             return []
-        return await self._lines.door(lambda: self._reports.ask(reports))
+        return await self._reports.ask(reports)
 
     async def leave(self, agent: int) -> None:
         """Leave cleanly: rows still running are handed back, uncharged."""

@@ -33,13 +33,15 @@ class PostgresClient:
         self._lines = lines
         self._hints = hints
         self._homes: dict[str, Mapping[int, int]] = {}  # shards never change: read once
-        self._single = Gathering(self._submit_singles)
-        self._many = Gathering(self._submit_many)
+        self._single = Gathering(lines, self._submit_singles)
+        self._many = Gathering(lines, self._submit_many)
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none; an equal one that is there already is given back as it is."""
-        hints = self._writing()
-        return await self._lines.door(lambda: self._submit(runs, hints))
+        self._writing()
+        if not runs:
+            return []
+        return await (self._single if len(runs) == 1 else self._many).ask(runs)
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""
@@ -77,16 +79,6 @@ class PostgresClient:
 
     # --- submit
 
-    async def _submit(self, runs: Sequence[NewRun], hints: SharedHints) -> list[Submitted]:
-        if not runs:
-            return []
-        for namespace in {run.namespace for run in runs} - self._homes.keys():
-            self._homes[namespace] = await home_shards(self._lines, namespace)
-        answers = await (self._single if len(runs) == 1 else self._many).ask(runs)
-        if any(answer.new for answer in answers):
-            hints.give(Hint.SCHEDULER)
-        return answers
-
     async def _submit_singles(self, asked: Sequence[Sequence[NewRun]]) -> Sequence[list[Submitted] | Exception]:
         """Insert runs that were submitted one by one: each stands for itself, so all go in one statement."""
         runs = [run for (run,) in asked]
@@ -117,13 +109,20 @@ class PostgresClient:
             return answers
 
         try:
-            return await self._lines.transact(work)
+            answers = await self._lines.transact(work)
         except (DuplicateRun, ValueError) as refused:
             return refused
+        self._writing().give(Hint.SCHEDULER)
+        return answers
 
     async def _insert(self, runs: Sequence[NewRun], *, whole: bool) -> dict[int, Micros]:
+        for namespace in {run.namespace for run in runs} - self._homes.keys():
+            self._homes[namespace] = await home_shards(self._lines, namespace)
         blobs = Blobs(self._lines.env)
-        return await self._lines.run(self._lines.others, lambda db: insert(db, runs, self._homes, blobs, whole=whole))
+        made = await self._lines.run(self._lines.others, lambda db: insert(db, runs, self._homes, blobs, whole=whole))
+        if made:
+            self._writing().give(Hint.SCHEDULER)
+        return made
 
     def _answered(
         self, runs: Sequence[NewRun], made: Mapping[int, Micros], there: Mapping[tuple[str, str], RunRow]

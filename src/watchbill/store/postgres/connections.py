@@ -7,7 +7,7 @@ session but the settings below, and behind a pooler they are said again in each 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Final, Protocol, TypeVar, cast
 from urllib.parse import urlencode
 
@@ -273,11 +273,15 @@ class Connections:
         async def whole() -> T:
             return await work()
 
-        task = asyncio.get_running_loop().create_task(whole())
+        return await asyncio.shield(self.begin(whole()))
+
+    def begin(self, work: Coroutine[object, object, T]) -> "asyncio.Task[T]":
+        """Begin what must come to its end before the store is closed, whoever waits for it."""
+        task = asyncio.get_running_loop().create_task(work)
         kept = cast("asyncio.Task[object]", task)
         self._under_way.add(kept)
         task.add_done_callback(lambda _: self._ended(kept))
-        return await asyncio.shield(task)
+        return task
 
     async def run(self, pool: Pool, work: Callable[[Session], Awaitable[T]], begin: str | None = None) -> T:
         """Run statements on a connection of a pool; each is a transaction, unless `begin` makes them one."""

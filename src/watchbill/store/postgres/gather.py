@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeVar
 
+from watchbill.store.postgres.connections import Connections
+
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -16,20 +18,26 @@ MOST_AT_ONCE: Final = 1_000  # requests; a statement of a thousand is as cheap f
 
 
 class Gathering(Generic[A, B]):
-    """Hands requests to `perform`, many at a time; each gets its own answer, or its own error."""
+    """Hands requests to `perform`, many at a time; each gets its own answer, or its own error.
 
-    def __init__(self, perform: Callable[[Sequence[A]], Awaitable[Sequence[B | Exception]]]) -> None:
+    It performs in a task of its own: a caller that is cancelled leaves nothing in the middle.
+    """
+
+    def __init__(
+        self, lines: Connections, perform: Callable[[Sequence[A]], Awaitable[Sequence[B | Exception]]]
+    ) -> None:
+        self._lines = lines
         self._perform = perform
         self._waiting: list[tuple[A, asyncio.Future[B]]] = []
         self._sending: asyncio.Task[None] | None = None
 
     async def ask(self, asked: A) -> B:
         """Ask, and wait for the answer."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[B] = loop.create_future()
+        self._lines.check()
+        future: asyncio.Future[B] = asyncio.get_running_loop().create_future()
         self._waiting.append((asked, future))
         if self._sending is None:
-            self._sending = loop.create_task(self._send())
+            self._sending = self._lines.begin(self._send())
         return await future
 
     async def _send(self) -> None:

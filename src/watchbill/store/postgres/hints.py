@@ -35,6 +35,7 @@ class SharedHints:
 
     def __init__(self, lines: Connections) -> None:
         self._local = Hints()
+        self._elsewhere = Hints()  # who wants to hear of other processes only
         self._loop = asyncio.get_running_loop()
         self._lines = lines
         self._env = lines.env
@@ -49,12 +50,12 @@ class SharedHints:
         self._pending: set[Hint] = set()
         self._sending: asyncio.Task[None] | None = None
 
-    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
+    def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
         """Call `wake` from now on; gives the function that ends it."""
         if self._listening is None and not self._address.pooled:
             # A pooler of transactions lends its sessions: nobody can listen through it.
             self._listening = self._loop.create_task(self._keep_listening())
-        return self._local.listen(whom, wake)
+        return (self._elsewhere if elsewhere else self._local).listen(whom, wake)
 
     def give(self, whom: Hint) -> None:
         """Wake everybody who listens, here at once, elsewhere soon."""
@@ -130,11 +131,15 @@ class SharedHints:
             return  # those here were woken at the commit
         for word in rooms.split(","):
             with contextlib.suppress(ValueError):  # of a newer Watchbill
-                self._local.give(Hint(word))
+                self._wake(Hint(word))
 
     def _wake_all(self) -> None:
         for whom in Hint:
-            self._local.give(whom)
+            self._wake(whom)
+
+    def _wake(self, whom: Hint) -> None:
+        self._local.give(whom)
+        self._elsewhere.give(whom)
 
     async def _part_with(self, connection: Connection) -> None:
         try:
@@ -159,5 +164,5 @@ class SharedHints:
         if self._connection is not None:
             await self._connection.fetch(self._notify.text, self._channel, rooms)
         else:
-            # Nobody listens here, but somebody may elsewhere.
+            # Nobody listens here yet, but somebody may elsewhere.
             await self._lines.rows(self._lines.others, "notify", {"channel": self._channel, "rooms": rooms})

@@ -51,9 +51,9 @@ class PostgresStore:
         """For supervisors."""
         return self._supervisor
 
-    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
+    def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
         """Call `wake` after each commit that may concern that room; gives the function that ends it."""
-        return self._hints.listen(whom, wake)
+        return self._hints.listen(whom, wake, elsewhere=elsewhere)
 
     async def close(self) -> None:
         """Finish what is under way and let go of the store."""

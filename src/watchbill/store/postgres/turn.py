@@ -10,7 +10,9 @@ from functools import cache
 from typing import Final
 
 from watchbill.env import Env
+from watchbill.model.call import JournalRow
 from watchbill.model.states import AttemptState, RunState, run_sources
+from watchbill.store.bodies import fits
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.statements import Statement, composed
 from watchbill.store.protocol import CANCEL_GRACE, Turn
@@ -53,7 +55,7 @@ def turn_values(turn: Turn, env: Env) -> dict[str, object]:
         "final": AttemptState.DONE,
         "cancel_grace": CANCEL_GRACE,
     }
-    values |= _journal_columns(turn, blobs)
+    values["journal"] = _journal(turn, blobs)
     values |= _attempt_columns(turn, blobs)
     values |= _run_columns(turn)
     values |= _columns("decision", ("runs", "calls", "fences", "ns", "actors", "bodies"), turn.decisions)
@@ -65,11 +67,11 @@ def turn_values(turn: Turn, env: Env) -> dict[str, object]:
     return values | blobs.values()
 
 
-def _journal_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:
-    names = ("runs", "seqs", "kinds", "keys", "digests", "fences", "outcomes", "agents", "started_ats", "ats", "bodies")
-    columns = _columns("journal", names, turn.journal)
-    columns["journal_bodies"] = [blobs.stored(entry[-1], run=entry[0]) for entry in turn.journal]
-    return columns
+def _journal(turn: Turn, blobs: Blobs) -> Sequence[JournalRow]:
+    """Give the entries as they are, or, if one is large, with references instead of large bodies."""
+    if False not in map(fits, [entry[-1] for entry in turn.journal]):
+        return turn.journal
+    return [(*entry[:-1], blobs.stored(entry[-1], run=entry[0])) for entry in turn.journal]
 
 
 def _attempt_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:

@@ -49,8 +49,10 @@ class SqliteStore:
         """How many commits have written something so far."""
         return self._lanes.commits
 
-    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
+    def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
         """Call `wake` after each commit that may concern that room; gives the function that ends it."""
+        if elsewhere:
+            return lambda: None  # a file has one owner
         return self._lanes.hints.listen(whom, wake)
 
     def still_owner(self) -> bool:

@@ -20,9 +20,9 @@ judged AS (
     FROM unnest(
         :ids::bigint[], :fences::bigint[], :states::smallint[], :progress_ats::bigint[], :dead_agents::bigint[],
         :afters::smallint[], :failures::integer[], :losses::integer[], :watch_ins::bigint[], :whys::text[],
-        :results::bytea[]
+        :results::bytea[], :runs::bigint[], :calls::text[], :decisions::bytea[]
     ) AS verdict (
-        id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result
+        id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result, run, call, reason
     )
     WHERE attempt.id = verdict.id
         AND attempt.fence = verdict.fence
@@ -45,24 +45,22 @@ judged AS (
                 ))
             )
         )
-    RETURNING attempt.id
+    -- With all that follows from it: to find it again among the verdicts would cost the square of their number.
+    RETURNING attempt.id, verdict.run, verdict.call, verdict.fence, verdict.reason
 ),
 reasons AS (
     INSERT INTO watchbill.decision (run, call, fence, n, at, actor, body)
     SELECT
-        reason.run, reason.call, reason.fence,
-        row_number() OVER (PARTITION BY reason.run, reason.call, reason.fence ORDER BY reason.id) + coalesce((
+        judged.run, judged.call, judged.fence,
+        row_number() OVER (PARTITION BY judged.run, judged.call, judged.fence ORDER BY judged.id) + coalesce((
             SELECT max(n)
             FROM watchbill.decision
-            WHERE decision.run = reason.run
-                AND decision.call = reason.call
-                AND decision.fence = reason.fence
+            WHERE decision.run = judged.run
+                AND decision.call = judged.call
+                AND decision.fence = judged.fence
         ), 0),
-        (SELECT watchbill.at(:now::bigint)), 'supervisor', reason.body
+        (SELECT watchbill.at(:now::bigint)), 'supervisor', judged.reason
     FROM judged
-    CROSS JOIN unnest(:ids::bigint[], :runs::bigint[], :calls::text[], :fences::bigint[], :decisions::bytea[])
-        AS reason (id, run, call, fence, body)
-    WHERE reason.id = judged.id
 ),
 kept AS (
     INSERT INTO watchbill.blob (run, n, body)

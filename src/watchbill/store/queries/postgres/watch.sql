@@ -13,6 +13,13 @@ WITH RECURSIVE holder (agent) AS (
     )
     FROM holder
     WHERE holder.agent IS NOT NULL
+),
+known AS MATERIALIZED (
+    SELECT
+        holder.agent,
+        coalesce((SELECT until FROM watchbill.agent WHERE agent.id = holder.agent AND agent.state = 1), 0) AS until
+    FROM holder
+    WHERE holder.agent IS NOT NULL
 )
 SELECT
     (SELECT watchbill.at(:now::bigint)) AS now,
@@ -25,20 +32,15 @@ SELECT
     ) AS due,
     ARRAY(
         SELECT orphan.id
-        FROM holder
+        FROM known
         CROSS JOIN LATERAL (
             SELECT id
             FROM watchbill.attempt
-            WHERE attempt.agent = holder.agent
+            WHERE attempt.agent = known.agent
                 AND state = 1
             LIMIT :limit::bigint
         ) AS orphan
-        WHERE coalesce((
-            SELECT until
-            FROM watchbill.agent
-            WHERE agent.id = holder.agent
-                AND agent.state = 1
-        ), 0) <= CASE WHEN :expired::boolean THEN (SELECT watchbill.at(:now::bigint)) ELSE 0 END
+        WHERE known.until <= CASE WHEN :expired::boolean THEN (SELECT watchbill.at(:now::bigint)) ELSE 0 END
         LIMIT :limit::bigint
     ) AS orphans,
     least(
@@ -50,16 +52,9 @@ SELECT
             LIMIT 1
         ),
         (
-            SELECT min(living.until)
-            FROM holder
-            CROSS JOIN LATERAL (
-                SELECT until
-                FROM watchbill.agent
-                WHERE agent.id = holder.agent
-                    AND agent.state = 1
-                LIMIT 1
-            ) AS living
-            WHERE living.until > (SELECT watchbill.at(:now::bigint))
-                AND living.until < 4611686018427387904
+            SELECT min(until)
+            FROM known
+            WHERE until > (SELECT watchbill.at(:now::bigint))
+                AND until < 4611686018427387904
         )
     ) AS next_at
