@@ -1,7 +1,7 @@
 # Each target sets up what it needs: a virtual environment in .venv, pinned by constraints.txt.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench pins clean
+.PHONY: help demo test check soak bench pins clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -29,6 +29,20 @@ test: check ## Everything: check, then rooms, simulation, house, docs
 ifneq ($(SLOW_TESTS),)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) $(SLOW_TESTS)
 endif
+
+# New seeds every time; a line that fails says which, and so it can be played again.
+SEEDS ?= 2000
+FIRST ?= $(shell date +%s)
+LONG := WATCHBILL_CHAOS_SECONDS=60 WATCHBILL_OUTAGE_SECONDS=20 WATCHBILL_SOAK_REPORT=$(CURDIR)/build/soak
+
+soak: $(VENV)/ready ## Storms and outages at full length, and new seeds: some minutes, a line for each suite
+	@mkdir -p build && rm -f build/soak
+	@$(LONG) $(BIN)/python -m pytest -q tests/house/test_fleet_chaos.py tests/house/test_outage.py tests/house/test_kill.py
+	@first=$(FIRST); last=$$((first + $(SEEDS) - 1)); middle=$$((first + $(SEEDS) / 2)); \
+		$(BIN)/python -m watchbill.testing.simulation $$first-$$((middle - 1)) >> build/soak & half=$$!; \
+		$(BIN)/python -m watchbill.testing.simulation $$middle-$$last >> build/soak; other=$$?; \
+		wait $$half && test $$other = 0 || { tail -n 50 build/soak; exit 1; }
+	@cat build/soak
 
 bench: $(VENV)/ready-bench ## Our numbers, and a rival beside us (BENCH="noop idle --quick" to choose)
 	@$(BIN)/python -m benchmarks $(BENCH)

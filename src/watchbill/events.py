@@ -30,6 +30,7 @@ SHARDS_LOST: Final = "shards.lost"
 SHARDS_GIVEN: Final = "shards.given"  # to another scheduler, so that each has its share
 PROCESS_BURIED: Final = "process.buried"  # a neighbour is provably dead: what it held is free
 TURN_FAILED: Final = "turn.failed"  # a room's turn raised; the room goes on
+UNANSWERED: Final = "StoreUnreachableError"  # the cause of a turn that failed because the store did not answer
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
@@ -104,7 +105,8 @@ class Events:
 def log_trouble(events: Sequence[Event]) -> None:
     """Log what an operator would want to see; the routine stays silent."""
     for event in events:
-        if event.kind in TROUBLE:
+        # That it did not answer, and that it is back, the store itself says: once, not at every turn of every room.
+        if event.kind in TROUBLE and event.cause != UNANSWERED:
             log.warning("%s", sentence(event))
 
 

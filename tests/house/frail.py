@@ -1,7 +1,7 @@
-"""A program to be stopped, killed, refused and starved of disk: `python -m tests.house.frail STORE COMMAND [KIND]`.
+"""A program to be stopped, killed, refused and starved of disk: `python -m tests.house.frail STORE COMMAND ...`.
 
-play KIND   runs one workflow by app.run; its step says "begun" and goes on only when the file STORE.go is there
-fill        fills the disk: runs one workflow after the other until the store is full
+play KIND GO   runs one workflow by app.run; its step says "begun" and goes on only when the file GO is there
+fill           fills the disk: runs one workflow after the other until the store is full
 """
 
 import asyncio
@@ -14,8 +14,7 @@ from typing import Any
 
 from watchbill import App, Event, Retry, StoreError, attempt, sleep
 
-STORE, COMMAND, KIND = (*sys.argv[1:4], "")[:3]
-FILE = STORE.removeprefix("sqlite:///")
+STORE, COMMAND, KIND, GO = (*sys.argv[1:5], "", "")[:4]
 app = App(STORE)
 
 
@@ -27,7 +26,7 @@ def begun() -> str:
 
 
 def may_go() -> bool:
-    return os.path.exists(f"{FILE}.go")
+    return os.path.exists(GO)
 
 
 @app.step

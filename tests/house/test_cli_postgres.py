@@ -5,10 +5,10 @@ import json
 import pytest
 
 from tests.house.test_cli import watchbill
-from tests.store.postgres import by_hand, emptied
-from tests.store.scene import HandClock, Scene, a_run
+from tests.store.postgres import by_hand, emptied, in_schema
 from watchbill.env import SystemEnv
 from watchbill.store.open import open_store
+from watchbill.testing.conformance.scene import HandClock, Scene, a_run
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ async def test_runs_are_listed_and_shown(url):
 
 
 async def test_a_store_is_made_by_migrate(url):
-    fresh = f"{url.partition('&schema=')[0]}&schema=by_command"
+    fresh = in_schema(url, "by_command")
     await by_hand(fresh, "DROP SCHEMA IF EXISTS by_command CASCADE")
     made = watchbill("migrate", "--store", fresh, "--output", "json")
     assert (made.code, json.loads(made.out)["before"]) == (0, 0)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.conftest import Kept
 from watchbill import App, StoreError
 from watchbill.errors import StoreCorruptError, StoreOwnedError
 
@@ -33,9 +34,9 @@ def file(folder: Path) -> Path:
 class Program:
     """tests/house/frail.py as a process of its own session, so that a signal can go to all of it, like Ctrl-C."""
 
-    def __init__(self, file: Path, *arguments: str) -> None:
+    def __init__(self, url: str, *arguments: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.house.frail", f"sqlite:///{file}", *arguments],
+            [sys.executable, "-m", "tests.house.frail", url, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -62,13 +63,15 @@ class Program:
         return self._process.returncode, out.strip(), err
 
 
-def go(file: Path) -> None:
-    Path(f"{file}.go").touch()
+@pytest.fixture
+def go(folder: Path) -> Path:
+    """The file that lets its steps go on, once it is there."""
+    return folder / "go"
 
 
-def result_of(file: Path, kind: str) -> str:
+def result_of(url: str, kind: str, go: Path) -> str:
     """Run the program to its end; gives its last line."""
-    with Program(file, "play", kind) as program:
+    with Program(url, "play", kind, str(go)) as program:
         code, out, err = program.ended()
         assert code == 0, err
         return out.splitlines()[-1]
@@ -78,45 +81,46 @@ def result_of(file: Path, kind: str) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_was_killed_with_9_goes_on_in_the_next_process(file: Path, kind: str) -> None:
-    with Program(file, "play", kind) as program:
+def test_what_was_killed_with_9_goes_on_in_the_next_process(kept: Kept, go: Path, kind: str) -> None:
+    with Program(kept.url, "play", kind, str(go)) as program:
         assert program.line() == "begun 1"
         os.kill(program.pid, signal.SIGKILL)
         code, _, _ = program.ended()  # a child of its own hears that its parent is gone, and ends
         assert code == -signal.SIGKILL
-    go(file)
+    go.touch()
     expected = {
         "row": "attempt 2, restored here I was",
         "sleep": "slept",
         "own": "attempt 1",  # it cannot have killed the process of the rooms: forgiven
     }
-    assert result_of(file, kind) == expected.get(kind, "attempt 2")
-    assert result_of(file, kind) == expected.get(kind, "attempt 2")  # ended is ended
+    assert result_of(kept.url, kind, go) == expected.get(kind, "attempt 2")
+    assert result_of(kept.url, kind, go) == expected.get(kind, "attempt 2")  # ended is ended
 
 
 # --- Ctrl-C
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ctrl_c_leaves_the_run_open_says_how_to_continue_and_costs_no_attempt(file: Path, kind: str) -> None:
-    with Program(file, "play", kind) as program:
+def test_ctrl_c_leaves_the_run_open_says_how_to_continue_and_costs_no_attempt(kept: Kept, go: Path, kind: str) -> None:
+    with Program(kept.url, "play", kind, str(go)) as program:
         assert program.line() == "begun 1"
         os.killpg(program.pid, signal.SIGINT)
         code, _, err = program.ended()
         assert code == -signal.SIGINT
         assert "run 'r' stays open: run it again with id='r' and it goes on where it was" in err
-    app = App(f"sqlite:///{file}")
+    app = App(kept.url)
     assert app.sync.handle("r").status().state in ("running", "waiting")
-    go(file)
+    app.sync.close()
+    go.touch()
     expected = {"row": "attempt 1, restored here I was", "retry": "attempt 2", "sleep": "slept"}
-    assert result_of(file, kind) == expected.get(kind, "attempt 1")
+    assert result_of(kept.url, kind, go) == expected.get(kind, "attempt 1")
 
 
 SCRIPT = """
 import os
 from watchbill import App
 
-app = App(f"sqlite:///{os.environ['FILE']}")
+app = App(os.environ["STORE"])
 
 @app.step(isolation="own")
 def pid() -> int:
@@ -130,10 +134,10 @@ print(os.getpid() != app.run(work))
 """
 
 
-def test_a_script_without_a_guard_may_have_steps_of_their_own(file: Path) -> None:
-    script = file.with_name("script.py")
+def test_a_script_without_a_guard_may_have_steps_of_their_own(kept: Kept, folder: Path) -> None:
+    script = folder / "script.py"
     script.write_text(SCRIPT)
-    environment = {**os.environ, "FILE": str(file)}
+    environment = {**os.environ, "STORE": kept.url}
     command = [sys.executable, str(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=environment)
     assert done.stdout == "True\n", done.stderr
@@ -142,8 +146,9 @@ def test_a_script_without_a_guard_may_have_steps_of_their_own(file: Path) -> Non
 # --- owned by another
 
 
-def test_a_second_process_is_refused_with_the_pid_of_the_owner_who_works_on(file: Path) -> None:
-    with Program(file, "play", "thread") as owner:
+def test_a_second_process_is_refused_with_the_pid_of_the_owner_who_works_on(file: Path, go: Path) -> None:
+    url = f"sqlite:///{file}"
+    with Program(url, "play", "thread", str(go)) as owner:
         assert owner.line() == "begun 1"
         app = App(f"sqlite:///{file}")
 
@@ -155,12 +160,12 @@ def test_a_second_process_is_refused_with_the_pid_of_the_owner_who_works_on(file
             with pytest.raises(StoreOwnedError, match=f"owned by process {owner.pid}, which is alive") as refused:
                 attempted()
             assert refused.value.pid == owner.pid
-        with Program(file, "play", "thread") as second:
+        with Program(url, "play", "thread", str(go)) as second:
             code, out, _ = second.ended()
             assert code == 0
             assert f"StoreOwnedError store 'sqlite:///{file}' is owned by process {owner.pid}" in out
         assert app.sync.handle("r").status().state == "running"  # reading is for everybody
-        go(file)
+        go.touch()
         code, out, err = owner.ended()
         assert (code, out) == (0, "attempt 1"), err
     assert app.run(mine) == 1
@@ -258,7 +263,7 @@ def test_a_store_that_cannot_be_written_says_which_and_what_to_do(file: Path) ->
 
 
 def test_a_full_disk_ends_the_program_clearly_and_nothing_acknowledged_is_lost(file: Path) -> None:
-    with Program(file, "fill") as program:
+    with Program(f"sqlite:///{file}", "fill") as program:
         code, out, err = program.ended()
     assert code == 0, err
     *lines, stopped, last = out.splitlines()

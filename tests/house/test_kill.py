@@ -4,7 +4,6 @@ import contextlib
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -14,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.conftest import Kept
 from tests.house.ledger import Ledger, Line
+from tests.house.witness import report
 
 KILLS = 50
 EXPECTED = {0: 48, 1: 32, 2: 42}  # what each shape adds to its number
@@ -67,12 +68,11 @@ class Zygote:
 
 
 @pytest.mark.timeout(180)
-def test_every_run_survives_fifty_kills(tmp_path: Path, ledger: Ledger) -> None:
+def test_every_run_survives_fifty_kills(kept: Kept, ledger: Ledger) -> None:
     seed = int(os.environ.get("WATCHBILL_SEED", random.randrange(1_000_000)))
     print(f"replay the moments with WATCHBILL_SEED={seed}")
     moments = random.Random(seed)
-    file = tmp_path / "store.db"
-    zygote = Zygote(f"sqlite:///{file}", ledger.address)
+    zygote = Zygote(kept.url, ledger.address)
     kills = 0
     try:
         while kills < KILLS:
@@ -86,17 +86,17 @@ def test_every_run_survives_fifty_kills(tmp_path: Path, ledger: Ledger) -> None:
         assert zygote.live(None) == 0
     finally:
         zygote.close()
-    check(file, ledger.lines(), kills)
+    check(kept, ledger.lines(), kills)
 
 
-def check(file: Path, lines: list[Line], kills: int) -> None:
-    with sqlite3.connect(file) as store:
-        runs = dict(store.execute("SELECT id, status FROM run").fetchall())
-        journal = store.execute(
-            "SELECT run.id, journal.key, journal.fence, journal.kind, journal.body FROM journal"
-            " JOIN run ON run.num = journal.run ORDER BY journal.run, journal.seq"
-        ).fetchall()
-        assert store.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+def check(kept: Kept, lines: list[Line], kills: int) -> None:
+    runs = dict(kept.ask("SELECT id, status FROM watchbill.run"))
+    journal = kept.ask(
+        "SELECT run.id, journal.key, journal.fence, journal.kind, journal.body FROM watchbill.journal"
+        " JOIN watchbill.run ON run.num = journal.run ORDER BY journal.run, journal.seq"
+    )
+    if kept.is_file:
+        assert kept.ask("PRAGMA integrity_check") == [("ok",)]
     assert kills >= KILLS, f"only {kills} kills before everything had ended: make the runs longer"
     acked = {line.run for line in lines if line.what == "ACK"}
     assert acked <= runs.keys(), "acknowledged runs are lost"
@@ -122,4 +122,7 @@ def check(file: Path, lines: list[Line], kills: int) -> None:
         assert begun[call][-1] == fence, f"{call} ran again after it was journalled"
         assert begun[call] == sorted(set(begun[call])), f"the fences of {call} do not grow: {begun[call]}"
         again += len(begun[call]) - 1
-    print(f"{kills} kills, {len(accepted)} calls, {again} ran more than once because their process died in them")
+    store = "SQLite" if kept.is_file else "PostgreSQL"
+    said = f"kills on {store}: {kills} kills, {len(runs)} runs, {len(accepted)} calls, {again} ran more than once"
+    print(f"{said} because their process died in them")
+    report(f"{said}, 0 violations")

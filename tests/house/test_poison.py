@@ -1,20 +1,20 @@
 """Interleaving 10: one call, or one workflow, that kills its process every time, among many innocent ones."""
 
-import sqlite3
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+
+from tests.house.conftest import Kept
 
 MOST_LIVES = 40
 
 
-def play(store: Path, where: str) -> tuple[int, str]:
+def play(kept: Kept, where: str) -> tuple[int, str]:
     """Start the program again and again until it ends by itself; gives the number of lives and all it said."""
     said = ""
     for life in range(1, MOST_LIVES + 1):
-        command = [sys.executable, "-m", "tests.house.poison", f"sqlite:///{store}", where]
+        command = [sys.executable, "-m", "tests.house.poison", kept.url, where]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         said += ended.stdout
         if ended.returncode == 0:
@@ -23,35 +23,31 @@ def play(store: Path, where: str) -> tuple[int, str]:
     raise AssertionError(f"still dying after {MOST_LIVES} lives:\n{said}")
 
 
-def states(store: Path) -> dict[str, int]:
-    with sqlite3.connect(store) as connection:
-        return dict(connection.execute("SELECT id, status FROM run").fetchall())
+def states(kept: Kept) -> dict[str, int]:
+    return dict(kept.ask("SELECT id, status FROM watchbill.run"))
 
 
 @pytest.mark.timeout(170)
-def test_a_poison_step_is_quarantined_and_named_while_everything_else_goes_on(tmp_path: Path) -> None:
-    store = tmp_path / "store.db"
-    lives, said = play(store, "step")
+def test_a_poison_step_is_quarantined_and_named_while_everything_else_goes_on(kept: Kept) -> None:
+    lives, said = play(kept, "step")
     # Two lives die with it; from then on it dies alone, in a process of its own.
     assert lives <= 4
     assert "held: call 'poison' is quarantined" in said
     assert "status: waiting waiting_for_person" in said
     assert "step 'poison'" in said
     assert [f"poison {n}" in said for n in (1, 2)] == [True, True]
-    runs = states(store)
+    runs = states(kept)
     assert runs.pop("bad") == 1, "the bad run stays open"
     assert set(runs.values()) == {10}
-    with sqlite3.connect(store) as connection:
-        rows = connection.execute("SELECT call, state, why, losses FROM attempt").fetchall()
+    rows = kept.ask("SELECT call, state, why, losses FROM watchbill.attempt")
     assert rows == [("poison", 3, "quarantine", 5)], "nobody else was charged for it in the end"
 
 
 @pytest.mark.timeout(170)
-def test_workflow_code_that_kills_its_process_is_quarantined_too(tmp_path: Path) -> None:
-    store = tmp_path / "store.db"
-    lives, said = play(store, "workflow")
+def test_workflow_code_that_kills_its_process_is_quarantined_too(kept: Kept) -> None:
+    lives, said = play(kept, "workflow")
     assert lives <= 6
     assert "held: quarantined: twice its process died while its workflow code ran alone" in said
-    runs = states(store)
+    runs = states(kept)
     assert runs.pop("bad") == 1
     assert set(runs.values()) == {10}

@@ -7,17 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.store.postgres import emptied
-from tests.store.scene import HandClock, Scene
 from watchbill.env import SystemEnv
 from watchbill.store.open import open_store
 from watchbill.store.protocol import Store
+from watchbill.testing.conformance.fixtures import clock, scene
+from watchbill.testing.conformance.scene import HandClock
+
+__all__ = ["clock", "scene"]
 
 MEMORY_DISK = Path("/dev/shm")
-
-
-@pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
 
 
 @pytest.fixture
@@ -45,10 +43,3 @@ async def store(url: str, clock: HandClock) -> AsyncIterator[Store]:
     store = await open_store(url, SystemEnv(), clock=clock)
     yield store
     await store.close()
-
-
-@pytest.fixture
-async def scene(store: Store, clock: HandClock) -> Scene:
-    scene = Scene(store, clock)
-    await scene.open()
-    return scene

@@ -1,5 +1,7 @@
 """PostgreSQL past all doors: an empty store for each test, and what a test wants to see or break by hand."""
 
+import re
+
 import asyncpg
 
 from watchbill.env import SystemEnv
@@ -12,6 +14,12 @@ def address_of(url: str) -> PostgresAddress:
     address = parse_url(url).postgres
     assert address is not None
     return address
+
+
+def in_schema(url: str, schema: str) -> str:
+    """Give the address of another store in the same database."""
+    plain = re.sub(r"[?&]schema=[^&]*", "", url)
+    return f"{plain}{'&' if '?' in plain else '?'}schema={schema}"
 
 
 async def by_hand(url: str, sql: str, *values: object) -> list[asyncpg.Record]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.scene import a_run
 from watchbill.env import SystemEnv
 from watchbill.errors import (
     StoreCorruptError,
@@ -24,6 +23,7 @@ from watchbill.errors import (
 from watchbill.store.migrate import known_schema
 from watchbill.store.open import migrate, open_reader, open_store
 from watchbill.store.sqlite.store import SqliteStore
+from watchbill.testing.conformance.scene import a_run
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ async def test_a_file_that_may_not_grow(path, url, filled):
 
 FULL_DISK = """
 import asyncio, resource, sys
-from tests.store.scene import a_run
+from watchbill.testing.conformance.scene import a_run
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreError
 from watchbill.store.open import open_store

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.store.postgres import by_hand
-from tests.store.scene import a_change, a_run, a_verdict, an_entry
 from watchbill.errors import DuplicateRun
 from watchbill.model.agent import Act, Answer
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import INLINE_LIMIT
+from watchbill.testing.conformance.scene import a_change, a_run, a_verdict, an_entry
 
 LARGE = b'"' + b"x" * 300_000 + b'"'
 OTHER_LARGE = b'"' + b"y" * 300_000 + b'"'

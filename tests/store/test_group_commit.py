@@ -8,6 +8,7 @@ import pytest
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreError, StoreFullError, StoreUnreachableError
 from watchbill.store.group_commit import GroupCommit
+from watchbill.store.health import Health
 
 
 class Log:
@@ -186,6 +187,20 @@ async def test_a_locked_file_fails_only_this_time(file):
         await group.run(file.write("a"))
     file.fail_begin = None
     assert await group.run(file.write("a")) == "A"
+
+
+async def test_a_locked_file_is_said_once_and_that_it_is_free_again_once(file, caplog):
+    group = GroupCommit(file, Inline(), Health("sqlite:///x", SystemEnv()))
+    file.fail_begin = StoreUnreachableError("locked")
+    for _ in range(3):
+        with pytest.raises(StoreUnreachableError):
+            await group.run(file.write("a"))
+    file.fail_begin = None
+    for _ in range(3):
+        await group.run(file.write("a"))
+    lost, back = [record.getMessage() for record in caplog.records if record.name == "watchbill"]
+    assert "locked; waiting for it" in lost
+    assert "is back after" in back
 
 
 async def test_a_commit_is_flushed_when_one_of_its_doors_must_be(file):

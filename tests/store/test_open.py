@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.scene import NOON, HandClock, Scene, a_run
 from tests.store.test_group_commit import Inline
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv, Threads
@@ -18,6 +17,7 @@ from watchbill.store.migrate import known_schema, migrations, statements
 from watchbill.store.open import is_memory, migrate, open_reader, open_store, parse_url
 from watchbill.store.sqlite.database import Writer
 from watchbill.store.sqlite.store import SqliteStore
+from watchbill.testing.conformance.scene import NOON, HandClock, Scene, a_run
 
 
 @pytest.fixture

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.scene import AGENT, ME, a_run
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreOwnedError
 from watchbill.model.states import AttemptState
 from watchbill.store.open import migrate, open_store
 from watchbill.store.sqlite.store import SqliteStore
+from watchbill.testing.conformance.scene import AGENT, ME, a_run
 
 OWNER = """
 import asyncio, sys
-from tests.store.scene import HandClock, Scene, a_run
+from watchbill.testing.conformance.scene import HandClock, Scene, a_run
 from watchbill.env import SystemEnv
 from watchbill.store.open import open_store
 

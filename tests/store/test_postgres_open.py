@@ -11,7 +11,6 @@ import pytest
 
 from tests.servers import PostgresServer, free_port, postgres_server
 from tests.store.postgres import address_of, by_hand, emptied
-from tests.store.scene import HandClock, Scene, a_run
 from watchbill.env import SystemEnv
 from watchbill.errors import (
     StoreCorruptError,
@@ -25,6 +24,7 @@ from watchbill.store.migrate import known_schema, migrations
 from watchbill.store.open import migrate, open_reader, open_store
 from watchbill.store.postgres.store import PostgresStore, migrate_postgres
 from watchbill.store.protocol import Hint
+from watchbill.testing.conformance.scene import HandClock, Scene, a_run
 
 SECRET = "p%40ss%2Fw%23rd"  # p@ss/w#rd
 KNOWN_SCHEMA = known_schema("postgres")

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.store.postgres import address_of, by_hand, emptied
-from tests.store.scene import AGENT, KNOWN, HandClock, Scene, a_change, a_run, a_verdict, an_entry
 from watchbill.env import SystemEnv
 from watchbill.model.agent import Act, ProgressMark
 from watchbill.model.attempt import AttemptRow
@@ -17,6 +16,7 @@ from watchbill.store.postgres.connections import HOT, Connection, connect
 from watchbill.store.postgres.statements import Statement, composed, statements
 from watchbill.store.postgres.turn import turn_statement
 from watchbill.store.protocol import Turn
+from watchbill.testing.conformance.scene import AGENT, KNOWN, HandClock, Scene, a_change, a_run, a_verdict, an_entry
 
 SCHEMA = "watchbill"
 ROWS = 20_000
@@ -49,6 +49,7 @@ INDEXES = {
     "load_facts": {"fact_run_kind_ref_key"},
     "decisions_of_run": {"decision_pkey"},
     "turn": {"run_pkey", "fact_pkey", "attempt_pkey"},
+    "turn_is_there": {"journal_pkey", "attempt_pkey"},
     "join_agent": set(),
     "beat": {"agent_alive", "attempt_pkey", "attempt_agent"},
     "lease": {"agent_alive", "attempt_ready", "attempt_pkey"},

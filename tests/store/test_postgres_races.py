@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from tests.store.postgres import by_hand, emptied
-from tests.store.scene import AGENT, ME, NOON, HandClock, Scene, a_change, a_run, a_verdict, an_entry
-from tests.store.test_client import a_cancel
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
 from watchbill.errors import DuplicateRun
@@ -22,6 +20,8 @@ from watchbill.store.postgres.statements import Statement, composed
 from watchbill.store.postgres.store import PostgresStore
 from watchbill.store.postgres.turn import turn_statement, turn_values
 from watchbill.store.protocol import Told, Turn
+from watchbill.testing.conformance.client import a_cancel
+from watchbill.testing.conformance.scene import AGENT, ME, NOON, HandClock, Scene, a_change, a_run, a_verdict, an_entry
 
 OTHER = 8
 CLAIMERS = 8

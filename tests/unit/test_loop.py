@@ -113,6 +113,20 @@ async def test_it_survives_a_failing_turn_and_tells_of_it(error: Exception) -> N
     assert room.did[-1] == "close"
 
 
+@pytest.mark.parametrize(("error", "lines"), [(ValueError("a bug"), 2), (StoreUnreachableError("no answer"), 0)])
+async def test_a_store_that_does_not_answer_is_not_logged_by_every_room(
+    error: Exception, lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    room = Room(failing(error, 2))
+    room.start()
+    for turns in (1, 2, 3):
+        await room.reaches(turns)
+        room.wake()
+    await room.stop()
+    assert len(room.told) == 2
+    assert len([record for record in caplog.records if record.name == "watchbill"]) == lines
+
+
 async def test_after_a_failing_turn_it_comes_back_by_itself() -> None:
     room = Room(failing(ValueError("a bug"), 1))
     room.start()

@@ -1,8 +1,12 @@
 """Lease: who drives a shard, under which term."""
 
+from typing import Final
+
 import msgspec
 
 from watchbill.clock import Micros
+
+FOREVER: Final[Micros] = 1 << 62  # the end of a lease that does not end; later than any time, and a sum with it fits
 
 
 class Taken(msgspec.Struct, frozen=True):

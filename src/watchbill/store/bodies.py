@@ -1,13 +1,11 @@
-"""Bodies: a row carries a small one itself, and a reference to a large one; and the end of a lease that has none."""
+"""Bodies: a row carries a small one itself, and a reference to a large one, which is a blob."""
 
 from typing import Final
 
-from watchbill.clock import Micros
 from watchbill.store.protocol import INLINE_LIMIT
 
-FOREVER: Final[Micros] = 1 << 62  # the end of a lease that does not end; later than any time, and a sum with it fits
-
 _REFERENCE: Final = b"\x00"  # JSON never begins with it
+_ABOVE_REFERENCES: Final = b"\x01"
 
 
 def fits(body: bytes) -> bool:
@@ -15,6 +13,19 @@ def fits(body: bytes) -> bool:
     return len(body) <= INLINE_LIMIT and not body.startswith(_REFERENCE)
 
 
+def all_fit(bodies: list[bytes]) -> bool:
+    """Say whether rows may carry all these bodies as they are: most turns, decided without a loop.
+
+    False also when one is empty: then each is looked at for itself.
+    """
+    return max(map(len, bodies)) <= INLINE_LIMIT and min(bodies) >= _ABOVE_REFERENCES
+
+
 def reference(n: int) -> bytes:
     """Write the reference to a run's n-th blob."""
     return _REFERENCE + str(n).encode()
+
+
+def referred(stored: bytes) -> int | None:
+    """Give the number of the blob that a row refers to; None when it carries its body itself."""
+    return int(stored[1:]) if stored.startswith(_REFERENCE) else None

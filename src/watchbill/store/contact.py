@@ -24,9 +24,10 @@ class Contact:
         self._since: Micros = 0  # boot time of the first answer after the last gap
         self._whole = False  # no answer was missing since `_whole_since`
         self._whole_since: Micros = 0
+        self._whole_from: Micros | None = None  # the same moment in the store's time, for who says what it is
 
-    def heard(self) -> None:
-        """The store has answered."""
+    def heard(self, now: Micros | None = None) -> None:
+        """The store has answered; `now`: its time."""
         if self._lasting is None:
             return
         boot = self._clock.boot()
@@ -34,7 +35,7 @@ class Contact:
             self._since = boot
         self._heard_at = boot
         if not self._whole:
-            self._whole, self._whole_since = True, boot
+            self._whole, self._whole_since, self._whole_from = True, boot, now
 
     def missed(self) -> None:
         """An answer did not come."""
@@ -52,6 +53,16 @@ class Contact:
     def whole(self) -> bool:
         """True when no answer was missing for as long as a living agent may need to report what has ended."""
         return self._lasting is None or (self._whole and self._clock.boot() - self._whole_since >= self._beat)
+
+    def whole_since(self, began_at: Micros | None) -> bool:
+        """True when silence about what began at that time of the store means something.
+
+        Whatever has begun since the answers are whole was never kept from being reported; for what is older, a living
+        agent is given the time to say what it could not.
+        """
+        if self._whole and began_at is not None and self._whole_from is not None and began_at > self._whole_from:
+            return True
+        return self.whole
 
 
 def _share(lasting: Micros | None, parts: int, of: int) -> Micros:

@@ -16,6 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 from watchbill.env import Threads
 from watchbill.errors import StoreError, StoreUnreachableError
+from watchbill.store.health import Health
 
 T = TypeVar("T")
 
@@ -95,10 +96,11 @@ class _Door(Generic[T]):
 class GroupCommit:
     """Gathers doors on the event loop and commits them in batches on one writer thread."""
 
-    def __init__(self, file: Transactions, writer: Threads) -> None:
+    def __init__(self, file: Transactions, writer: Threads, health: Health | None = None) -> None:
         self.commits = 0  # that wrote something
         self._file = file
         self._writer = writer
+        self._health = health
         self._waiting: list[Pending] = []
         self._busy = False
         self._broken: BaseException | None = None
@@ -161,6 +163,10 @@ class GroupCommit:
             door.committed = True
 
     def _committed(self, doors: list[Pending], error: BaseException | None) -> None:
+        if self._health is not None and error is not None:
+            self._health.failed(error)
+        elif self._health is not None:
+            self._health.answered()
         if error is not None and not isinstance(error, StoreUnreachableError):
             self._broken = self._broken or error
             doors, self._waiting = doors + self._waiting, []

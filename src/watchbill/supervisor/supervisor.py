@@ -54,7 +54,7 @@ class Supervisor(Loop):
     async def _turn(self) -> Micros | None:
         dead = await self._bury_the_dead()
         watch = await self._store.watch(LOOK_LIMIT, expired=self._contact.settled)
-        self._contact.heard()
+        self._contact.heard(watch.now)
         if dead:
             note = f"dead on this machine: {', '.join(map(str, dead))}"
             self.tell([Event(happened.PROCESS_BURIED, watch.now, self.name, cause="dead", note=note)])
@@ -64,7 +64,7 @@ class Supervisor(Loop):
         judged = [
             (row, symptom, judge(symptom, row, _decode_policy(row.policy), self.env.random()))
             for row, symptom in cases
-            if symptom is not None and (self._contact.whole or not by_silence(symptom))
+            if symptom is not None and (not by_silence(symptom) or self._contact.whole_since(row.started_at))
         ]
         if judged:
             applied = await self._store.judge([judgement(*case) for case in judged])

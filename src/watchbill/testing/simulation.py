@@ -1,6 +1,7 @@
 """Simulation: one seed is one world, from its first run to the last; the same seed is the same world.
 
-python -m watchbill.testing.simulation 17      # play one seed, and show what happened
+python -m watchbill.testing.simulation 17         # play one seed, and show what happened
+python -m watchbill.testing.simulation 1000-1999  # play many, and say it in one line
 """
 
 import gc
@@ -25,6 +26,7 @@ SHARED_WITHIN: Final = 120  # seconds: members out of time are waited for, then 
 TAIL: Final = 40  # lines of the trace in the message about a violation
 LEAST_STEPS: Final = 10  # I20
 LEAST_FAULTS: Final = 1
+TOLD: Final = ("transactions", "steps done", "faults", "deaths", "messages lost", "shards taken over", "losses")
 
 
 class Result(NamedTuple):
@@ -154,19 +156,33 @@ def written(line: Line) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Play the seeds that are named, and show their traces."""
-    for seed in [int(argument) for argument in arguments]:
+    """Play the seeds that are named: single ones with their traces, a range of them with one line for all."""
+    for argument in arguments:
+        first, _, last = argument.partition("-")
         try:
-            result = simulate(seed)
+            said = _sum_up(int(first), int(last)) if last else _show(int(first))
         except SimulationError as failed:
             for line in failed.trace:
                 sys.stdout.write(written(line) + "\n")
-            sys.stdout.write(f"seed {seed} broke {failed.invariant}: {failed.facts}\n")
+            sys.stdout.write(f"seed {failed.seed} broke {failed.invariant}: {failed.facts}\n")
             return 1
-        for line in result.trace:
-            sys.stdout.write(written(line) + "\n")
-        sys.stdout.write(f"seed {seed}: {dict(sorted(result.counts.items()))}\n")
+        sys.stdout.write(said + "\n")
     return 0
+
+
+def _show(seed: int) -> str:
+    result = simulate(seed)
+    for line in result.trace:
+        sys.stdout.write(written(line) + "\n")
+    return f"seed {seed}: {dict(sorted(result.counts.items()))}"
+
+
+def _sum_up(first: int, last: int) -> str:
+    total: Counter[str] = Counter()
+    for seed in range(first, last + 1):
+        total += simulate(seed).counts
+    told = ", ".join(f"{total[what]:,} {what}" for what in TOLD)
+    return f"simulation: {last - first + 1:,} seeds from {first}: {told}, 0 violations"
 
 
 if __name__ == "__main__":

@@ -90,9 +90,24 @@ def test_a_lost_message_means_that_others_may_have_something_to_report(contact, 
     assert contact.whole
 
 
+def test_what_began_in_unbroken_contact_was_never_kept_from_being_reported(contact, clock):
+    contact.heard(1_000)
+    assert not contact.whole_since(1_000), "it may have ended before the first answer"
+    assert contact.whole_since(1_001)
+    assert not contact.whole_since(None)
+    contact.missed()
+    assert not contact.whole_since(1_001)
+    contact.heard(5_000)
+    assert not contact.whole_since(1_001), "perhaps it ended while nobody could say so"
+    assert contact.whole_since(5_001)
+    hear(contact, clock, 8)
+    assert contact.whole_since(1_001)
+
+
 def test_the_one_owner_needs_nobodys_silence(clock):
     alone = Contact(clock, None)
     assert alone.settled
     assert alone.whole
     alone.missed()
     assert alone.whole
+    assert alone.whole_since(None)

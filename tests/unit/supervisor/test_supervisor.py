@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
+import msgspec
 import pytest
 
 from tests.unit.supervisor.rows import NOON, a_failure, a_row
@@ -43,6 +44,7 @@ class Rows:
     def __init__(self) -> None:
         self.due: tuple[AttemptRow, ...] = ()
         self.away = False
+        self.now = NOON
         self.expired: list[bool] = []
         self.judged: list[Judgement] = []
         self.there = [(1, b"alive"), (2, b"dead")]
@@ -53,7 +55,7 @@ class Rows:
         if self.away:
             raise StoreUnreachableError("no answer")
         self.expired.append(expired)
-        return Watch(self.due, (), None, False, NOON)
+        return Watch(self.due, (), None, False, self.now)
 
     async def processes(self) -> list[tuple[int, bytes]]:
         self.asked += 1
@@ -120,6 +122,29 @@ async def test_nobody_is_late_while_it_may_only_have_been_unable_to_say_so(scene
     scene.rows.away = False
     scene.judges(row)
     assert await scene.turns(8) == POLL, "it looks again, and does not spin"
+    assert scene.rows.judged == []
+    await scene.turns(2)
+    assert scene.rows.judged != []
+
+
+async def test_what_began_under_its_eyes_is_late_at_once(scene):
+    """A supervisor that has just come, and a step that was begun since, with a timeout of milliseconds."""
+    await scene.turns(1)
+    scene.rows.now = NOON + 50_000
+    scene.judges(msgspec.structs.replace(LATE, started_at=NOON + 10_000, watch_at=NOON + 40_000))
+    await scene.turns(1)
+    assert scene.rows.judged != []
+
+
+async def test_what_began_before_an_outage_is_not(scene):
+    await scene.turns(1)
+    scene.rows.now = NOON + 50_000
+    scene.judges(msgspec.structs.replace(LATE, started_at=NOON + 10_000, watch_at=NOON + 40_000))
+    scene.rows.away = True
+    with pytest.raises(StoreUnreachableError):
+        await scene.room.turn()
+    scene.rows.away = False
+    await scene.turns(8)
     assert scene.rows.judged == []
     await scene.turns(2)
     assert scene.rows.judged != []

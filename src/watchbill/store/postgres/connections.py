@@ -13,11 +13,11 @@ from urllib.parse import urlencode
 
 import asyncpg
 
-from watchbill.clock import SECOND, Clock, Micros
+from watchbill.clock import Clock, Micros
 from watchbill.env import Env
-from watchbill.errors import StoreError, StoreUnreachableError
-from watchbill.events import log
+from watchbill.errors import StoreError
 from watchbill.store.address import PostgresAddress
+from watchbill.store.health import Health
 from watchbill.store.postgres import refusals
 from watchbill.store.postgres.statements import Statement, statements
 
@@ -68,10 +68,6 @@ class Connection(Protocol):
         """Say whether it is of no use any more."""
         ...
 
-    def get_server_pid(self) -> int:
-        """Give the number of the server's process behind it."""
-        ...
-
     async def add_listener(self, channel: str, callback: Callable[..., None]) -> None:
         """Listen."""
         ...
@@ -112,11 +108,6 @@ class Session:
         self._sql = sql
         self._now = now
 
-    @property
-    def server_pid(self) -> int:
-        """The number of the server's process behind it."""
-        return self._connection.get_server_pid()
-
     async def rows(self, statement: str | Statement, values: Values) -> list[Row]:
         """Run one statement; `now` is the store's own time unless a test says what it is."""
         found = self._sql[statement] if isinstance(statement, str) else statement
@@ -133,7 +124,7 @@ class Line:
     """One connection; whoever finds it lost opens it again."""
 
     def __init__(
-        self, address: PostgresAddress, settings: Mapping[str, str], health: "Health", first: "Check | None" = None
+        self, address: PostgresAddress, settings: Mapping[str, str], health: Health, first: "Check | None" = None
     ) -> None:
         self._address = address
         self._settings = settings
@@ -245,34 +236,6 @@ class Pool:
         """Close all."""
         for line in self._lines:
             await line.close()
-
-
-class Health:
-    """Says once that the store is away, and once that it is back."""
-
-    def __init__(self, shown: str, env: Env) -> None:
-        self._shown = shown
-        self._env = env
-        self._away_since: Micros | None = None
-        self.outages = 0
-
-    @property
-    def away(self) -> bool:
-        """True when the last thing that was heard of it is that it did not answer."""
-        return self._away_since is not None
-
-    def failed(self, error: BaseException) -> None:
-        """Take note that it did not answer."""
-        if self._away_since is None and isinstance(error, StoreUnreachableError):
-            self._away_since = self._env.clock.boot()
-            self.outages += 1
-            log.warning("%s; waiting for it", error)
-
-    def answered(self) -> None:
-        """Take note that it answered."""
-        if self._away_since is not None:
-            away, self._away_since = (self._env.clock.boot() - self._away_since) / SECOND, None
-            log.warning("store %r is back after %.1f s", self._shown, away)
 
 
 class Connections:

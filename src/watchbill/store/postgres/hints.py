@@ -15,7 +15,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.events import log
 from watchbill.store.hints import Hints
 from watchbill.store.postgres import refusals
-from watchbill.store.postgres.connections import HOT, Connection, Connections, Session, connect
+from watchbill.store.postgres.connections import HOT, Connection, Connections, connect
 from watchbill.store.postgres.statements import statements
 from watchbill.store.protocol import Hint
 
@@ -46,8 +46,8 @@ class SharedHints:
         self._listening: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()  # the connection was lost, or it is time to stop
         self._stopping = False
+        self._me = f"{lines.env.new_id():x}"  # not the connection: some are sent over another one
         self._pending: set[Hint] = set()
-        self._sent_by: set[int] = set()  # connections of ours by which hints were sent before we listened
         self._sending: asyncio.Task[None] | None = None
 
     def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
@@ -126,9 +126,10 @@ class SharedHints:
         return connection
 
     def _heard(self, connection: Connection, pid: int, channel: str, payload: str) -> None:
-        if pid == connection.get_server_pid() or pid in self._sent_by:
-            return  # our own: those here were woken at the commit
-        for word in payload.split(","):
+        sender, _, rooms = payload.partition(" ")
+        if sender == self._me:
+            return  # those here were woken at the commit
+        for word in rooms.split(","):
             with contextlib.suppress(ValueError):  # of a newer Watchbill
                 self._wake(Hint(word))
 
@@ -151,7 +152,7 @@ class SharedHints:
     async def _send_pending(self) -> None:
         try:
             while self._pending:
-                rooms, self._pending = ",".join(sorted(self._pending)), set()
+                rooms, self._pending = f"{self._me} {','.join(sorted(self._pending))}", set()
                 # A hint may be lost; that the store is away is said elsewhere.
                 with contextlib.suppress(Exception):
                     await self._send(rooms)
@@ -163,9 +164,5 @@ class SharedHints:
         if self._connection is not None:
             await self._connection.fetch(self._notify.text, self._channel, rooms)
         else:
-            # Nobody listens here yet, but somebody may elsewhere.
-            await self._lines.run(self._lines.others, lambda db: self._send_by(db, rooms))
-
-    async def _send_by(self, db: Session, rooms: str) -> None:
-        self._sent_by.add(db.server_pid)  # before: we may be listening by the time it comes back
-        await db.rows("notify", {"channel": self._channel, "rooms": rooms})
+            # Nobody listens here, but somebody may elsewhere.
+            await self._lines.rows(self._lines.others, "notify", {"channel": self._channel, "rooms": rooms})

@@ -136,9 +136,18 @@ class PostgresScheduler:
         except asyncpg.PostgresError as error:
             if error.sqlstate != REFUSED:
                 raise
+            # The checks come before the keys: a run that has ended may not end again, though this is no second end.
+            if again and await self._is_there(turn):
+                return await self._applied_before(turn)
             rows = turn.attempts if "row" in error.message else turn.runs
             raise ValueError(f"turn refused: {error.message}; {error.detail}: {rows[:3]!r:.500}") from error
         return TurnAnswer(cast(bool, whole), frozenset(cast(list[int], held)), cast(Micros, now))
+
+    async def _is_there(self, turn: Turn) -> bool:
+        run, seq = turn.journal[0][:2] if turn.journal else (None, None)
+        values = {"run": run, "seq": seq, "attempt": turn.attempts[0].id if turn.attempts else None}
+        [there] = await self._lines.row(self._lines.turns, "turn_is_there", values)
+        return cast(bool, there)
 
     async def _applied_before(self, turn: Turn) -> TurnAnswer:
         values = _paired(turn.owner, turn.terms)

@@ -9,8 +9,9 @@ from watchbill.errors import DuplicateRun
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.run import NewRun, RunRow, shard_number
 from watchbill.model.states import RunState
+from watchbill.store.bodies import fits, reference
 from watchbill.store.protocol import Ending, FactKind, Hint, NewFact, Record, Submitted, Told
-from watchbill.store.sqlite.database import Database, Named, Value, Writer, fits, json_text, reference
+from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows
 from watchbill.store.sqlite.shards import HOME_REGION, make_shards

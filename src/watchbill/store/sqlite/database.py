@@ -17,7 +17,8 @@ from watchbill.errors import (
     StoreReadOnlyError,
     StoreUnreachableError,
 )
-from watchbill.store.protocol import INLINE_LIMIT
+from watchbill.model.lease import FOREVER
+from watchbill.store.bodies import fits, reference, referred
 
 T = TypeVar("T")
 Value = int | str | bytes | None
@@ -25,7 +26,6 @@ Values = Mapping[str, Value] | Sequence[Value]
 Named = dict[str, Value]
 
 OLDEST_SQLITE: Final = (3, 37, 0)  # strict tables; RETURNING is older
-FOREVER: Final[Micros] = 1 << 62  # the end of a lease that does not end; later than any time, and a sum with it fits
 BUSY_TIMEOUT: Final = 5.0  # seconds that the writer waits for a user's own transaction on the file before it complains
 TIME_SLACK: Final[Micros] = SECOND // 10  # how far the bound of times runs ahead; a restart takes longer than this
 
@@ -35,9 +35,6 @@ _DURABLE = "PRAGMA synchronous = FULL"
 _HASTY = "PRAGMA synchronous = NORMAL"  # for marks that must survive the process only; the next commit flushes them too
 _WRITER = ("PRAGMA journal_mode = WAL", _DURABLE, "PRAGMA temp_store = MEMORY")
 _READER = ("PRAGMA query_only = ON", "PRAGMA temp_store = MEMORY")
-
-_REFERENCE = b"\x00"  # JSON never begins with it
-_ABOVE_REFERENCES = b"\x01"
 
 
 class StoreTime:
@@ -96,9 +93,9 @@ class Database:
 
     def whole(self, run: int, stored: bytes) -> bytes:
         """Give the body that a row stores, or refers to."""
-        if not stored.startswith(_REFERENCE):
+        n = referred(stored)
+        if n is None:
             return stored
-        n = int(stored[1:])
         row = self.run("read_blob", {"run": run, "n": n}).fetchone()
         if row is None:
             raise StoreCorruptError(self._url, f"blob {n} of run {run} is missing")
@@ -160,24 +157,6 @@ class Writer(Database):
         with contextlib.suppress(sqlite3.Error):
             self.run("set_time", {"time": self.now()})
         super().close()
-
-
-def fits(body: bytes) -> bool:
-    """Say whether a row may carry this body itself: it is small, and cannot be taken for a reference."""
-    return len(body) <= INLINE_LIMIT and not body.startswith(_REFERENCE)
-
-
-def all_fit(bodies: list[bytes]) -> bool:
-    """Say whether rows may carry all these bodies as they are: most turns, decided without a loop.
-
-    False also when one is empty: then each is looked at for itself.
-    """
-    return max(map(len, bodies)) <= INLINE_LIMIT and min(bodies) >= _ABOVE_REFERENCES
-
-
-def reference(n: int) -> bytes:
-    """Write the reference to a run's n-th blob."""
-    return _REFERENCE + str(n).encode()
 
 
 def json_text(values: Sequence[int] | Sequence[str] | Sequence[tuple[int, int]] | Mapping[int, int]) -> str:

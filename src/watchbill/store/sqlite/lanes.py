@@ -7,28 +7,11 @@ from typing import Protocol, TypeVar, cast
 from watchbill.env import Env, Threads
 from watchbill.errors import StoreError
 from watchbill.store.group_commit import GroupCommit
-from watchbill.store.protocol import Hint
+from watchbill.store.health import Health
+from watchbill.store.hints import Hints
 from watchbill.store.sqlite.database import Database, Writer
 
 T = TypeVar("T")
-
-
-class Hints:
-    """Who wants to be woken after a commit that concerns them."""
-
-    def __init__(self) -> None:
-        self._wakes: dict[Hint, list[Callable[[], None]]] = {whom: [] for whom in Hint}
-
-    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` from now on; gives the function that ends it."""
-        wakes = self._wakes[whom]
-        wakes.append(wake)
-        return lambda: wakes.remove(wake) if wake in wakes else None
-
-    def give(self, whom: Hint) -> None:
-        """Wake everybody who listens."""
-        for wake in tuple(self._wakes[whom]):
-            wake()
 
 
 class Lanes(Protocol):
@@ -58,6 +41,7 @@ class OwnerLanes:
         self.hints = Hints()
         self._url = url
         self._env = env
+        self._health = Health(url, env)
         self._writer = writer
         self._reader = reader
         self._closed = False
@@ -108,7 +92,7 @@ class OwnerLanes:
         self._loop = loop
         self._writers = self._env.threads("writer", 1)
         self._readers = self._env.threads("reader", 1) if self._reader is not self._writer else self._writers
-        self._group = GroupCommit(self._writer, self._writers)
+        self._group = GroupCommit(self._writer, self._writers, self._health)
 
     def _end_threads(self) -> None:
         self._writers.close()

@@ -6,9 +6,10 @@ from typing import TypeVar
 
 from watchbill.env import Threads
 from watchbill.errors import StoreReadOnlyError
+from watchbill.store.hints import Hints
 from watchbill.store.sqlite.client import SqliteClient
 from watchbill.store.sqlite.database import Database, Writer
-from watchbill.store.sqlite.lanes import Hints, on_thread
+from watchbill.store.sqlite.lanes import on_thread
 
 T = TypeVar("T")
 

@@ -15,9 +15,10 @@ from watchbill.model.call import JournalRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunChange, RunRow
 from watchbill.model.states import AttemptState, RunState, run_sources
+from watchbill.store.bodies import all_fit, fits
 from watchbill.store.protocol import CANCEL_GRACE, Fact, Hint, Loaded, Look, Turn, TurnAnswer
 from watchbill.store.sqlite.burial import bury
-from watchbill.store.sqlite.database import Database, Named, Value, Writer, all_fit, fits, json_text, until
+from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text, until
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows
 from watchbill.store.sqlite.shards import make_queue, make_shards, region_shards

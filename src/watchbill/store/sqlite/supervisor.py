@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from watchbill.clock import Micros
+from watchbill.model.lease import FOREVER
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
+from watchbill.store.bodies import fits
 from watchbill.store.protocol import Hint, Watch
 from watchbill.store.sqlite.burial import bury
-from watchbill.store.sqlite.database import FOREVER, Database, Writer, fits
+from watchbill.store.sqlite.database import Database, Writer
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows
 

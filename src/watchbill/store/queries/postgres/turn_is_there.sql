@@ -1,0 +1,4 @@
+-- Say whether a turn was written before: then all of it was, and its first key is enough to know.
+SELECT
+    EXISTS (SELECT 1 FROM watchbill.journal WHERE run = :run::bigint AND seq = :seq::integer)
+    OR EXISTS (SELECT 1 FROM watchbill.attempt WHERE id = :attempt::bigint)

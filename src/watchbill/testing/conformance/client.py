@@ -1,0 +1,166 @@
+"""The client's doors: submit, tell, and what can be read."""
+
+import pytest
+
+from watchbill.errors import DuplicateRun
+from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.states import AttemptState, RunState
+from watchbill.store.protocol import FactKind, NewFact, Told
+from watchbill.testing.conformance.scene import NOON, a_change, a_decision, a_run, a_verdict, an_entry
+
+
+def a_cancel(id: str, ref: str = "ref-1") -> NewFact:
+    return NewFact("default", id, FactKind.CANCEL, ref, "ada", b'"too late"')
+
+
+async def test_a_submitted_run_is_scheduled_and_due_at_once(scene):
+    [answer] = await scene.store.client.submit([a_run(5, "o-5", input=b"[1]")])
+    assert answer.new
+    found = await scene.run_row("o-5")
+    assert found == answer.run
+    assert (found.num, found.status, found.wake_at, found.created_at) == (5, RunState.SCHEDULED, NOON, NOON)
+
+
+async def test_a_run_can_be_submitted_before_anybody_drives_its_namespace(store):
+    [answer] = await store.client.submit([a_run(5)])
+    shards = await store.scheduler.shards("default", "")
+    assert answer.run.shard in shards
+    look = await store.scheduler.look(shards, ["order"], 10)
+    assert [run.num for run in look.due] == [5]
+
+
+async def test_an_equal_run_that_is_there_is_given_back(scene):
+    await scene.submit(a_run(1, "o"))
+    [answer] = await scene.store.client.submit([a_run(2, "o")])
+    assert (answer.new, answer.run.num) == (False, 1)
+
+
+async def test_a_resend_of_submit_is_the_same_run_and_still_new(scene):
+    first = await scene.store.client.submit([a_run(1), a_run(2)])
+    assert await scene.store.client.submit([a_run(1), a_run(2)]) == first
+
+
+@pytest.mark.parametrize("changed", [{"workflow": "refund"}, {"input": b"[2]"}])
+async def test_an_id_taken_by_other_work_refuses_the_whole_submit(scene, changed):
+    await scene.submit(a_run(1, "o"))
+    with pytest.raises(DuplicateRun) as refused:
+        await scene.store.client.submit([a_run(2), a_run(3, "o", **changed), a_run(4)])
+    assert "'o'" in str(refused.value)
+    assert "'order' version 1" in refused.value.existing
+    assert await scene.store.client.find("default", "o-2") is None
+    assert await scene.store.client.find("default", "o-4") is None
+
+
+async def test_the_same_id_twice_in_one_submit_is_one_run(scene):
+    answers = await scene.store.client.submit([a_run(1, "o"), a_run(2, "o")])
+    assert [(answer.run.num, answer.new) for answer in answers] == [(1, True), (1, False)]
+
+
+async def test_a_number_that_belongs_to_another_run_is_refused(scene):
+    await scene.submit(a_run(1, "o"))
+    with pytest.raises(ValueError, match="run number 1 is taken"):
+        await scene.submit(a_run(1, "p"))
+
+
+async def test_namespaces_do_not_see_each_other(scene):
+    await scene.submit(a_run(1, "o"))
+    assert await scene.store.client.find("other", "o") is None
+    assert await scene.store.client.runs("other") == []
+    elsewhere = NewFact("other", "o", FactKind.CANCEL, "r", "ada", b"")
+    assert await scene.store.client.tell([elsewhere]) == [Told.UNKNOWN]
+
+
+async def test_telling_twice_is_telling_once(scene):
+    [run] = await scene.submit(a_run(1))
+    assert await scene.store.client.tell([a_cancel("o-1"), a_cancel("o-1")]) == [Told.TOLD, Told.TOLD]
+    assert await scene.store.client.tell([a_cancel("o-1")]) == [Told.TOLD]
+    look = await scene.store.scheduler.look([run.shard], [], 10)
+    [fact] = look.facts
+    assert (fact.run, fact.shard, fact.kind, fact.actor, fact.body, fact.at) == (
+        1, run.shard, FactKind.CANCEL, "ada", b'"too late"', NOON,
+    )  # fmt: skip
+
+
+async def test_the_ended_and_the_unknown_cannot_be_told(scene):
+    await scene.run_in(RunState.COMPLETED, 1)
+    assert await scene.store.client.tell([a_cancel("o-1"), a_cancel("nobody")]) == [Told.ENDED, Told.UNKNOWN]
+
+
+async def test_an_ending_carries_the_last_entry_of_the_journal(scene):
+    [run, open_run] = await scene.submit(a_run(1), a_run(2))
+    end = JournalEntry(1, 2, Kind.END, "", 0, 0, Outcome.OK, None, None, NOON, b'"paid"')
+    await scene.turn(journal=[an_entry(1, 1), end], runs=[a_change(run, RunState.COMPLETED)])
+    ended, still_open = await scene.store.client.endings([1, 2, 3])
+    assert (ended.num, ended.status, ended.body, ended.held) == (1, RunState.COMPLETED, b'"paid"', None)
+    assert (still_open.num, still_open.status, still_open.body) == (open_run.num, RunState.SCHEDULED, b"")
+
+
+async def test_a_held_run_says_why(scene):
+    [run] = await scene.submit(a_run(1))
+    await scene.turn(runs=[a_change(run, RunState.RUNNING, held="it killed its process twice")])
+    [ending] = await scene.store.client.endings([1])
+    assert ending.held == "it killed its process twice"
+
+
+async def test_a_diverged_run_tells_the_schedulers_newest_message(scene):
+    [run] = await scene.submit(a_run(1))
+    await scene.turn(
+        runs=[a_change(run, RunState.DIVERGED)],
+        decisions=[
+            a_decision(1, n=1, message="asked for 'pay'"),
+            a_decision(1, n=2, message="asked for 'refund'"),
+            a_decision(1, n=3, actor="supervisor", message="something else"),
+            a_decision(2, n=1, message="about another run"),
+        ],
+    )
+    [ending] = await scene.store.client.endings([1])
+    assert ending.held == "asked for 'refund'"
+
+
+async def test_a_quarantined_call_holds_its_run_only_when_nothing_else_moves(scene):
+    [run] = await scene.submit(a_run(1))
+    poison = await scene.row_in(AttemptState.FAILED, run)
+    other = await scene.row_in(AttemptState.FAILED, run, call="ship")
+    assert await scene.judge(a_verdict(poison, AttemptState.PARKED, why="quarantine", message="5 processes died"))
+    assert (await scene.store.client.endings([1]))[0].held is None
+    assert await scene.judge(a_verdict(other, AttemptState.PARKED, why="backoff", watch_in=5))
+    assert (await scene.store.client.endings([1]))[0].held is None
+    await scene.turn(dropped=[other.id])
+    assert (await scene.store.client.endings([1]))[0].held == "call 'charge' is quarantined: 5 processes died"
+
+
+async def test_runs_are_listed_newest_first_by_status_and_workflow(scene):
+    for num in (1, 2, 3):
+        await scene.submit(a_run(num, workflow="refund" if num == 2 else "order"))
+        scene.clock.pass_by(1)
+    await scene.turn(runs=[a_change(3, RunState.RUNNING)])
+    runs = scene.store.client.runs
+    assert [run.num for run in await runs("default")] == [3, 2, 1]
+    assert [run.num for run in await runs("default", limit=2)] == [3, 2]
+    assert [run.num for run in await runs("default", statuses=[RunState.SCHEDULED])] == [2, 1]
+    assert [run.num for run in await runs("default", statuses=[RunState.RUNNING, RunState.FAILED])] == [3]
+    assert [run.num for run in await runs("default", workflow="refund")] == [2]
+
+
+async def test_a_record_holds_all_about_a_run(scene):
+    [run] = await scene.submit(a_run(1))
+    row = scene.a_row(run)
+    await scene.turn(
+        journal=[an_entry(1, 1), an_entry(1, 2, body=b'"x"')],
+        attempts=[row],
+        runs=[a_change(run, RunState.RUNNING)],
+        decisions=[a_decision(1, n=1), a_decision(1, n=2)],
+    )
+    scene.clock.pass_by(3)
+    record = await scene.store.client.record("default", "o-1")
+    assert record.run.status is RunState.RUNNING
+    assert record.journal == (an_entry(1, 1), an_entry(1, 2, body=b'"x"'))
+    assert [found.id for found in record.attempts] == [row.id]
+    assert [(decision.n, at) for decision, at in record.decisions] == [(1, NOON), (2, NOON)]
+    assert (record.now, record.cancelling) == (NOON + 3, False)
+    await scene.store.client.tell([a_cancel("o-1")])
+    assert (await scene.store.client.record("default", "o-1")).cancelling
+
+
+async def test_there_is_no_record_of_nobody(scene):
+    assert await scene.store.client.record("default", "nobody") is None

@@ -1,0 +1,192 @@
+"""The supervisor's doors: what is due for a look, and verdicts that repeat their evidence."""
+
+import pytest
+
+from watchbill.clock import SECOND
+from watchbill.model.agent import Act, ProgressMark
+from watchbill.model.attempt import first_fence
+from watchbill.model.states import AttemptState
+from watchbill.testing.conformance.scene import AGENT, NOON, a_run, a_verdict
+
+FAILURE = b'{"type":"Late","message":"too slow"}'
+OTHER_AGENT = 71
+
+
+@pytest.fixture
+async def run(scene):
+    [run] = await scene.submit(a_run(1))
+    return run
+
+
+@pytest.fixture
+async def held_by_other(scene, run):
+    """A row that runs under an agent whose lease lasts 8 s."""
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", 8 * SECOND)
+    await scene.turn(attempts=[scene.a_row(run)])
+    [row] = await scene.lease(OTHER_AGENT)
+    return row
+
+
+async def test_nothing_to_watch(scene):
+    watch = await scene.store.supervisor.watch(10)
+    assert (watch.due, watch.orphans, watch.next_at, watch.more, watch.now) == ((), (), None, False, NOON)
+
+
+async def test_a_row_is_due_when_its_time_has_come(scene, run, clock):
+    row = await scene.row_in(AttemptState.RUNNING, run, span=5_000)
+    watch = await scene.store.supervisor.watch(10)
+    assert (watch.due, watch.next_at) == ((), NOON + 5 * SECOND)
+    clock.pass_by(5 * SECOND)
+    watch = await scene.store.supervisor.watch(10)
+    assert (watch.due, watch.next_at, watch.orphans) == ((row,), None, ())
+
+
+async def test_the_longest_overdue_come_first_and_the_rest_is_announced(scene, run, clock):
+    rows = [scene.a_row(run, AttemptState.RUNNING, watch_in=span) for span in (30, 10, 20)]
+    await scene.turn(attempts=rows)
+    clock.pass_by(100)
+    watch = await scene.store.supervisor.watch(2)
+    assert [row.id for row in watch.due] == [rows[1].id, rows[2].id]
+    assert watch.more
+    assert not (await scene.store.supervisor.watch(3)).more
+
+
+async def test_rows_of_an_agent_out_of_time_are_orphans(scene, held_by_other, clock):
+    clock.pass_by(8 * SECOND - 1)
+    watch = await scene.store.supervisor.watch(10)
+    assert (watch.orphans, watch.next_at) == ((), NOON + 8 * SECOND)
+    clock.pass_by(1)
+    watch = await scene.store.supervisor.watch(10)
+    assert watch.orphans == (held_by_other,)
+    assert watch.next_at == held_by_other.watch_at
+
+
+async def test_rows_of_an_agent_that_never_joined_are_orphans(scene, run):
+    row = scene.a_row(run, AttemptState.RUNNING, agent=4_711)
+    await scene.turn(attempts=[row])
+    assert [found.id for found in (await scene.store.supervisor.watch(10)).orphans] == [row.id]
+
+
+async def test_many_orphans_are_cut_and_announced(scene, run, clock):
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", 8 * SECOND)
+    await scene.turn(attempts=[scene.a_row(run) for _ in range(3)])
+    await scene.lease(OTHER_AGENT)
+    await scene.row_in(AttemptState.RUNNING, run)
+    clock.pass_by(9 * SECOND)
+    watch = await scene.store.supervisor.watch(2)
+    assert (len(watch.orphans), watch.more) == (2, True)
+
+
+async def test_an_idle_agents_end_is_not_waited_for(scene):
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", 8 * SECOND)
+    assert (await scene.store.supervisor.watch(10)).next_at is None
+
+
+async def test_a_verdict_changes_the_row_and_leaves_its_reason(scene, run, clock):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    clock.pass_by(3)
+    verdict = a_verdict(row, AttemptState.FAILED, failures=1, losses=-1, watch_in=0, result=FAILURE, message="late")
+    assert await scene.store.supervisor.judge([verdict]) == [True]
+    found = await scene.row(row.id)
+    assert (found.state, found.failures, found.losses, found.result) == (AttemptState.FAILED, 1, 0, FAILURE)
+    assert (found.watch_at, found.ended_at) == (NOON + 3, NOON + 3)
+    [decision] = await scene.decisions("o-1")
+    assert (decision.run, decision.call, decision.fence, decision.n, decision.actor, decision.body) == (
+        1, "charge", row.fence, 1, "supervisor", verdict.body,
+    )  # fmt: skip
+
+
+async def test_decisions_about_one_attempt_are_numbered(scene, run, clock):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    for after in (AttemptState.FAILED, AttemptState.PARKED, AttemptState.READY):
+        assert await scene.judge(a_verdict(await scene.row(row.id), after))
+    assert [decision.n for decision in await scene.decisions("o-1")] == [1, 2, 3]
+
+
+async def test_each_call_of_each_run_has_its_own_numbers(scene, run):
+    [other_run] = await scene.submit(a_run(2))
+    rows = [
+        await scene.row_in(AttemptState.FAILED, run),
+        await scene.row_in(AttemptState.FAILED, run, call="ship"),
+        await scene.row_in(AttemptState.FAILED, other_run, fence=first_fence(scene.terms[run.shard])),
+    ]
+    assert len({row.fence for row in rows}) == 1
+    assert await scene.judge(*(a_verdict(row, AttemptState.GAVE_UP) for row in rows))
+    assert [decision.n for id in ("o-1", "o-2") for decision in await scene.decisions(id)] == [1, 1, 1]
+
+
+async def test_a_backoff_is_due_when_it_is_over(scene, run, clock):
+    row = await scene.row_in(AttemptState.FAILED, run)
+    assert await scene.judge(a_verdict(row, AttemptState.PARKED, watch_in=2 * SECOND, why="backoff"))
+    parked = await scene.row(row.id)
+    assert (parked.why, parked.watch_at, parked.result) == ("backoff", NOON + 2 * SECOND, row.result)
+    assert await scene.judge(a_verdict(parked, AttemptState.READY))
+    assert (await scene.row(row.id)).watch_at is None
+
+
+async def test_a_repeated_verdict_is_not_applied_twice(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    verdict = a_verdict(row, AttemptState.FAILED, failures=1, losses=-1)
+    assert await scene.store.supervisor.judge([verdict]) == [True]
+    assert await scene.store.supervisor.judge([verdict]) == [False]
+    assert (await scene.row(row.id)).failures == 1
+    assert len(await scene.decisions("o-1")) == 1
+
+
+async def test_a_verdict_on_an_old_fence_is_refused(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    await scene.report(row, Act.HAND_BACK)
+    await scene.lease()
+    assert not await scene.judge(a_verdict(row, AttemptState.FAILED))
+    assert await scene.decisions("o-1") == []
+
+
+async def test_a_verdict_on_an_old_state_is_refused(scene, run):
+    seen = await scene.row_in(AttemptState.FAILED, run)
+    assert await scene.judge(a_verdict(seen, AttemptState.PARKED, watch_in=5))
+    assert not await scene.judge(a_verdict(seen, AttemptState.READY)), "a pause was decided meanwhile"
+    assert await scene.state_of(seen.id) is AttemptState.PARKED
+
+
+async def test_a_verdict_on_old_progress_is_refused(scene, run, clock):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    mark = ProgressMark(row.id, row.fence, b'{"done":1}', increased=True)
+    await scene.store.agent.beat(AGENT, None, [mark])
+    assert not await scene.judge(a_verdict(row, AttemptState.FAILED)), "it has moved since"
+    seen = await scene.row(row.id)
+    clock.pass_by(5)
+    await scene.store.agent.beat(AGENT, None, [mark])
+    assert not await scene.judge(a_verdict(seen, AttemptState.FAILED)), "it has moved again"
+    assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.FAILED))
+
+
+async def test_nobody_is_pronounced_dead_who_has_come_back(scene, held_by_other, clock):
+    clock.pass_by(9 * SECOND)
+    await scene.store.agent.beat(OTHER_AGENT, 8 * SECOND, [])
+    verdict = a_verdict(held_by_other, AttemptState.FAILED, dead_agent=OTHER_AGENT)
+    assert not await scene.judge(verdict)
+    clock.pass_by(9 * SECOND)
+    assert await scene.judge(verdict)
+
+
+async def test_a_dead_agents_verdict_does_not_touch_another_agents_row(scene, held_by_other, clock):
+    clock.pass_by(9 * SECOND)
+    assert not await scene.judge(a_verdict(held_by_other, AttemptState.FAILED, dead_agent=AGENT))
+    assert not await scene.judge(a_verdict(held_by_other, AttemptState.FAILED, dead_agent=4_711))
+
+
+async def test_each_verdict_stands_on_its_own(scene, run):
+    good, bad = await scene.row_in(AttemptState.RUNNING, run), await scene.row_in(AttemptState.FAILED, run)
+    verdicts = [
+        a_verdict(good, AttemptState.FAILED),
+        a_verdict(bad, AttemptState.READY)._replace(fence=1),
+        a_verdict(bad, AttemptState.READY),
+    ]
+    assert await scene.store.supervisor.judge(verdicts) == [True, False, True]
+
+
+async def test_a_verdict_on_a_row_that_was_dropped_is_refused(scene, run):
+    row = await scene.row_in(AttemptState.FAILED, run)
+    await scene.turn(dropped=[row.id])
+    assert not await scene.judge(a_verdict(row, AttemptState.READY))
+    assert await scene.decisions("o-1") == []
