@@ -1,4 +1,4 @@
-"""`python -m benchmarks [name...] [--quick] [--rounds N]`: measures, and prints the table of figures, gates and goals."""
+"""`python -m benchmarks [name...] [--quick] [--rounds N]`: measures, and prints figures, gates and goals."""
 
 import argparse
 import sys
