@@ -233,3 +233,28 @@ async def test_more_runs_than_one_look_takes_in_all_begin(app: App) -> None:
         handles = await app.start_many([(count, (n,)) for n in range(2_500)])
         results = await asyncio.gather(*(handle.result(timeout=LONG) for handle in handles))
     assert results == list(range(2_500))
+
+
+async def test_many_that_wake_at_nearly_the_same_time_are_woken_together(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("watchbill.scheduler.advance.RESIDENT_FOR", 0)  # whoever sleeps leaves memory at once
+
+    @app.workflow
+    async def nap(seconds: float) -> float:
+        await asyncio.sleep(seconds)
+        return seconds
+
+    async with app.rooms():
+        doors: Any = app._hall._store.scheduler  # type: ignore[attr-defined]
+        load, loaded = doors.load, []
+
+        async def counted(nums: Any) -> Any:
+            loaded.append(len(nums))
+            return await load(nums)
+
+        monkeypatch.setattr(doors, "load", counted)
+        handles = await app.start_many([(nap, (1 + n / 1_000,)) for n in range(100)])
+        assert [await ends(handle) for handle in handles] == [1 + n / 1_000 for n in range(100)]
+    assert sum(loaded) == 100
+    assert len(loaded) <= 20, f"each 20 ms once, not each by itself: {loaded}"

@@ -178,6 +178,21 @@ async def test_a_commit_wakes_those_in_other_processes(scene, url):
     await other.close()
 
 
+async def test_who_wants_to_hear_of_others_only_does_not_hear_of_this_process(scene, url):
+    other = await open_store(url, SystemEnv())
+    woken, woken_by_others = asyncio.Event(), asyncio.Event()
+    other.listen(Hint.SCHEDULER, woken.set)
+    deaf = other.listen(Hint.SCHEDULER, woken_by_others.set, elsewhere=True)
+    await listening(url, 1)
+    await other.client.submit([a_run(1)])
+    assert woken.is_set()
+    assert not woken_by_others.is_set()
+    await scene.submit(a_run(2, "o-2"))
+    await asyncio.wait_for(woken_by_others.wait(), 5)
+    deaf()
+    await other.close()
+
+
 async def test_hints_are_gathered_and_do_not_come_back_to_their_sender(scene, url):
     heard: list[str] = []
     listener = await asyncpg.connect(**raw(url))

@@ -546,10 +546,17 @@ class Scheduler(Loop):
             if lane is not None:
                 lane.abandon(resident)
             self._residence.evict(resident)
+            self._look_for(resident)
         if lane is not None:
             lane.enqueue(batch.started)
             self._start_ready()
         self.tell(batch.events)
+
+    def _look_for(self, resident: Resident) -> None:
+        """Look when a run that has left memory is due: nobody else will say so."""
+        due = resident.wake_at
+        if due is not None and (self._look_at is None or due < self._look_at):
+            self._look_at = due
 
     def _start_ready(self) -> None:
         """Start attempts on the lane, but only while the lease is certain, and once the agent beside us has joined."""
