@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 
+import asyncpg
 import pytest
 
 from tests.servers import PostgresServer, free_port, postgres_server
@@ -22,6 +23,9 @@ from watchbill.errors import (
 )
 from watchbill.store.migrate import known_schema, migrations
 from watchbill.store.open import migrate, open_reader, open_store
+from watchbill.store.postgres.connections import HOT, connect
+from watchbill.store.postgres.refusals import at_opening
+from watchbill.store.postgres.schema import first_look
 from watchbill.store.postgres.store import PostgresStore, migrate_postgres
 from watchbill.store.protocol import Hint
 from watchbill.testing.conformance.scene import HandClock, Scene, a_run
@@ -360,3 +364,14 @@ async def test_behind_a_pooler_nothing_lives_in_the_session(url):
 
     assert await store._lines.run(store._lines.others, session) == ["0", "force_generic_plan", "10s"]
     await store.close()
+
+
+async def test_a_connection_that_is_cut_in_the_first_look_is_a_clear_error(url):
+    connection = await connect(address_of(url), HOT)
+    await by_hand(url, "SELECT pg_terminate_backend($1)", connection.get_server_pid())
+    with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)) as cut:
+        await first_look(connection, address_of(url))
+    connection.terminate()
+    driver = asyncpg.InternalClientError("cannot switch to state 15; another operation (2) is in progress")
+    for error in (cut.value, driver):
+        assert type(at_opening(error, address_of(url))) is StoreError

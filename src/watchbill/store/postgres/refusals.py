@@ -73,7 +73,7 @@ def at_opening(error: BaseException, address: PostgresAddress) -> BaseException:
             f"store {address.shown!r} did not answer within {address.connect_timeout:g} s: check host and port,"
             " a firewall, or give it longer (?connect_timeout=)"
         )
-    if isinstance(error, OSError | asyncpg.InterfaceError):
+    if is_lost(error):
         said = _said(error)
         remedy = "enable ssl on the server, or use sslmode=prefer" if "SSL" in said else "is it running, and there?"
         return StoreError(f"store {address.shown!r} cannot be reached: {said}; {remedy}")

@@ -1,5 +1,6 @@
 """Schema: what is there before anything is changed, and from one schema to the next, one process at a time."""
 
+import contextlib
 from typing import Any, Final, cast
 
 import asyncpg
@@ -50,9 +51,12 @@ async def first_look(connection: Connection, address: PostgresAddress) -> Found:
     """Look, in one transaction: behind a pooler it pins one session."""
     await connection.execute("BEGIN")
     try:
-        return await inspect(connection, address)
-    finally:
-        await connection.execute("ROLLBACK")
+        found = await inspect(connection, address)
+    except BaseException:
+        await _roll_back(connection)
+        raise
+    await connection.execute("ROLLBACK")
+    return found
 
 
 async def check_readable(connection: Connection, address: PostgresAddress) -> None:
@@ -97,6 +101,12 @@ async def _apply(connection: Connection, address: PostgresAddress, number: int) 
             await connection.fetch(sql["set_schema"].text, str(number).encode())
         await connection.execute("COMMIT")
     except BaseException:
-        await connection.execute("ROLLBACK")
+        await _roll_back(connection)
         raise
     return max(number, found.schema)
+
+
+async def _roll_back(connection: Connection) -> None:
+    """Undo what was begun; on a connection that is lost the server does, and why it was lost is what counts."""
+    with contextlib.suppress(Exception):
+        await connection.execute("ROLLBACK")
