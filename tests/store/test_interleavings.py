@@ -3,21 +3,32 @@
 Each is played on a Stage. test_mutants.py plays them again with a fault planted: then they must fail.
 """
 
+import asyncio
+import os
+import signal
+import sys
 from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
 
+from tests.store import freezing
 from tests.store.scene import AGENT, ME, NOON, Scene, a_run, a_verdict, an_entry
 from tests.store.stage import Pin, Stage, a_stage
+from watchbill import App
+from watchbill.app import house
+from watchbill.app.house import House
 from watchbill.clock import SECOND
+from watchbill.env import SystemEnv
 from watchbill.errors import StoreUnreachableError
+from watchbill.events import RUN_COMPLETED, SHARDS_LOST
 from watchbill.model.agent import Act, AgentState, Answer, ProgressMark, Report
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.run import RunRow
-from watchbill.model.states import AttemptState
+from watchbill.model.states import AttemptState, RunState
+from watchbill.store.open import open_store
 from watchbill.store.postgres.store import PostgresStore
-from watchbill.store.protocol import Turn
+from watchbill.store.protocol import Record, Store, Turn
 
 B = 8
 X, Y = 71, 72  # agents
@@ -123,6 +134,134 @@ async def test_1_a_turn_behind_a_takeover_in_flight_writes_nothing(stage: Stage)
     late = await stage.ended(in_flight)
     assert (late.applied, late.held) == (False, frozenset())
     assert await read_by(b, run.num) == []
+
+
+# --- 2
+
+
+@pytest.fixture
+async def frozen(stage: Stage, request: pytest.FixtureRequest) -> AsyncIterator["Frozen"]:
+    """A has frozen at its moment; nothing else has happened yet."""
+    await stage.sql("DROP TABLE IF EXISTS watchbill.sink")
+    await stage.sql(freezing.SINK)
+    app = freezing.a_program(stage.url)
+    store = await open_store(stage.url, SystemEnv())
+    [run] = await store.client.submit([app._new_run(app.registry.workflows["order"], (), {}, "o-1")[1]])
+    a = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.store.freezing", stage.url, request.param),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(20):
+            await asyncio.to_thread(os.waitid, os.P_PID, a.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        yield Frozen(stage, app, store, run.run, a)
+        await a.communicate(b"")
+    finally:
+        if a.returncode is None:
+            a.kill()
+            await a.communicate(b"")
+        await store.close()
+        await stage.sql("DROP TABLE watchbill.sink")
+
+
+class Frozen:
+    """A, which is frozen, and B, which is not."""
+
+    def __init__(self, stage: Stage, app: App, store: Store, run: RunRow, process: asyncio.subprocess.Process) -> None:
+        self.stage, self.app, self.store, self.run, self.process = stage, app, store, run, process
+
+    async def term(self) -> int:
+        [(term,)] = await self.stage.sql("SELECT term FROM watchbill.lease WHERE shard = $1", self.run.shard)
+        return int(term)
+
+    async def sink(self) -> list[tuple[int, bool]]:
+        """What the sink saw of the fifth step."""
+        return [
+            (fence, accepted)
+            for fence, accepted in await self.stage.sql(
+                "SELECT fence, accepted FROM watchbill.sink WHERE step = $1 ORDER BY n", freezing.STEPS
+            )
+        ]
+
+    async def record(self) -> Record:
+        record = await self.store.client.record("default", "o-1")
+        assert record is not None
+        return record
+
+    async def driven_to_its_end_by_b(self) -> None:
+        """B: its rooms, as in any process, until the run has ended."""
+        ended = asyncio.Event()
+        deaf = self.app.events.subscribe(
+            lambda events: ended.set() if any(event.kind == RUN_COMPLETED for event in events) else None
+        )
+        b = House(SystemEnv(), self.store, self.app.registry, self.app.events, namespace="default")
+        await b.start()
+        async with asyncio.timeout(20):
+            await ended.wait()
+        deaf()
+        await b.stop()
+
+    async def wakes(self) -> list[str]:
+        """Let A go on; gives what its rooms tell until they have let go of the shard."""
+        assert self.process.stdout is not None
+        os.kill(self.process.pid, signal.SIGCONT)
+        told: list[str] = []
+        async with asyncio.timeout(20):
+            while not told or not told[-1].startswith(SHARDS_LOST):
+                told.append((await self.process.stdout.readline()).decode().strip())
+        return told
+
+
+async def the_fifth_step_is_bs(frozen: Frozen, a_term: int) -> int:
+    """B: unclean, replays 1..4; call s5 rowless: inserts row failed/lost; judged, leased, runs; gives its fence."""
+    b_term = await frozen.term()
+    assert b_term > a_term
+    record = await frozen.record()
+    assert record.run.status is RunState.COMPLETED
+    assert [entry.seq for entry in record.journal][:5] == [1, 2, 3, 4, 5]
+    assert [entry.fence for entry in record.journal][:5] == [*[a_term << 20 | 1] * 4, b_term << 20 | 1]
+    [(decision, _), *_] = record.decisions
+    assert (decision.actor, decision.fence) == ("supervisor", b_term << 20)
+    assert b'"lost"' in decision.body
+    return b_term << 20 | 1
+
+
+@pytest.mark.parametrize("frozen", ["committed"], indirect=True)
+async def test_2_frozen_after_the_commit_before_the_next_step(frozen: Frozen, monkeypatch):
+    monkeypatch.setattr(house, "LEASE", freezing.LEASE)
+    a_term = await frozen.term()
+    assert await frozen.sink() == []
+
+    # A commits seq 4, SIGSTOP for longer than its lease. B drives the run to its end.
+    await frozen.driven_to_its_end_by_b()
+    fence = await the_fifth_step_is_bs(frozen, a_term)
+    ended = await frozen.record()
+
+    # A wakes: boottime() > trusted_until: starts nothing, renews, is refused, drops.
+    told = await frozen.wakes()
+    assert told[-1] == "shards.lost lost"
+    assert [line for line in told if line.startswith("step.")] == ["step.completed"] * 4
+    assert await frozen.sink() == [(fence, True)], "the body ran once"
+    assert (await frozen.record()).journal == ended.journal
+
+
+@pytest.mark.parametrize("frozen", ["inside"], indirect=True)
+async def test_2_frozen_inside_a_step(frozen: Frozen, monkeypatch):
+    monkeypatch.setattr(house, "LEASE", freezing.LEASE)
+    a_term = await frozen.term()
+    late = a_term << 20 | 1
+    assert await frozen.sink() == [(late, True)]
+    await frozen.driven_to_its_end_by_b()
+    fence = await the_fifth_step_is_bs(frozen, a_term)
+    ended = await frozen.record()
+
+    # Its turn is refused; the body ran twice; the sink saw A's fence, then B's: the late one is refused there.
+    await frozen.wakes()
+    await frozen.stage.becomes("SELECT 1 FROM watchbill.sink WHERE NOT accepted")
+    assert await frozen.sink() == [(late, True), (fence, True), (late, False)]
+    assert (await frozen.record()).journal == ended.journal
+    assert (await frozen.record()).attempts == ()
 
 
 # --- 3

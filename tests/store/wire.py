@@ -20,6 +20,7 @@ class Strand:
         self.client = client
         self.server = server
         self.said = b""  # by the client
+        self.deaf = False
         self.severed = False
 
 
@@ -34,6 +35,7 @@ class Wire:
         self._carrying: set[asyncio.Task[None]] = set()
         self._stops_before: tuple[bytes, bytes] | None = None
         self._messages_left: int | None = None
+        self._lost: bytes | None = None
         self._gagged = False
         self._frozen = asyncio.Event()
 
@@ -60,6 +62,10 @@ class Wire:
         async with asyncio.timeout(10):
             await self._frozen.wait()
 
+    def lose(self, message: bytes) -> None:
+        """Lose messages with these words, and whatever else is said on their connections."""
+        self._lost = message
+
     def gag(self) -> None:
         """Carry no more answers."""
         self._gagged = True
@@ -71,7 +77,7 @@ class Wire:
                 strand.severed = True
                 strand.client.close()
         self._gagged = False
-        self._messages_left = self._stops_before = None
+        self._messages_left = self._stops_before = self._lost = None
         self._frozen.clear()
 
     def refuse(self) -> None:
@@ -116,7 +122,9 @@ class Wire:
                 if words in message and before in strand.said:
                     self._frozen.set()
             strand.said += message
-            if self._frozen.is_set() or strand.severed:
+            if self._lost is not None and self._lost in message:
+                strand.deaf = True
+            if self._frozen.is_set() or strand.severed or strand.deaf:
                 continue
             strand.server.write(message)
             if self._messages_left is not None:
