@@ -270,7 +270,7 @@ MUTANTS = (
     Mutant("M1", m1_completion_without_fence, frozenset({"I3", "I5", "I7"}), is_loud),
     Mutant("M2", m2_local_clock_leases, frozenset({"I9"})),
     Mutant("M3", m3_crash_not_counted, frozenset({"I8"})),
-    Mutant("M5", m5_stale_leadership_kept, frozenset({"I1", "I2", "I3", "I5"}), is_loud),
+    Mutant("M5", m5_stale_leadership_kept, frozenset({"I1", "I2", "I3", "I5", "I7"}), is_loud),
     Mutant("M6", m6_renewed_when_it_ends, frozenset({"I9"}), is_loud),
     Mutant("M8", m8_recovery_from_a_stale_read, frozenset({"I0", "I3", "I5", "I8"}), is_loud),
     Mutant("M9", m9_recovery_adopts_its_own_runs, frozenset({"I0", "I3", "I5", "I8"})),

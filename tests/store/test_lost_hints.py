@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -42,7 +42,7 @@ class Shop:
         async def order(n: int) -> int:
             return await charge(n)
 
-        self.app.events.subscribe(lambda events: [self._hear(event) for event in events])
+        self.app.events.subscribe(self._hear)
 
     def house(self, store: Store, **rooms: bool) -> House:
         return House(SystemEnv(), store, self.app.registry, self.app.events, namespace="default", **rooms)  # type: ignore[arg-type]
@@ -55,9 +55,10 @@ class Shop:
             await asyncio.wait_for(ended.wait(), WITHIN)
         assert ended.is_set(), "nobody looked"
 
-    def _hear(self, event: Event) -> None:
-        if event.kind == RUN_COMPLETED:
-            self._ended[event.run].set()
+    def _hear(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.kind == RUN_COMPLETED:
+                self._ended[event.run].set()
 
 
 @contextlib.asynccontextmanager
