@@ -1,27 +1,22 @@
 """Races with real connections: whatever comes first, nothing is written behind anybody's back and nothing is lost."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from tests.store.postgres import by_hand, emptied
-from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
 from watchbill.errors import DuplicateRun
 from watchbill.model.agent import Act, Answer, Report
-from watchbill.model.states import AttemptState, RunState
+from watchbill.model.states import AttemptState
 from watchbill.store.open import open_store
-from watchbill.store.postgres.agent import beat_values, report_values, summed_up
+from watchbill.store.postgres.agent import report_values, summed_up
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.statements import Statement, composed
 from watchbill.store.postgres.store import PostgresStore
-from watchbill.store.postgres.turn import turn_statement, turn_values
-from watchbill.store.protocol import Told, Turn
-from watchbill.testing.conformance.client import a_cancel
-from watchbill.testing.conformance.scene import AGENT, ME, NOON, HandClock, Scene, a_change, a_run, a_verdict, an_entry
+from watchbill.testing.conformance.scene import AGENT, ME, HandClock, Scene, a_run, a_verdict
 
 OTHER = 8
 CLAIMERS = 8
@@ -50,23 +45,17 @@ async def another(url: str, clock: HandClock) -> AsyncIterator[Callable[[], Awai
         await store.close()
 
 
-class RolledBack(Exception):
-    """As the test wants it."""
-
-
 class UnderWay:
     """A statement that has been carried out, and whose commit waits for us."""
 
     def __init__(self, store: PostgresStore, statement: str | Statement, values: dict[str, object]) -> None:
-        self._done, self._may_end, self._undo = asyncio.Event(), asyncio.Event(), False
+        self._done, self._may_end = asyncio.Event(), asyncio.Event()
         lines = store._lines
 
         async def work(db):
             rows = await db.rows(statement, values)
             self._done.set()
             await self._may_end.wait()
-            if self._undo:
-                raise RolledBack
             return rows
 
         self._task = asyncio.ensure_future(lines.run(lines.others, work, "BEGIN"))
@@ -79,24 +68,13 @@ class UnderWay:
         self._may_end.set()
         await self._task
 
-    async def roll_back(self) -> None:
-        self._undo = True
-        self._may_end.set()
-        with contextlib.suppress(RolledBack):
-            await self._task
 
-
-async def blocked(url: str) -> None:
-    """Wait until somebody waits for a lock."""
+async def blocked(url: str, door: "asyncio.Future[Any]") -> None:
+    """Wait until this door waits for a lock; it must not be through without."""
     waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     async with asyncio.timeout(10):
         while not await by_hand(url, waiting):
-            pass
-
-
-def a_turn_under_way(store: PostgresStore, turn: Turn) -> UnderWay:
-    statement = turn_statement(store._lines.address.schema, turn, large=False)
-    return UnderWay(store, statement, turn_values(turn, SystemEnv()))
+            assert not door.done(), f"it did not wait: {door!r}"
 
 
 def a_report_under_way(store: PostgresStore, *reports: Report) -> UnderWay:
@@ -128,68 +106,7 @@ async def test_of_ten_thousand_rows_none_is_leased_twice_and_none_is_missed(scen
     assert all(claimed), "every agent got some"
 
 
-async def test_a_lease_asked_for_again_waits_for_the_first_one(scene, another, url):
-    [run] = await scene.submit(a_run(1))
-    await scene.turn(attempts=[scene.a_row(run), scene.a_row(run)])
-    store = await another()
-    values = {
-        "agent": AGENT, "lease_no": 1, "queues": [scene.queue], "slots": 1, "alone": 1, "steps": ["charge"], "ready": 0,
-    }  # fmt: skip
-    first = await UnderWay(store, "lease", values).begun()
-    scene.store.agent._asked[AGENT] = 1  # its answer did not come
-    again = asyncio.ensure_future(scene.lease(lease_no=1, limit=1))
-    await blocked(url)
-    await first.commit()
-    [leased] = await again
-    assert [row.id for row in (await scene.rows()).values() if row.state is AttemptState.RUNNING] == [leased.id]
-
-
-# --- takeovers and turns
-
-
-async def test_a_takeover_never_overtakes_a_turn_under_way(scene, another, clock):
-    store = await another()
-    scene.terms = {t.shard: t.term for t in (await scene.store.scheduler.take(ME, list(scene.terms), 5)).taken}
-    [run] = await scene.submit(a_run(1))
-    clock.pass_by(6)
-    turn = Turn(ME, {run.shard: scene.terms[run.shard]}, journal=[an_entry(1, 1)])
-    under_way = await a_turn_under_way(scene.store, turn).begun()
-    taken = (await store.scheduler.take(OTHER, list(scene.terms), None)).taken
-    assert {lease.shard for lease in taken} == set(scene.terms) - {run.shard}, "it neither waits nor overtakes"
-    await under_way.commit()
-    [taken_now] = (await store.scheduler.take(OTHER, [run.shard], None)).taken
-    [loaded] = await store.scheduler.load([1])
-    assert (taken_now.unclean, len(loaded.journal)) == (True, 1)
-    late = Turn(ME, {run.shard: scene.terms[run.shard]}, journal=[an_entry(1, 2)])
-    assert not (await scene.store.scheduler.turn(late)).applied
-
-
-async def test_a_turn_behind_a_takeover_under_way_is_refused(scene, another, clock, url):
-    store = await another()
-    scene.terms = {t.shard: t.term for t in (await scene.store.scheduler.take(ME, list(scene.terms), 5)).taken}
-    await scene.submit(a_run(1))
-    clock.pass_by(6)
-    values = {"owner": OTHER, "shards": sorted(scene.terms), "lasting": None, "expired": True}
-    takeover = await UnderWay(store, "take", values).begun()
-    turn = asyncio.ensure_future(scene.turn(journal=[an_entry(1, 1)]))
-    await blocked(url)
-    await takeover.commit()
-    assert not (await turn).applied
-    assert (await store.scheduler.load([1]))[0].journal == ()
-
-
-@pytest.mark.parametrize("commits", [True, False])
-async def test_a_resent_turn_waits_for_the_one_whose_answer_was_lost(scene, another, url, commits):
-    [run] = await scene.submit(a_run(1))
-    turn = scene.a_turn(journal=[an_entry(1, 1)], attempts=[scene.a_row(run)], runs=[a_change(run, RunState.RUNNING)])
-    lost = await a_turn_under_way(await another(), turn).begun()
-    again = asyncio.ensure_future(scene.store.scheduler.turn(turn, again=True))
-    await blocked(url)
-    await (lost.commit() if commits else lost.roll_back())
-    answer = await again
-    assert (answer.applied, answer.held, answer.now) == (True, set(scene.terms), NOON)
-    [loaded] = await scene.store.scheduler.load([1])
-    assert (len(loaded.journal), len(loaded.attempts), loaded.run.status) == (1, 1, RunState.RUNNING)
+# --- takeovers
 
 
 async def test_a_renewal_of_a_lost_shard_says_so_whoever_comes_first(scene, another, clock, url):
@@ -199,7 +116,7 @@ async def test_a_renewal_of_a_lost_shard_says_so_whoever_comes_first(scene, anot
     values = {"owner": OTHER, "shards": sorted(mine)[:3], "lasting": None, "expired": True}
     takeover = await UnderWay(store, "take", values).begun()
     renewal = asyncio.ensure_future(scene.store.scheduler.renew(ME, mine, 5))
-    await blocked(url)
+    await blocked(url, renewal)
     await takeover.commit()
     assert (await renewal).held == set(sorted(mine)[3:])
 
@@ -212,24 +129,10 @@ async def test_a_row_that_ends_while_its_call_is_cancelled_does_not_slip_through
     row = await scene.row_in(AttemptState.RUNNING, run)
     report = await a_report_under_way(await another(), Report(row.id, row.fence, Act.FAILED, b"{}")).begun()
     turn = asyncio.ensure_future(scene.turn(dropped=[row.id]))
-    await blocked(url)
+    await blocked(url, turn)
     await report.commit()
     assert (await turn).applied
     assert await scene.state_of(row.id) is None, "it would be tried again"
-
-
-async def test_nobody_is_pronounced_dead_who_beats_at_that_moment(scene, another, clock, url):
-    [run] = await scene.submit(a_run(1))
-    await scene.store.agent.join(71, "default", "", "b", b"{}", 8 * SECOND)
-    await scene.turn(attempts=[scene.a_row(run)])
-    [row] = await scene.lease(71)
-    store = await another()
-    clock.pass_by(9 * SECOND)
-    beat = await UnderWay(store, "beat", beat_values(71, 8 * SECOND, [], [])).begun()
-    verdict = asyncio.ensure_future(scene.judge(a_verdict(row, AttemptState.FAILED, dead_agent=71)))
-    await blocked(url)
-    await beat.commit()
-    assert not await verdict
 
 
 async def test_reports_and_verdicts_on_the_same_rows_exclude_each_other(scene, another):
@@ -308,13 +211,3 @@ async def test_a_thousand_starts_are_few_commits(scene, url):
     await asyncio.gather(*(scene.submit(a_run(num)) for num in range(1_000, 2_000)))
     [(after,)] = await by_hand(url, commits)
     assert after - before < 20
-
-
-async def test_a_run_that_ends_meanwhile_is_not_told(scene, another, url):
-    [run] = await scene.submit(a_run(1))
-    end = scene.a_turn(runs=[a_change(run, RunState.COMPLETED)])
-    ending = await a_turn_under_way(await another(), end).begun()
-    telling = asyncio.ensure_future(scene.store.client.tell([a_cancel("o-1")]))
-    await blocked(url)
-    await ending.commit()
-    assert await telling == [Told.ENDED]

@@ -25,6 +25,7 @@ from watchbill.model.policy import OWN_CHILD_FROM, Policy
 from watchbill.store.protocol import AgentStore
 
 SHOW_PROGRESS_EVERY: Final[Micros] = SECOND // 4  # visible within a second, and not a write per mark
+POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 
 _encode = msgspec.json.Encoder().encode
@@ -66,6 +67,7 @@ class InlineAgent(Loop):
         self._lease_no = 1
         self._lease_asked_at: Micros | None = None  # the first time under this number
         self._beat_at: Micros = 0
+        self._poll_at: Micros = 0
         self._trusted_until: Micros = 0
         self._show_at: Micros = 0
         executor.on_room.append(self._find_room)
@@ -94,6 +96,7 @@ class InlineAgent(Loop):
             if self._beat_is_due(asked, boot):
                 await self._beat(boot)
             if (asked or self._polls) and not self._stopping:
+                self._poll_at = boot + POLL
                 await self._lease()
         except StoreUnreachableError:
             self._asked = self._asked or asked  # whatever the hint was about is still there
@@ -320,8 +323,8 @@ class InlineAgent(Loop):
             return 0
         boot = self.env.clock.boot()
         wishes = []
-        if self._lasting is not None:
-            wishes.append(self._beat_at)
+        if self._polls:
+            wishes += [self._beat_at, self._poll_at]
         if self._moved:
             wishes.append(self._show_at)
         return max(0, min(wishes) - boot) if wishes else None

@@ -11,9 +11,10 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.states import AttemptState
 from watchbill.store.postgres.blobs import Blobs
-from watchbill.store.postgres.connections import Connections, Session
+from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.marks import Heads, Place, Queue
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.statements import composed
 from watchbill.store.protocol import Hint
@@ -46,9 +47,9 @@ class PostgresAgent:
     def __init__(self, lines: Connections, hints: SharedHints) -> None:
         self._lines = lines
         self._hints = hints
-        self._asked: dict[
-            int, int
-        ] = {}  # agent -> the highest lease number asked for: only a repeat looks for its rows
+        # By agent: the highest lease number asked for, since only a repeat looks for its rows; and its marks.
+        self._asked: dict[int, int] = {}
+        self._heads: dict[int, Heads] = {}
         self._reports = Gathering(lines, self._report_gathered)
 
     async def join(  # noqa: PLR0913
@@ -110,22 +111,24 @@ class PostgresAgent:
             if again:
                 return again
         self._asked[agent] = max(lease_no, self._asked.get(agent, -1))
-        values = {
-            "agent": agent,
-            "lease_no": lease_no,
-            "queues": list(queues),
-            "slots": room.slots,
-            "alone": room.alone,
-            "steps": list(room.steps),
-            "ready": _A.READY,
-        }
+        heads = self._heads.setdefault(agent, Heads(self._lines.env.clock))
+        rows = await self._lease_behind(heads, agent, lease_no, queues, room)
+        if not rows and heads.found_nothing():
+            rows = await self._lease_behind(heads, agent, lease_no, queues, room)
+        if rows:
+            self._hints.give(Hint.SUPERVISOR)  # each has a time for its next look now
+        return rows
+
+    async def _lease_behind(
+        self, heads: Heads, agent: int, lease_no: int, queues: Sequence[int], room: Room
+    ) -> list[AttemptRow]:
+        """Lease what is ready behind the marks."""
+        values = lease_values(agent, lease_no, heads.begin(queues), room)
         for _ in range(TRIES):
-            found = await self._lines.rows(self._lines.others, "lease", values)
-            rows = attempt_rows([row[1:] for row in found if row[1] is not None])
-            if rows:
-                self._hints.give(Hint.SUPERVISOR)  # each has a time for its next look now
-            if rows or not found[0][0]:
-                return rows
+            some, leased = split(await self._lines.rows(self._lines.others, "lease", values))
+            if leased or not some:
+                heads.found(place for place, _ in leased)
+                return attempt_rows([row for _, row in leased])
         return []
 
     async def _report_gathered(self, asked: Sequence[Sequence[Report]]) -> Sequence[list[Answer] | Exception]:
@@ -145,6 +148,8 @@ class PostgresAgent:
             return await write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in rows], self._lines)
 
         self._told(await self._lines.transact(work))
+        self._asked.pop(agent, None)
+        self._heads.pop(agent, None)
 
     def _told(self, outcome: "Outcome") -> None:
         for state, whom in _CONCERNS.items():
@@ -172,6 +177,32 @@ def beat_values(
         "held_ids": [id for id, _ in held],
         "held_fences": [fence for _, fence in held],
     }
+
+
+def lease_values(agent: int, lease_no: int, begins: Mapping[Queue, Place], room: Room) -> dict[str, object]:
+    """Give a request for a lease as columns."""
+    return {
+        "agent": agent,
+        "lease_no": lease_no,
+        "queues": [queue for queue, _ in begins],
+        "lonelies": [lonely for _, lonely in begins],
+        "ranks": [rank for rank, _ in begins.values()],
+        "ids": [id for _, id in begins.values()],
+        "slots": room.slots,
+        "alone": room.alone,
+        "steps": list(room.steps),
+        "ready": _A.READY,
+    }
+
+
+def split(found: Sequence[Row]) -> tuple[bool, list[tuple[tuple[Queue, Place], Row]]]:
+    """Say whether there were candidates, and give the leased rows, each with its queue and its place there."""
+    leased = []
+    for there in cast(Sequence[Any], found):
+        _, queue, lonely, rank, id = there[:5]
+        if id is not None:
+            leased.append((((queue, lonely), (rank, id)), there[5:]))
+    return bool(found[0][0]), leased
 
 
 async def leased_before(db: Session, agent: int, lease_no: int) -> list[AttemptRow]:

@@ -68,6 +68,10 @@ class Connection(Protocol):
         """Say whether it is of no use any more."""
         ...
 
+    def get_server_pid(self) -> int:
+        """Give the number of the server's process behind it."""
+        ...
+
     async def add_listener(self, channel: str, callback: Callable[..., None]) -> None:
         """Listen."""
         ...

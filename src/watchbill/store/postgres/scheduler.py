@@ -14,6 +14,7 @@ from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.marks import OpenRows
 from watchbill.store.postgres.refusals import REFUSED
 from watchbill.store.postgres.rows import attempt_rows, by_run, facts, journal_entries, run_rows
 from watchbill.store.postgres.shards import find_queue, region_shards
@@ -30,6 +31,7 @@ class PostgresScheduler:
     def __init__(self, lines: Connections, hints: SharedHints) -> None:
         self._lines = lines
         self._hints = hints
+        self._open = OpenRows(lines.env.clock)
 
     async def shards(self, namespace: str, region: str) -> list[int]:
         """Give the ids of the region's shards, making them if they are new."""
@@ -65,13 +67,17 @@ class PostgresScheduler:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term."""
         values = {"owner": owner, "shards": sorted(shards), "lasting": lasting, "expired": expired}
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "take", values))
-        return Terms(tuple([_taken(*row[1:]) for row in found if row[1] is not None]), cast(Micros, found[0][0]))
+        taken = tuple([_taken(*row[1:]) for row in found if row[1] is not None])
+        self._open.forget(lease.shard for lease in taken)
+        return Terms(taken, cast(Micros, found[0][0]))
 
     async def renew(self, owner: int, terms: dict[int, int], lasting: Micros | None) -> TurnAnswer:
         """Prolong the leases still held under their terms."""
         values = {**_paired(owner, terms), "lasting": lasting}
         now, held = await self._lines.door(lambda: self._lines.row(self._lines.beats, "renew", values))
-        return _answer(terms, now, held)
+        answer = _answer(terms, now, held)
+        self._open.forget(shard for shard in terms if shard not in answer.held)
+        return answer
 
     async def release(self, owner: int, terms: dict[int, int]) -> None:
         """Give shards back cleanly."""
@@ -79,9 +85,7 @@ class PostgresScheduler:
 
     async def look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
         """Read what is due, told and final in these shards."""
-        return await self._lines.door(
-            lambda: self._lines.run(self._lines.others, lambda db: look(db, shards, known, limit))
-        )
+        return await self._lines.door(lambda: self._look(shards, known, limit))
 
     async def live(
         self, shards: Sequence[int], known: Sequence[str] | None, after: int, limit: int, *, due: bool = False
@@ -94,7 +98,9 @@ class PostgresScheduler:
 
     async def load(self, nums: Sequence[int]) -> list[Loaded]:
         """Read runs with journal, rows and facts, in one snapshot; ended ones are left out."""
-        return await self._lines.door(lambda: self._lines.snapshot(lambda db: load(db, nums)))
+        loaded = await self._lines.door(lambda: self._lines.snapshot(lambda db: load(db, nums)))
+        self._open.open((row.id, row.shard) for run in loaded for row in run.attempts)
+        return loaded
 
     async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:
         """Write one turn, all or nothing."""
@@ -112,12 +118,28 @@ class PostgresScheduler:
 
     async def _release(self, owner: int, terms: Mapping[int, int]) -> None:
         await self._lines.rows(self._lines.others, "release", _paired(owner, terms))
+        self._open.forget(terms)
         self._hints.give(Hint.SCHEDULER)
+
+    async def _look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+        lowest = self._open.begin(shards)
+        found = await self._lines.run(self._lines.others, lambda db: look(db, shards, known, limit, lowest))
+        if found.finals:
+            return found
+        self._open.found_nothing()
+        if not any(lowest):
+            return found
+        return await self._look(shards, known, limit)
 
     async def _turn(self, turn: Turn, *, again: bool) -> TurnAnswer:
         answer = await self._write(turn, again=again)
         if answer.applied:
             self._turned(turn)
+            self._open.open((row.id, row.shard) for row in turn.attempts)
+            self._open.close(turn.finals_done)
+            self._open.close(turn.dropped)
+        else:
+            self._open.forget(shard for shard in turn.terms if shard not in answer.held)
         return answer
 
     async def _write(self, turn: Turn, *, again: bool) -> TurnAnswer:
@@ -197,13 +219,15 @@ def _answer(terms: Mapping[int, int], now: object, held: object) -> TurnAnswer:
 # --- reads
 
 
-async def look(db: Session, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+async def look(
+    db: Session, shards: Sequence[int], known: Sequence[str], limit: int, finals_from: Sequence[int]
+) -> Look:
     """Find what is due, told and final, then read what was found: an idle look is one statement.
 
     Each shard gets an equal share of the limit, so that none hides another.
     """
     share = -(-limit // max(len(shards), 1))
-    asked = {"shards": list(shards), "known": list(known), "share": share + 1}
+    asked = {"shards": list(shards), "finals_from": finals_from, "known": list(known), "share": share + 1}
     now, nums, fact_ids, final_ids, next_due = cast(Sequence[Any], await db.row("look", asked))
     woken = [RunState.SCHEDULED, RunState.WAITING]
     due = run_rows(await _found(db, "look_due", nums, {"nums": nums, "woken_by_time": woken}))

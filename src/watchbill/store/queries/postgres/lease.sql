@@ -1,5 +1,6 @@
 -- Lease the most urgent ready rows to an agent that is alive and in time; two agents never get the same one.
--- Candidates are found without locks, twice as many as asked for, so that somebody else at the same head leaves some.
+-- Candidates are found without locks, twice as many as asked for, so that somebody else at the same head leaves some;
+-- in each queue from a place on, before which the caller has lately found nothing.
 WITH me AS MATERIALIZED (
     SELECT id
     FROM watchbill.agent
@@ -13,18 +14,21 @@ candidates AS MATERIALIZED (
     FROM (VALUES (false, :slots::bigint), (true, least(:alone::bigint, :slots::bigint))) AS kind (lonely, room)
     CROSS JOIN LATERAL (
         SELECT attempt.id, attempt.rank
-        FROM unnest(:queues::integer[]) AS mine (queue)
+        FROM unnest(:queues::integer[], :lonelies::boolean[], :ranks::bigint[], :ids::bigint[])
+            AS mine (queue, lonely, rank, id)
         CROSS JOIN LATERAL (
             SELECT waiting.id, waiting.rank
             FROM watchbill.attempt AS waiting
             WHERE waiting.queue = mine.queue
                 AND (waiting.alone OR waiting.losses >= 2) = kind.lonely
+                AND (waiting.rank, waiting.id) >= (mine.rank, mine.id)
                 AND waiting.state = 0
                 AND NOT waiting.held
                 AND waiting.step = ANY (:steps::text[])
             ORDER BY waiting.rank, waiting.id
             LIMIT 2 * kind.room
         ) AS attempt
+        WHERE mine.lonely = kind.lonely
         ORDER BY attempt.rank, attempt.id
         LIMIT 2 * kind.room
     ) AS ready
@@ -67,10 +71,12 @@ leased AS (
         AND state = :ready::smallint
     RETURNING
         id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
-        started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result, rank
+        started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result, rank,
+        alone OR losses >= 3 AS lonely
 )
 SELECT
     EXISTS (SELECT 1 FROM candidates),
+    queue, lonely, rank, id,
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,
     watchbill.whole(run, args), result

@@ -1,4 +1,5 @@
 -- Find what is due, told and final: per shard the oldest, so that none hides another; and when the next run is due.
+-- Finals from an id on, before which the caller knows of none.
 SELECT
     (SELECT watchbill.at(:now::bigint)) AS now,
     ARRAY(
@@ -31,11 +32,12 @@ SELECT
     ) AS facts,
     ARRAY(
         SELECT final.id
-        FROM unnest(:shards::integer[]) AS mine (shard)
+        FROM unnest(:shards::integer[], :finals_from::bigint[]) AS mine (shard, lowest)
         CROSS JOIN LATERAL (
             SELECT id
             FROM watchbill.attempt
             WHERE attempt.shard = mine.shard
+                AND id + 0 >= mine.lowest
                 AND state >= 4
             ORDER BY id + 0
             LIMIT :share::bigint

@@ -1,0 +1,125 @@
+"""Locks on PostgreSQL: who waits for whom, who must not, and in which order, each forced on a Stage."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.store.stage import Stage, a_stage
+from tests.store.test_interleavings import LARGE, LEASE, X, a_mark, done_with, keep_result, keep_row, running
+from watchbill.model.agent import Answer
+from watchbill.model.states import AttemptState, RunState
+from watchbill.store.protocol import Told
+from watchbill.testing.conformance.client import a_cancel
+from watchbill.testing.conformance.scene import AGENT, Scene, a_change, a_run, a_verdict
+
+
+@pytest.fixture
+async def stage(postgres_url: str) -> AsyncIterator[Stage]:
+    async with a_stage(postgres_url) as stage:
+        yield stage
+
+
+# --- who waits
+
+
+async def test_nobody_is_pronounced_dead_who_beats_at_that_moment(stage: Stage):
+    a, judges = await stage.scene(), await stage.store()
+    await a.store.agent.join(X, "default", "", "x", b"{}", LEASE)
+    [run] = await a.submit(a_run(1))
+    await a.turn(attempts=[a.a_row(run, call="charge.1"), a.a_row(run, call="charge.2")])
+    row, other = await a.lease(X)
+    stage.clock.pass_by(LEASE + 1)
+
+    pin = await keep_row(stage, other.id)
+    beat = stage.begin(a.store.agent.beat(X, LEASE, [a_mark(other)]))
+    await stage.waits(beat)
+    verdict = stage.begin(judges.supervisor.judge([a_verdict(row, AttemptState.FAILED, dead_agent=X)]))
+    await stage.waits(verdict)
+    await pin.release()
+    assert (await stage.ended(beat)).alive
+    assert await stage.ended(verdict) == [False]
+    assert await a.decisions("o-1") == []
+
+
+async def test_a_run_that_ends_at_that_moment_is_not_told(stage: Stage):
+    a, clients = await stage.scene(), await stage.store()
+    runs = await a.submit(a_run(1), a_run(2))
+
+    pin = await stage.pin("SELECT num FROM watchbill.run WHERE num = 2 FOR UPDATE")
+    ending = stage.begin(a.turn(runs=[a_change(run, RunState.COMPLETED) for run in runs]))
+    await stage.waits(ending)
+    telling = stage.begin(clients.client.tell([a_cancel("o-1")]))
+    await stage.waits(telling)
+    await pin.release()
+    assert (await stage.ended(ending)).applied
+    assert await stage.ended(telling) == [Told.ENDED]
+    assert await stage.sql("SELECT id FROM watchbill.fact") == []
+
+
+# --- who must not
+
+
+async def test_two_claimers_do_not_wait_for_each_other(stage: Stage):
+    a, others = await stage.scene(), await stage.store()
+    await others.agent.join(X, "default", "", "x", b"{}", LEASE)
+    [run] = await a.submit(a_run(1))
+    first, second = a.a_row(run, AttemptState.FAILED, result=LARGE), a.a_row(run, call="charge.2")
+    await a.turn(attempts=[first, second])
+    assert await a.judge(a_verdict(await a.row(first.id), AttemptState.READY))
+
+    pin = await keep_result(stage)
+    claim = stage.begin(a.lease(limit=1))
+    await stage.waits(claim)
+    elsewhere = Scene(others, stage.clock)
+    elsewhere.queue = a.queue
+    [theirs] = await stage.goes_through(stage.begin(elsewhere.lease(X, limit=1)))
+    assert theirs.id == second.id
+    await pin.release()
+    assert [row.id for row in await stage.ended(claim)] == [first.id]
+
+
+# --- in which order
+
+
+@pytest.mark.parametrize("first", ["report", "judge"])
+async def test_reports_and_verdicts_lock_rows_in_one_order(stage: Stage, first: str):
+    """One asks for b, c, a and has all but c; the other asks for a, b: in that order, whatever was asked for."""
+    scene, judges = await stage.scene(), await stage.store()
+    a, b, c = await running(stage, scene, 3)
+
+    def report(*rows):
+        return scene.store.agent.report(AGENT, [done_with(row) for row in rows])
+
+    def judge(*rows):
+        return judges.supervisor.judge([a_verdict(row, AttemptState.FAILED) for row in rows])
+
+    pin = await keep_row(stage, c.id)
+    one = stage.begin((report if first == "report" else judge)(b, c, a))
+    await stage.waits(one)
+    other = stage.begin((judge if first == "report" else report)(a, b))
+    await stage.waits(other)
+    await pin.release()
+    answers = list(await asyncio.gather(one, other, return_exceptions=True))
+    if first == "report":
+        assert answers == [[Answer.ACCEPTED] * 3, [False, False]]
+    else:
+        assert answers == [[True] * 3, [Answer.LATE, Answer.LATE]]
+
+
+async def test_a_lease_asked_for_again_waits_for_the_first_one(stage: Stage):
+    a = await stage.scene()
+    [run] = await a.submit(a_run(1))
+    first, second = a.a_row(run, AttemptState.FAILED, result=LARGE), a.a_row(run, call="charge.2")
+    await a.turn(attempts=[first, second])
+    assert await a.judge(a_verdict(await a.row(first.id), AttemptState.READY))
+
+    pin = await keep_result(stage)
+    lost = stage.begin(a.lease(lease_no=9, limit=1))
+    await stage.waits(lost)
+    again = stage.begin(a.lease(lease_no=9, limit=1))
+    await stage.waits(again)
+    await pin.release()
+    assert [row.id for row in await stage.ended(lost)] == [first.id]
+    assert [row.id for row in await stage.ended(again)] == [first.id]
+    assert await a.state_of(second.id) is AttemptState.READY

@@ -1,0 +1,207 @@
+"""Planted mutants on PostgreSQL: each text or function is replaced by a wrong one, and a test that passes must fail.
+
+Planted from here, never by a switch in the product. A test that only hangs has not caught anything: it must fail by one
+of its own assertions, within seconds.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import pytest
+
+from tests.store import test_interleavings as interleaving
+from tests.store import test_locks as locks
+from tests.store import test_lost_hints as hints
+from tests.store.stage import Stage, a_stage
+from watchbill.agent import inline
+from watchbill.clock import SECOND
+from watchbill.scheduler import scheduler as scheduler_room
+from watchbill.store.postgres import agent, statements, supervisor, turn
+from watchbill.store.postgres.connections import Connections
+from watchbill.store.queries import load_queries
+
+Patch = pytest.MonkeyPatch
+WITHIN = 8.0  # seconds
+
+
+class Mutant(NamedTuple):
+    """A known way to be wrong, and the test that sees it."""
+
+    name: str
+    plant: Callable[[Patch], None]
+    caught_by: Callable[[Stage], Awaitable[None]]
+
+
+def sql(file: str, before: str, after: str) -> Callable[[Patch], None]:
+    """Write another text into the file of a statement, or into its place."""
+
+    def plant(patch: Patch) -> None:
+        texts = dict(load_queries("postgres"))
+        assert before in texts[file], f"the mutant no longer fits {file}.sql"
+        texts[file] = texts[file].replace(before, after)
+        patch.setattr(statements, "load_queries", lambda dialect: texts)
+
+    return plant
+
+
+@contextlib.contextmanager
+def planted(plant: Callable[[Patch], None]) -> Iterator[None]:
+    """Plant a mutant in every store that is opened meanwhile."""
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            plant(patch)
+            forget_statements()
+            yield
+    finally:
+        forget_statements()
+
+
+def forget_statements() -> None:
+    """Let statements be composed anew from their files."""
+    for kept in (statements.statements, statements.composed, turn._variant):
+        kept.cache_clear()
+
+
+# --- the mutants
+
+
+def no_polling(room: object) -> Callable[[Patch], None]:
+    return lambda patch: patch.setattr(room, "POLL", 3_600 * SECOND)
+
+
+def turn_in_two_round_trips(patch: Patch) -> None:
+    """The leases are locked by one message, and the rest is written by the next."""
+    row = Connections.row
+
+    async def in_a_transaction(self, pool, statement, values):
+        if pool is not self.turns:
+            return await row(self, pool, statement, values)
+        return await self.run(pool, lambda db: db.row(statement, values), "BEGIN")
+
+    patch.setattr(Connections, "row", in_a_transaction)
+
+
+def unsorted(module: object) -> Callable[[Patch], None]:
+    return lambda patch: patch.setattr(module, "sorted", lambda them, key=None: list(them), raising=False)
+
+
+def lost_reply_never_given_again(patch: Patch) -> None:
+    async def nothing(db, agent, lease_no):
+        return []
+
+    patch.setattr(agent, "leased_before", nothing)
+
+
+MUTANTS = (
+    Mutant("M17 scheduler", no_polling(scheduler_room), hints.test_a_scheduler_that_hears_nothing_finds_new_runs),
+    Mutant("M17 agent", no_polling(inline), hints.test_an_agent_that_hears_nothing_finds_ready_rows),
+    Mutant(
+        "M25 FOR KEY SHARE in the turn: overtaken",
+        sql("turn_held", "FOR SHARE", "FOR KEY SHARE"),
+        interleaving.test_1_takeover_while_a_turn_is_in_flight,
+    ),
+    Mutant(
+        "M25 FOR KEY SHARE in the turn: behind a takeover",
+        sql("turn_held", "FOR SHARE", "FOR KEY SHARE"),
+        interleaving.test_1_a_turn_behind_a_takeover_in_flight_writes_nothing,
+    ),
+    Mutant(
+        "turn without a lock: overtaken",
+        sql("turn_held", "FOR SHARE", ""),
+        interleaving.test_1_takeover_while_a_turn_is_in_flight,
+    ),
+    Mutant(
+        "turn without a lock: behind a takeover",
+        sql("turn_held", "FOR SHARE", ""),
+        interleaving.test_1_a_turn_behind_a_takeover_in_flight_writes_nothing,
+    ),
+    Mutant(
+        "take waits",
+        sql("take", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
+        interleaving.test_1_takeover_while_a_turn_is_in_flight,
+    ),
+    Mutant("M26 turn in two round trips", turn_in_two_round_trips, interleaving.test_3_frozen_with_a_turn_sent),
+    Mutant(
+        "M30 verdict without its evidence",
+        sql("judge", "AND attempt.progress_at IS NOT DISTINCT FROM verdict.progress_at", ""),
+        interleaving.test_6_zombie_supervisor,
+    ),
+    Mutant(
+        "M30 verdict on another state",
+        sql("judge", "AND attempt.state = verdict.state", ""),
+        interleaving.test_5_done_against_late_and_the_agent_is_first,
+    ),
+    Mutant(
+        "M1 report on another state",
+        sql("report", "AND attempt.state = :running::smallint", "AND :running::smallint = 1"),
+        interleaving.test_5_done_against_late_and_the_supervisor_is_first,
+    ),
+    Mutant(
+        "M31 lease without the agent's lock: the lease is first",
+        sql("lease", "    FOR SHARE\n),\ncandidates", "),\ncandidates"),
+        interleaving.test_7_lost_agent_leasing_and_the_lease_is_first,
+    ),
+    Mutant(
+        "M31 lease without the agent's lock: the mark is first",
+        sql("lease", "    FOR SHARE\n),\ncandidates", "),\ncandidates"),
+        interleaving.test_7_lost_agent_leasing_and_the_mark_is_first,
+    ),
+    Mutant(
+        "lease by an agent out of time",
+        sql("lease", "        AND until > (SELECT watchbill.at(:now::bigint))\n", ""),
+        interleaving.test_7_an_agent_out_of_time_leases_nothing_until_it_has_beaten,
+    ),
+    Mutant(
+        "M32 lost lease reply never given again",
+        lost_reply_never_given_again,
+        interleaving.test_8_reply_of_lease_lost_and_asked_again,
+    ),
+    Mutant(
+        "judge without its lock",
+        sql("judge", "    ORDER BY id\n    FOR SHARE\n", "    ORDER BY id\n"),
+        locks.test_nobody_is_pronounced_dead_who_beats_at_that_moment,
+    ),
+    Mutant(
+        "tell without its lock",
+        sql("tell", "    FOR SHARE\n", ""),
+        locks.test_a_run_that_ends_at_that_moment_is_not_told,
+    ),
+    Mutant(
+        "lease without SKIP LOCKED",
+        sql("lease", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
+        locks.test_two_claimers_do_not_wait_for_each_other,
+    ),
+    Mutant(
+        "lease asked again does not wait",
+        sql("lock_agent", "FOR UPDATE", ""),
+        locks.test_a_lease_asked_for_again_waits_for_the_first_one,
+    ),
+    Mutant(
+        "M40 unsorted ids in report",
+        unsorted(agent),
+        partial(locks.test_reports_and_verdicts_lock_rows_in_one_order, first="report"),
+    ),
+    Mutant(
+        "M40 unsorted ids in judge",
+        unsorted(supervisor),
+        partial(locks.test_reports_and_verdicts_lock_rows_in_one_order, first="judge"),
+    ),
+)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+async def test_the_test_fails_when_the_mutant_is_planted(mutant: Mutant, postgres_url: str):
+    with planted(mutant.plant):
+        async with a_stage(postgres_url) as stage, asyncio.timeout(WITHIN):
+            with pytest.raises((AssertionError, pytest.fail.Exception)):
+                await mutant.caught_by(stage)
+
+
+def test_nothing_of_a_mutant_stays():
+    before = turn._variant("watchbill", ("journal",))
+    with planted(sql("turn_held", "FOR SHARE", "FOR KEY SHARE")):
+        assert "FOR KEY SHARE" in turn._variant("watchbill", ("journal",)).text
+    assert turn._variant("watchbill", ("journal",)) == before
