@@ -104,7 +104,8 @@ class Events:
 def log_trouble(events: Sequence[Event]) -> None:
     """Log what an operator would want to see; the routine stays silent."""
     for event in events:
-        if event.kind in TROUBLE:
+        # That a store does not answer is said by the store itself: once, not by every room at every turn.
+        if event.kind in TROUBLE and event.cause != "StoreUnreachableError":
             log.warning("%s", sentence(event))
 
 

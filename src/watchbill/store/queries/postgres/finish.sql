@@ -1,0 +1,22 @@
+-- Record a result in a user's transaction: only while the row runs under this fence.
+WITH recorded AS (
+    UPDATE watchbill.attempt
+    SET
+        state = 4, losses = losses - 1, ended_at = (SELECT watchbill.at(:now::bigint)), watch_at = NULL,
+        result = CASE
+            WHEN octet_length(:body::bytea) > :inline_limit::integer THEN :reference::bytea
+            ELSE :body::bytea
+        END
+    WHERE id = :id::bigint
+        AND fence = :fence::bigint
+        AND state = :running::smallint
+    RETURNING id, run
+),
+kept AS (
+    INSERT INTO watchbill.blob (run, n, body)
+    SELECT run, :n::bigint, :body::bytea
+    FROM recorded
+    WHERE octet_length(:body::bytea) > :inline_limit::integer
+)
+SELECT id
+FROM recorded
