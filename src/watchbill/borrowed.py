@@ -131,6 +131,11 @@ def leads_to(place: Place) -> Work[None]:
         [(file,)] = yield Command(place.look, {})
         _check_file(place, os.fsdecode(file or ""))
         return
+    if not place.answer:
+        raise InvalidOptionError(
+            f"tx= cannot be used with store {place.url!r}: its server does not say which one it is; let our user"
+            " execute pg_control_system() and open the store again"
+        )
     [(answer, there)] = yield Command(place.look, {"schema": place.schema})
     if answer != place.answer or not there:
         what = "another database" if answer != place.answer else f"a database without schema {place.schema!r} for it"

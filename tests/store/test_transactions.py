@@ -295,6 +295,21 @@ async def test_rows_that_a_transaction_has_locked_are_undecided_until_it_ends(po
     assert [await scene.state_of(id) for id in ids] == [A.DONE, A.RUNNING, A.RUNNING]
 
 
+async def test_who_freezes_before_the_commit_is_not_waited_for(postgres_store, lend):
+    scene = Scene(postgres_store, HandClock())
+    await scene.open()
+    [run] = await scene.submit(a_run(1))
+    row = await scene.row_in(A.RUNNING, run)
+    for own, bound in (("0", "10s"), ("1min", "10s"), ("3s", "3s")):
+        user = await lend()
+        await user.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{own}'")
+        plan = postgres_store.transactions.finishing(row.id, row.fence)
+        assert (await borrow(user).perform_async(finishing(plan, b"42"))).recorded
+        assert await user.fetchval("SHOW idle_in_transaction_session_timeout") == bound
+        await user.execute("ROLLBACK")
+        assert await user.fetchval("SHOW idle_in_transaction_session_timeout") == "0"
+
+
 # --- finish without a row, on SQLite
 
 

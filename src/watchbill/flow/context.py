@@ -182,8 +182,9 @@ class Attempt:
 
         `tx` is your open connection to the store's own database (asyncpg, psycopg, or sqlite3 to its file); `await` it
         in async steps. Commit right after it, then return: what the step returns or raises counts only if the
-        transaction was rolled back. Raises AttemptLostError when somebody else has the call now, or its result is
-        recorded already: then let your transaction roll back. Progress is not shown any more after it.
+        transaction was rolled back. Until you commit, a cancel of the run waits for you; on PostgreSQL the server ends
+        a connection that is idle for 10 s before it. Raises AttemptLostError when somebody else has the call now, or
+        its result is recorded already: then let your transaction roll back. Progress is not shown any more after it.
         """
         borrowed = borrow(tx)
         if borrowed.is_async and not self.step.is_async:

@@ -18,6 +18,7 @@ from watchbill.store.postgres.statements import texts
 from watchbill.store.protocol import INLINE_LIMIT, Started
 
 PATIENCE: Final = "5s"  # for an id that another open transaction is creating; the user's own one is open meanwhile
+COMMITS_WITHIN: Final = "10s"  # of being idle after finish(): as long as anybody waits for the row that it has locked
 
 
 class PostgresTransactions:
@@ -51,6 +52,7 @@ class PostgresTransactions:
             "n": number,
             "reference": reference(number),
             "inline_limit": INLINE_LIMIT,
+            "within": COMMITS_WITHIN,
         }
         return FinishPlan(self._place, (self._sql["finish"],), (), self._sql["isolation"], values)
 

@@ -1,4 +1,5 @@
 -- Record a result in a user's transaction: only while the row runs under this fence.
+-- The row is locked until they commit, so a process that freezes before that must not be waited for: `within`.
 WITH recorded AS (
     UPDATE watchbill.attempt
     SET
@@ -18,5 +19,16 @@ kept AS (
     FROM recorded
     WHERE octet_length(:body::bytea) > :inline_limit::integer
 )
-SELECT id
+SELECT
+    id,
+    set_config(
+        'idle_in_transaction_session_timeout',
+        CASE
+            WHEN current_setting('idle_in_transaction_session_timeout')::interval
+                BETWEEN interval '1ms' AND :within::text::interval
+                THEN current_setting('idle_in_transaction_session_timeout')
+            ELSE :within::text
+        END,
+        true
+    )
 FROM recorded
