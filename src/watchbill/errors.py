@@ -16,6 +16,8 @@ WatchbillError
 │   └── StoreUnreachableError  no answer: it may or may not have happened
 ├── RunNotFound                no run has that id
 ├── DuplicateRun               that id belongs to a run with other work
+├── RunInCreationError         another open transaction is creating a run with that id
+├── AttemptLostError           raised in a step: its attempt is somebody else's now, or has recorded its result
 ├── RunHeld                    diverged, quarantined or stuck: left open for a person (.reason)
 ├── RunFailed                  the run ended as a failure (.error, .step, .attempts)
 ├── RunCancelled               the run was cancelled
@@ -23,9 +25,11 @@ WatchbillError
 └── Permanent                  raised by a step: trying again would not help
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = [
+    "AttemptLostError",
     "DuplicateRun",
     "ErrorData",
     "ImpureWorkflowError",
@@ -36,6 +40,7 @@ __all__ = [
     "RunCancelled",
     "RunFailed",
     "RunHeld",
+    "RunInCreationError",
     "RunNotFound",
     "StepFailed",
     "StoreCorruptError",
@@ -183,6 +188,29 @@ class DuplicateRun(WatchbillError):
         super().__init__(
             f"run {id!r} exists already as {existing}, and was asked for as {asked}:"
             " choose another id, or give the same workflow and arguments to get the existing run"
+        )
+
+
+class RunInCreationError(WatchbillError):
+    """Another open transaction is creating a run with that id: nobody knows yet whether it will be there."""
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        self.ids = tuple(ids)
+        which = f"run {ids[0]!r}" if len(ids) == 1 else f"one of {len(ids)} runs, {ids[0]!r} to {ids[-1]!r}"
+        super().__init__(
+            f"another open transaction is creating {which}: nothing was done; end that transaction and start again,"
+            " or choose another id"
+        )
+
+
+class AttemptLostError(WatchbillError):
+    """The attempt's lease is gone: somebody else has the call now; or its result is recorded."""
+
+    def __init__(self, step: str, call: str, why: str = "") -> None:
+        self.step = step
+        self.call = call
+        super().__init__(
+            why or f"the lease on {call!r} (step {step!r}) was lost: stop this attempt; its result will not be recorded"
         )
 
 

@@ -2,7 +2,12 @@
 
 import asyncio
 import os
+import sqlite3
 from pathlib import Path
+from typing import Any
+
+import asyncpg
+import psycopg
 
 from watchbill import App, Retry, attempt
 
@@ -59,3 +64,38 @@ async def counts_on_async() -> int:
 @app.step(isolation="own", timeout="300ms", retry=0)
 async def never_ends() -> None:
     await asyncio.Event().wait()
+
+
+@app.step(isolation="own", retry=0)
+def finishes(place: dict[str, Any], ending: str) -> list[int]:
+    connection: Any = sqlite3.connect(place["file"]) if "file" in place else psycopg.connect(**place)
+    connection.execute("INSERT INTO note VALUES ('alone')")
+    if ending == "rolls back":
+        attempt().finish([-1, 0], tx=connection)
+        connection.rollback()
+        connection.close()
+        return [attempt().number, os.getpid()]
+    attempt().finish([attempt().number, os.getpid()], tx=connection)
+    connection.commit()
+    connection.close()
+    if ending == "dies":
+        os._exit(7)
+    return [-1, 0]
+
+
+@app.step(isolation="own", retry=0)
+async def finishes_async(place: dict[str, Any], ending: str) -> list[int]:
+    there = {"database" if name == "dbname" else name: value for name, value in place.items()}
+    connection = await asyncpg.connect(**there)
+    await connection.execute("BEGIN; INSERT INTO note VALUES ('alone')")
+    if ending == "rolls back":
+        await attempt().finish([-1, 0], tx=connection)
+        await connection.execute("ROLLBACK")
+        await connection.close()
+        return [attempt().number, os.getpid()]
+    await attempt().finish([attempt().number, os.getpid()], tx=connection)
+    await connection.execute("COMMIT")
+    await connection.close()
+    if ending == "dies":
+        os._exit(7)
+    return [-1, 0]

@@ -57,6 +57,8 @@ INDEXES = {
     "leased_rows": {"attempt_agent"},
     "report": {"attempt_pkey"},
     "report_rows": {"attempt_pkey"},
+    "finish": {"attempt_pkey"},
+    "undecided": {"attempt_pkey"},
     "leave_agent": {"agent_alive"},
     "rows_of_agent": {"attempt_agent"},
     "watch": {"attempt_watch", "attempt_agent", "agent_alive"},
@@ -150,7 +152,7 @@ def test_every_statement_is_looked_at():
     small = {
         "attend", "retire", "take", "renew", "release", "held_leases", "record_context", "shards_of_region",
         "shards_of_namespace", "make_shards", "find_queue", "make_queue", "queues_of_agent", "notify",
-        "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",
+        "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations", "place", "isolation",
     }  # fmt: skip
     assert set(TEXTS) - parts - small == set(INDEXES)
 

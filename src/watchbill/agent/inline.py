@@ -12,7 +12,7 @@ import msgspec
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.errors import InvalidValueError, StoreUnreachableError
-from watchbill.events import Events
+from watchbill.events import Events, log
 from watchbill.flow.context import Attempt, Checkpoint
 from watchbill.flow.execute import Executor
 from watchbill.flow.failures import failure_of
@@ -22,10 +22,11 @@ from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Roo
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.policy import OWN_CHILD_FROM, Policy
-from watchbill.store.protocol import AgentStore
+from watchbill.store.protocol import AgentStore, Transactions
 
 SHOW_PROGRESS_EVERY: Final[Micros] = SECOND // 4  # visible within a second, and not a write per mark
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
+DECIDE_EVERY: Final[Micros] = SECOND // 5  # whether a user's transaction has ended is seen by looking
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 
 _encode = msgspec.json.Encoder().encode
@@ -43,6 +44,7 @@ class InlineAgent(Loop):
         events: Events,
         *,
         store: AgentStore,
+        transactions: Transactions,
         registry: Registry,
         executor: Executor,
         namespace: str,
@@ -52,6 +54,7 @@ class InlineAgent(Loop):
     ) -> None:
         super().__init__(env, events)
         self._store = store
+        self._transactions = transactions
         self._registry = registry
         self._executor = executor
         self._namespace = namespace
@@ -60,6 +63,8 @@ class InlineAgent(Loop):
         self._lasting = lasting
         self._running: dict[int, Attempt] = {}
         self._ended: list[Attempt] = []
+        self._undecided: dict[int, Attempt] = {}  # ended, but the transaction of their finish() may still be open
+        self._waited_for: set[int] = set()  # of these, those that have been said to be waited for
         self._moved: dict[int, Attempt] = {}
         self._reports: list[tuple[Report, Attempt | None, Checkpoint | None]] = []
         self._asked = True  # the store may hold something for us
@@ -89,6 +94,7 @@ class InlineAgent(Loop):
     async def turn(self) -> Micros | None:
         """Report what ended, beat, lease what there is room for."""
         self._gather()
+        await self._decide()
         await self._report()
         asked, self._asked = self._asked, False
         boot = self.env.clock.boot()
@@ -111,8 +117,9 @@ class InlineAgent(Loop):
         while self._running and (left := until - self.env.clock.boot()) > 0:
             self._woken.clear()
             if not self._ended and not self._reports:
-                await self.env.wait(self._woken, left)
+                await self.env.wait(self._woken, min(left, DECIDE_EVERY) if self._undecided else left)
             self._gather()
+            await self._decide()
             await self._report()
         for attempt in self._running.values():
             self._executor.abandon(attempt)
@@ -158,6 +165,8 @@ class InlineAgent(Loop):
             return
         self._running.setdefault(attempt.row, attempt)
         self._moved[attempt.row] = attempt
+        if attempt.finishing is not None:
+            attempt.finishing.settle(self._transactions.finishing(attempt.row, attempt.fence))
         # At once: whoever waits for a checkpoint must not wait for the next beat, which takes the progress along.
         for checkpoint in attempt.take_checkpoints():
             self._reports.append(
@@ -170,7 +179,32 @@ class InlineAgent(Loop):
     def _gather(self) -> None:
         ended, self._ended = self._ended, []
         for attempt in ended:
+            if attempt.finishing is not None:
+                self._undecided[_row(attempt)] = attempt
+            else:
+                self._reports.append((_report(attempt, stopping=self._stopping), attempt, None))
+
+    async def _decide(self) -> None:
+        """Report those that called finish() once its transaction has ended: a report would wait for it, and all others.
+
+        If it was committed, the row is done, and what is reported now comes late; if not, it counts.
+        """
+        if not self._undecided:
+            return
+        still = set(await self._store.undecided(list(self._undecided)))
+        for row in [row for row in self._undecided if row not in still]:
+            attempt = self._undecided.pop(row)
+            self._waited_for.discard(row)
             self._reports.append((_report(attempt, stopping=self._stopping), attempt, None))
+        for row in still - self._waited_for:
+            self._waited_for.add(row)
+            attempt = self._undecided[row]
+            log.warning(
+                "step %r of run %r has ended, but the transaction in which it called finish() is open: its outcome"
+                " waits for the end of that",
+                attempt.step.name,
+                attempt.run,
+            )
 
     async def _report(self) -> None:
         if not self._reports:
@@ -250,7 +284,8 @@ class InlineAgent(Loop):
             if attempt is not None and not attempt.cancelled:
                 self._executor.cancel(attempt)
         for row in orders.lost:
-            if row in self._running and row not in ended:
+            # What has called finish() may be done by it, and is not to be stopped for that: at its end it will show.
+            if row in self._running and row not in ended and self._running[row].finishing is None:
                 self._lose(self._running[row])
         if not orders.alive:
             await self._join_anew()
@@ -327,6 +362,8 @@ class InlineAgent(Loop):
             wishes += [self._beat_at, self._poll_at]
         if self._moved:
             wishes.append(self._show_at)
+        if self._undecided:
+            wishes.append(boot + DECIDE_EVERY)
         return max(0, min(wishes) - boot) if wishes else None
 
 

@@ -1,6 +1,7 @@
 """App: what a program holds: its steps and workflows, its store, and the rooms when it runs them."""
 
 import asyncio
+import builtins
 import contextlib
 import functools
 import os
@@ -111,6 +112,10 @@ class App:
         stop_if_reading()
         if _event_loop_runs():
             raise WatchbillError("app.run() blocks, and an event loop is running here: use `await app.start(...)`")
+        if kwargs.get("tx") is not None:
+            raise InvalidOptionError(
+                "run(tx=) would wait for a run that is not there before you commit: use start(tx=), commit, result()"
+            )
         id = check_id(id) if id is not None else self._new_run_id(workflow)
         try:
             return asyncio.run(self._run(workflow, args, kwargs, id))
@@ -151,15 +156,32 @@ class App:
 
     # --- starting and finding runs
 
-    async def start(self, workflow: Workflow[..., T], /, *args: Any, id: str | None = None, **kwargs: Any) -> Handle[T]:
-        """Start a run; durable when this returns. The same id with the same work gives the run that is there."""
+    async def start(
+        self, workflow: Workflow[..., T], /, *args: Any, id: str | None = None, tx: object = None, **kwargs: Any
+    ) -> Handle[T]:
+        """Start a run; durable when this returns. The same id with the same work gives the run that is there.
+
+        `tx`: your own open connection to the store's database (asyncpg, psycopg, or sqlite3 to its own file). The run
+        is there when your transaction commits, with your rows, and is noticed within a second; or never. Until then its
+        `status()` raises RunNotFound, and its `result()` waits. A connection that commits each statement does so here.
+        """
         stop_if_reading()
-        return (await self._hall.start([self._new_run(workflow, args, kwargs, id)]))[0]
+        return (await self._hall.start([self._new_run(workflow, args, kwargs, id)], tx))[0]
 
     async def start_many(self, starts: Sequence[tuple[Any, ...]]) -> list[Handle[Any]]:
-        """Start many runs in one commit, all or none: `(workflow, args)` or `(workflow, args, {"id": ...})` each."""
+        """Start many runs in one commit, all or none: `(workflow, args)` or `(workflow, args, {"id": ...})` each.
+
+        The dictionary has the keywords of `start`; `tx` is the same for all of them, or for none.
+        """
         stop_if_reading()
-        return await self._hall.start([self._asked(*start) for start in starts])
+        asked = [self._asked(*start) for start in starts]
+        connections = {builtins.id(tx): tx for _, _, tx in asked}
+        if len(connections) > 1:
+            raise InvalidOptionError(
+                "start_many() is one commit: give every run the same tx, or none of them; got different ones"
+            )
+        tx = next(iter(connections.values()), None)
+        return await self._hall.start([(workflow, run) for workflow, run, _ in asked], tx)
 
     def handle(self, id: str, workflow: Workflow[..., T] | None = None) -> Handle[T]:
         """Give a handle on a run by its id; without its workflow, results are plain JSON values."""
@@ -189,10 +211,10 @@ class App:
 
     def _asked(
         self, workflow: Workflow[..., Any], args: Sequence[Any] = (), options: Mapping[str, Any] = MappingProxyType({})
-    ) -> tuple[Workflow[..., Any], NewRun]:
+    ) -> tuple[Workflow[..., Any], NewRun, object]:
         kwargs = dict(options)
-        id = kwargs.pop("id", None)
-        return self._new_run(workflow, tuple(args), kwargs, id)
+        id, tx = kwargs.pop("id", None), kwargs.pop("tx", None)
+        return *self._new_run(workflow, tuple(args), kwargs, id), tx
 
     def _new_run(
         self, workflow: Workflow[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], id: str | None

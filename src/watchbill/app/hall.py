@@ -13,7 +13,9 @@ from watchbill.app.handle import Handle
 from watchbill.app.house import House
 from watchbill.app.report import status_of
 from watchbill.app.status import RunStatus
+from watchbill.app.sync import caller_thread
 from watchbill.app.waiting import POLL, Waiting
+from watchbill.borrowed import borrow, check_kind, must_be_awaited
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, SystemEnv, busy_interpreter
 from watchbill.errors import (
@@ -24,6 +26,7 @@ from watchbill.errors import (
     RunHeld,
     RunNotFound,
     StoreError,
+    StoreOutdatedError,
     StoreUnreachableError,
     WatchbillError,
 )
@@ -37,8 +40,8 @@ from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import RunError
 from watchbill.model.run import NewRun, is_id
 from watchbill.model.states import RunState
-from watchbill.store.open import is_file, is_memory, open_reader, open_store
-from watchbill.store.protocol import ClientStore, Ending, FactKind, Hint, NewFact, Store, Told
+from watchbill.store.open import is_file, is_memory, open_reader, open_store, transactions_beside
+from watchbill.store.protocol import ClientStore, Ending, FactKind, Hint, NewFact, Started, Store, Told
 
 T = TypeVar("T")
 
@@ -105,12 +108,14 @@ class Hall:
         finally:
             self.loop = None
 
-    async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]]) -> list[Handle[Any]]:
-        """Insert runs, all or none, and give their handles."""
+    async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]], tx: object = None) -> list[Handle[Any]]:
+        """Insert runs, all or none, and give their handles; `tx`: in the user's own transaction."""
         for workflow, _ in asked:
             if workflow.name not in self._scanned:
                 self._scan(workflow)
         runs = [run for _, run in asked]
+        if tx is not None:
+            return await self._start_in(tx, [workflow for workflow, _ in asked], runs)
         if self._store is not None:
             self._check_place()
             client = self._store.client
@@ -121,6 +126,38 @@ class Hall:
             Handle(self, there.run.id, workflow, there.run.num)
             for (workflow, _), there in zip(asked, submitted, strict=True)
         ]
+
+    async def _start_in(
+        self, tx: object, workflows: Sequence[Workflow[..., Any]], runs: Sequence[NewRun]
+    ) -> list[Handle[Any]]:
+        """Insert runs through the user's own connection; until it commits nobody knows whether they will be there."""
+        store = await self._open_here()
+        doors = transactions_beside(self.url, self.env) if store is None else store.transactions
+        # In a synchronous program the connection belongs to the thread that waits for us, and is used there.
+        caller = caller_thread.get()
+        borrowed = borrow(tx) if caller is None else await caller(lambda: borrow(tx))
+        check_kind(doors.place, borrowed)
+        if caller is not None and borrowed.is_async:
+            raise must_be_awaited(borrowed.driver)
+
+        async def perform() -> list[Started]:
+            work = await doors.starting(runs)
+            return await (borrowed.perform_async(work) if caller is None else caller(lambda: borrowed.perform(work)))
+
+        try:
+            started = await perform()
+        except StoreOutdatedError:
+            if store is not None or getattr(tx, "in_transaction", False):
+                raise
+            async with self._writing():
+                pass  # it is made or upgraded by whoever opens it to write, and nobody has yet
+            started = await perform()
+        handles = []
+        for workflow, run in zip(workflows, started, strict=True):
+            handle: Handle[Any] = Handle(self, run.id, workflow, None if run.new else run.num)
+            handle.pending = run.new
+            handles.append(handle)
+        return handles
 
     def _scan(self, workflow: Workflow[..., Any]) -> None:
         """Look for clocks, chance and I/O in the workflow's code, once, before its first start."""
@@ -183,10 +220,20 @@ class Hall:
         handle.num = row.num
         return row.num
 
+    async def _await_commit(self, handle: Handle[T]) -> int:
+        """Wait until a run is there that was started in a user's transaction, however long that takes."""
+        never = asyncio.Event()
+        while True:
+            with contextlib.suppress(RunNotFound, StoreUnreachableError):
+                return await self._find(handle)
+            await self.env.wait(never, POLL)
+
     async def _ending(self, handle: Handle[T], *, held_too: bool) -> Ending:
         """Wait for a run's end: told by events where the rooms are, by looking again beside their process."""
         self._check_place()
-        num = handle.num if handle.num is not None else await self._find(handle)
+        num = handle.num
+        if num is None:
+            num = await (self._await_commit(handle) if handle.pending else self._find(handle))
         if self._waiting is not None:
             told = await self._waiting.ending(handle.id, num, held_too=held_too)
             if told is not None:

@@ -26,8 +26,8 @@ class Client(Protocol):
         """Open the rooms."""
         ...
 
-    async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]]) -> "list[Handle[Any]]":
-        """Insert runs, all or none, and give their handles."""
+    async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]], tx: object = None) -> "list[Handle[Any]]":
+        """Insert runs, all or none, and give their handles; `tx`: in the user's own transaction."""
         ...
 
     async def result(self, handle: "Handle[T]", timeout: Duration | None, *, held_too: bool = False) -> T:
@@ -54,6 +54,7 @@ class Handle(Generic[T]):
         self.id = id
         self.workflow = workflow
         self.num = num  # the run's number, once it is known
+        self.pending = False  # started in a user's transaction: the run may not be there yet
         self._client = client
 
     def __repr__(self) -> str:

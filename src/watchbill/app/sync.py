@@ -2,13 +2,28 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable
-from typing import Any
+import queue
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar, cast
 
 from watchbill.app.handle import Handle
 from watchbill.env import LoopThread
 from watchbill.errors import WatchbillError
 from watchbill.flow.replay import current
+
+T = TypeVar("T")
+
+
+class Caller(Protocol):
+    """The thread that waits for a coroutine on another one's event loop, and can do something for it meanwhile."""
+
+    def __call__(self, job: Callable[[], T], /) -> Awaitable[T]:
+        """Do a job on that thread: what belongs to it, like a connection, is used nowhere else."""
+        ...
+
+
+caller_thread: ContextVar[Caller | None] = ContextVar("watchbill_caller", default=None)
 
 LoopOf = Callable[[], asyncio.AbstractEventLoop | None]  # of the open rooms, if there are any
 
@@ -43,11 +58,18 @@ class Sync:
         if _running() is loop:
             raise WatchbillError("app.sync cannot wait on the event loop it needs: use `await app.start(...)` here")
 
+        jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+
         async def run() -> Any:  # noqa: ANN401 - passed through
+            caller_thread.set(cast(Caller, lambda job: _ask(jobs, job)))
             value = function(*args, **kwargs)
             return await value if inspect.isawaitable(value) else value
 
-        return asyncio.run_coroutine_threadsafe(run(), loop).result()
+        future = asyncio.run_coroutine_threadsafe(run(), loop)
+        future.add_done_callback(lambda _: jobs.put(None))
+        while (job := jobs.get()) is not None:
+            job()
+        return future.result()
 
     def _wrap(self, value: Any) -> Any:  # noqa: ANN401 - passed through
         if isinstance(value, list):
@@ -62,6 +84,35 @@ class Sync:
         if self._own is None:
             self._own = LoopThread("watchbill sync")
         return self._own.loop
+
+
+def _ask(jobs: "queue.SimpleQueue[Callable[[], None] | None]", job: Callable[[], T]) -> "asyncio.Future[T]":
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def do() -> None:
+        try:
+            result = job()
+        except Exception as error:
+            loop.call_soon_threadsafe(_refuse, future, error)
+        except BaseException:
+            loop.call_soon_threadsafe(future.cancel)
+            raise
+        else:
+            loop.call_soon_threadsafe(_settle, future, result)
+
+    jobs.put(do)
+    return future
+
+
+def _settle(future: "asyncio.Future[T]", result: T) -> None:
+    if not future.done():  # else nobody waits for it any more
+        future.set_result(result)
+
+
+def _refuse(future: "asyncio.Future[T]", error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
 
 
 def _running() -> asyncio.AbstractEventLoop | None:

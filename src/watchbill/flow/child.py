@@ -9,10 +9,22 @@ import sys
 import msgspec
 
 from watchbill.env import Env, FramedWire, SystemEnv, Wire
-from watchbill.flow.context import Attempt, Checkpoint
+from watchbill.errors import AttemptLostError
+from watchbill.flow.context import Attempt, Checkpoint, Finishing
 from watchbill.flow.execute import Executor
 from watchbill.flow.failures import failure_of
-from watchbill.flow.own_process import Ended, Message, Moved, Order, Saved, decode_message, encode_message
+from watchbill.flow.own_process import (
+    Ended,
+    Finishes,
+    Message,
+    Moved,
+    Order,
+    Planned,
+    Saved,
+    decode_message,
+    decode_plan,
+    encode_message,
+)
 from watchbill.flow.program import read_step
 from watchbill.model.failure import Cause
 
@@ -23,6 +35,7 @@ class Reporter:
     def __init__(self, channel: Wire) -> None:
         self._channel = channel
         self._waiting: dict[int, Checkpoint] = {}
+        self._finishing: list[tuple[Attempt, Finishing]] = []
         self._numbers = 0
         self._outbox: asyncio.Queue[Message | None] = asyncio.Queue()
 
@@ -38,13 +51,16 @@ class Reporter:
         """The parent watches it."""
 
     def moved(self, attempt: Attempt) -> None:
-        """Send the newest progress and every new checkpoint."""
-        if attempt.progress_mark is not None:
+        """Send the newest progress and every new checkpoint, and ask how to finish."""
+        if attempt.progress_mark is not None and attempt.finishing is None:
             self._outbox.put_nowait(Moved(attempt.progress_mark))
         for checkpoint in attempt.take_checkpoints():
             self._numbers += 1
             self._waiting[self._numbers] = checkpoint
             self._outbox.put_nowait(Saved(self._numbers, checkpoint.body))
+        if attempt.finishing is not None and not attempt.finishing.plan.done():
+            self._finishing.append((attempt, attempt.finishing))
+            self._outbox.put_nowait(Finishes())
 
     async def relay(self) -> None:
         """Send what gathers, until the outcome is out."""
@@ -53,11 +69,15 @@ class Reporter:
                 await self._channel.send(encode_message(message))
 
     async def hear(self) -> None:
-        """Hear which checkpoints are durable; without a parent there is nobody to work for."""
+        """Hear which checkpoints are durable, and how to finish; without a parent there is nobody to work for."""
         while (message := await self._channel.receive()) is not None:
             reply = decode_message(message)
             if isinstance(reply, Saved):
                 self._waiting.pop(reply.number).settle()
+            elif isinstance(reply, Planned):
+                attempt, finishing = self._finishing.pop(0)
+                lost = AttemptLostError(attempt.step.name, attempt.call)
+                finishing.settle(decode_plan(reply.plan) if reply.plan is not None else lost)
 
 
 async def serve(env: Env, channel: Wire) -> None:

@@ -7,8 +7,9 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from watchbill.borrowed import Borrowed, Finished, FinishPlan, borrow, check_kind, finishing, must_be_awaited
 from watchbill.clock import SECOND, Clock, Micros
-from watchbill.errors import InvalidValueError, WatchbillError
+from watchbill.errors import AttemptLostError, InvalidValueError, WatchbillError
 from watchbill.flow.steps import Step, attempt_here
 from watchbill.flow.values import Value, encode, plain
 from watchbill.model.attempt import Progress
@@ -23,17 +24,6 @@ LONGEST_NOTE: Final = 1_000  # characters: a note is read in a line, and written
 _encode_progress = msgspec.json.Encoder().encode
 
 
-class AttemptLostError(WatchbillError):
-    """The attempt's lease is gone: somebody else has the call now."""
-
-    def __init__(self, step: str, call: str) -> None:
-        self.step = step
-        self.call = call
-        super().__init__(
-            f"the lease on {call!r} (step {step!r}) was lost: stop this attempt; its result will not be recorded"
-        )
-
-
 class Host(Protocol):
     """Who started an attempt and hears of it. Called on the event loop, and `refusal` also on threads."""
 
@@ -46,7 +36,7 @@ class Host(Protocol):
         ...
 
     def moved(self, attempt: "Attempt") -> None:
-        """It has progress or checkpoints to be written."""
+        """It has progress or checkpoints to be written, or wants to finish in a transaction of the user's."""
         ...
 
     def refusal(self, attempt: "Attempt") -> Failure | None:
@@ -71,6 +61,24 @@ class Checkpoint:
             self.written.set_result(None)
         else:
             self.written.set_exception(error)
+
+
+class Finishing:
+    """The wish to record a result in the user's own transaction; whoever waits gets the plan for it."""
+
+    __slots__ = ("plan",)
+
+    def __init__(self) -> None:
+        self.plan: concurrent.futures.Future[FinishPlan] = concurrent.futures.Future()
+
+    def settle(self, plan: FinishPlan | Exception) -> None:
+        """Tell whoever waits."""
+        if self.plan.done():
+            return
+        if isinstance(plan, Exception):
+            self.plan.set_exception(plan)
+        else:
+            self.plan.set_result(plan)
 
 
 class Attempt:
@@ -102,6 +110,8 @@ class Attempt:
     _increased = False
     _told = False
     checkpoints: list[Checkpoint] | None = None
+    finishing: Finishing | None = None  # once finish() was called: only the store knows whether it was committed
+    _recorded = False  # finish() has returned
     owner: Value = None  # what the host needs to find its place again
 
     def __init__(  # noqa: PLR0913 (what every attempt has)
@@ -154,6 +164,11 @@ class Attempt:
 
     def checkpoint(self, value: Value) -> Awaitable[None]:
         """Make a value durable for the next attempt: durable when it returns; `await` it in async steps."""
+        if self.finishing is not None:
+            raise WatchbillError(
+                f"step {self.step.name!r} saves a checkpoint after finish(): that would wait for the end of its own"
+                " transaction; save it before"
+            )
         checkpoint = Checkpoint(encode(value, what=f"the checkpoint of step {self.step.name!r}"))
         self.save(checkpoint)
         self._tell_host()
@@ -161,6 +176,48 @@ class Attempt:
             return asyncio.wrap_future(checkpoint.written)
         checkpoint.written.result()
         return Nothing()
+
+    def finish(self, result: Value, *, tx: object) -> Awaitable[None]:
+        """Record the result inside your own transaction, exactly once: it is the step's outcome if that commits.
+
+        `tx` is your open connection to the store's own database (asyncpg, psycopg, or sqlite3 to its file); `await` it
+        in async steps. Commit right after it, then return: what the step returns or raises counts only if the
+        transaction was rolled back. Until you commit, a cancel of the run waits for you; on PostgreSQL the server ends
+        a connection that is idle for 10 s before it. Raises AttemptLostError when somebody else has the call now, or
+        its result is recorded already: then let your transaction roll back. Progress is not shown any more after it.
+        """
+        borrowed = borrow(tx)
+        if borrowed.is_async and not self.step.is_async:
+            raise must_be_awaited(borrowed.driver)
+        body, _ = self.step.signature.encode_result(result)
+        asked = self.finishing = Finishing()
+        self._tell_host()
+        if self.step.is_async:
+            return self._finish(asked, borrowed, body)
+        plan = asked.plan.result()
+        check_kind(plan.place, borrowed)
+        self._finished(borrowed.perform(finishing(plan, body)))
+        return Nothing()
+
+    async def _finish(self, asked: Finishing, borrowed: Borrowed, body: bytes) -> None:
+        plan = await asyncio.wrap_future(asked.plan)
+        check_kind(plan.place, borrowed)
+        self._finished(await borrowed.perform_async(finishing(plan, body)))
+
+    def _finished(self, finished: Finished) -> None:
+        if finished.recorded:
+            self._recorded = True
+            return
+        why = ""
+        if self._recorded:
+            why = f"finish() has recorded the result of {self.call!r} (step {self.step.name!r}) before: call it once"
+        elif finished.isolation not in ("", "read committed"):
+            why = (
+                f"the row of {self.call!r} (step {self.step.name!r}) cannot be seen by this transaction, which is"
+                f" {finished.isolation.upper()}: the lease was lost, or the transaction began before the attempt had"
+                " its row; use READ COMMITTED, or save a checkpoint before it begins"
+            )
+        raise AttemptLostError(self.step.name, self.call, why)
 
     # --- for the house
 
@@ -193,15 +250,18 @@ class Attempt:
     def take_progress(self) -> tuple[bytes, bool] | None:
         """Give the newest progress and whether `done` has grown since the last time; None when there is nothing."""
         mark, increased = self.progress_mark, self._increased
-        if mark is None:
+        # A row that finish() has changed is locked until the user commits: whoever wrote progress there would wait.
+        if mark is None or self.finishing is not None:
             return None
         self._increased = False
         return _encode_progress(mark), increased
 
     def lose(self) -> None:
-        """Tell whoever waits for a checkpoint that it will not be written."""
+        """Tell whoever waits for a checkpoint, or to finish, that it will not be written."""
         for checkpoint in self.take_checkpoints():
             checkpoint.settle(AttemptLostError(self.step.name, self.call))
+        if self.finishing is not None:
+            self.finishing.settle(AttemptLostError(self.step.name, self.call))
 
     def _tell_host(self) -> None:
         if self.loop is not None and not self._told:
@@ -220,7 +280,7 @@ CallKey = tuple[str, str, int, str, int]  # namespace, run, part, call, checksum
 
 
 class Unattached:
-    """What `attempt()` gives outside an attempt: number 1, nothing restored, progress and checkpoint do nothing."""
+    """What `attempt()` gives outside an attempt: number 1, nothing restored; what it is asked to write it does not."""
 
     number = 1
     rung = 0
@@ -238,6 +298,10 @@ class Unattached:
 
     def checkpoint(self, value: Value) -> Awaitable[None]:
         """Do nothing; may be awaited or not."""
+        return Nothing()
+
+    def finish(self, result: Value, *, tx: object) -> Awaitable[None]:
+        """Do nothing; may be awaited or not: there is no attempt whose result could be recorded."""
         return Nothing()
 
 

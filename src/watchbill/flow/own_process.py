@@ -8,8 +8,10 @@ import asyncio
 
 import msgspec
 
+from watchbill.borrowed import FinishPlan
 from watchbill.env import Child, Env
-from watchbill.flow.context import Attempt, Checkpoint
+from watchbill.errors import AttemptLostError
+from watchbill.flow.context import Attempt, Checkpoint, Finishing
 from watchbill.flow.program import Program, locate
 from watchbill.model.attempt import Progress
 from watchbill.model.failure import Cause, Failure
@@ -43,6 +45,16 @@ class Saved(msgspec.Struct, tag="saved"):
     body: bytes
 
 
+class Finishes(msgspec.Struct, tag="finishes"):
+    """The child wants to finish in a transaction of its own connection; it waits for the plan."""
+
+
+class Planned(msgspec.Struct, tag="planned"):
+    """The plan for it, which has numbers, texts and bytes in one dictionary; none: the attempt is lost."""
+
+    plan: bytes | None
+
+
 class Ended(msgspec.Struct, tag="ended"):
     """The outcome."""
 
@@ -50,10 +62,12 @@ class Ended(msgspec.Struct, tag="ended"):
     failure: Failure | None = None
 
 
-Message = Order | Moved | Saved | Ended
+Message = Order | Moved | Saved | Finishes | Planned | Ended
 
 encode_message = msgspec.json.Encoder().encode
 decode_message = msgspec.json.Decoder(Message).decode
+encode_plan = msgspec.msgpack.Encoder().encode
+decode_plan = msgspec.msgpack.Decoder(FinishPlan).decode
 
 
 async def run_in_child(env: Env, attempt: Attempt) -> None:
@@ -72,6 +86,8 @@ async def run_in_child(env: Env, attempt: Attempt) -> None:
                 case Saved(number=number, body=body):
                     await _save(attempt, body)
                     await child.send(encode_message(Saved(number, b"")))
+                case Finishes():
+                    await child.send(encode_message(Planned(await _plan(attempt))))
                 case Ended(failure=failure, body=body):
                     attempt.failure = failure
                     if body is not None:
@@ -115,3 +131,15 @@ async def _save(attempt: Attempt, body: bytes) -> None:
     if attempt.host is not None:
         attempt.host.moved(attempt)
     await asyncio.wrap_future(checkpoint.written)
+
+
+async def _plan(attempt: Attempt) -> bytes | None:
+    asked = attempt.finishing = Finishing()
+    if attempt.host is not None:
+        attempt.host.moved(attempt)
+    else:
+        attempt.lose()
+    try:
+        return encode_plan(await asyncio.wrap_future(asked.plan))
+    except AttemptLostError:
+        return None

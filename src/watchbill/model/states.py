@@ -92,8 +92,9 @@ ATTEMPT_MOVES: Final = (
     AttemptMove(None, _A.READY, Room.SCHEDULER, "the call needs a row before it starts"),
     AttemptMove(None, _A.RUNNING, Room.SCHEDULER, "a local attempt becomes visible; losses = 1"),
     AttemptMove(None, _A.FAILED, Room.SCHEDULER, "a rowless attempt raised, or was lost with its process"),
+    AttemptMove(None, _A.DONE, Room.SCHEDULER, "`finish` of a rowless attempt, on SQLite: in the user's transaction"),
     AttemptMove(_A.READY, _A.RUNNING, Room.AGENT, "lease: fence + 1, losses + 1"),
-    AttemptMove(_A.RUNNING, _A.DONE, Room.AGENT, "done: losses - 1"),
+    AttemptMove(_A.RUNNING, _A.DONE, Room.AGENT, "done, also by `finish` in the user's transaction: losses - 1"),
     AttemptMove(_A.RUNNING, _A.FAILED, Room.AGENT, "raised: losses - 1, failures + 1; child died: the loss stands"),
     AttemptMove(_A.RUNNING, _A.READY, Room.AGENT, "hand back: losses - 1"),
     AttemptMove(

@@ -30,6 +30,7 @@ from watchbill.scheduler.plan import (
     digest_of,
     failed_row,
     final_failure,
+    finished_row,
     lost_row,
     ready_row,
     running_row,
@@ -239,14 +240,30 @@ class Advance:
         )
         batch.handed_over.append(attempt)
 
+    def finish(self, attempt: Attempt) -> NewAttempt | None:
+        """Make the row by which a rowless attempt finishes in the user's transaction; None when nobody wants it."""
+        resident: Resident
+        call: Call
+        resident, call = attempt.owner
+        if not resident.asks(call):
+            return None
+        if resident.finishing is None:
+            resident.finishing = {}
+        id = resident.finishing[call.key] = resident.finishing.get(call.key) or self._env.new_id()
+        ago = self._env.clock.boot() - attempt.started_boot
+        return finished_row(self._facts(resident, call), id, fence=attempt.fence, agent=self._agent, started_ago=ago)
+
     def _final(self, resident: Resident, row: AttemptRow, batch: Batch) -> None:
         """Move a row that is done or given up into the journal."""
         batch.turn.terms[resident.shard] = resident.term
         batch.turn.finals_done.append(row.id)
         call = None if resident.gone else resident.loop.calls.get(row.call)
-        if call is None or resident.rows.get(row.call) != row.id:
+        if call is None or not _is_row_of(resident, row):
             return  # cancelled meanwhile: the outcome is dropped
-        del resident.rows[row.call]
+        resident.rows.pop(row.call, None)
+        finished = resident.local.pop(row.call, None)
+        if finished is not None:
+            finished.host = None  # it may still have something to do after its commit, which nobody waits for
         if row.state is AttemptState.DONE:
             outcome, body = Outcome.OK, row.result or b"null"
         else:
@@ -349,6 +366,8 @@ class Advance:
         attempt = resident.local.pop(call.key, None)
         if attempt is not None:
             batch.stopped.append(attempt)
+        if resident.finishing is not None:
+            resident.finishing.pop(call.key, None)
         row = resident.rows.pop(call.key, None)
         if row is not None:
             batch.turn.terms[resident.shard] = resident.term
@@ -423,9 +442,16 @@ class Advance:
         self, resident: Resident, call: Call, batch: Batch, make: Callable[[CallFacts, int], NewAttempt]
     ) -> int:
         """Put a row for a call into the turn; gives its id."""
+        facts = self._facts(resident, call)
+        id = resident.rows[call.key] = self._env.new_id()
+        batch.turn.terms[resident.shard] = resident.term
+        batch.turn.attempts.append(make(facts, id))
+        return id
+
+    def _facts(self, resident: Resident, call: Call) -> CallFacts:
         step = call.target
         resolved = step.resolve(resident.workflow.defaults, call.options)
-        facts = CallFacts(
+        return CallFacts(
             resident.num,
             resident.id,
             resident.part,
@@ -438,10 +464,6 @@ class Advance:
             resolved.policy.timeout,
             resolved.policy.own,
         )
-        id = resident.rows[call.key] = self._env.new_id()
-        batch.turn.terms[resident.shard] = resident.term
-        batch.turn.attempts.append(make(facts, id))
-        return id
 
 
 _ENDINGS = {
@@ -493,6 +515,13 @@ def _compare(loop: WorkflowLoop, rows: Iterable[AttemptRow], cancelled: set[str]
         if call is None and not row.cancel and row.call not in cancelled and loop.ended is None:
             asked = ", ".join(sorted(loop.calls)) or "nothing"
             raise Diverged(f"an attempt of {row.call!r}", asked)
+
+
+def _is_row_of(resident: Resident, row: AttemptRow) -> bool:
+    """True for the row that a call is known by; a rowless attempt may have made its own, by `finish`."""
+    if resident.rows.get(row.call) == row.id:
+        return True
+    return resident.finishing is not None and resident.finishing.get(row.call) == row.id
 
 
 def due_time(call: Call) -> Micros:

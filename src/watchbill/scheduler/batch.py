@@ -12,7 +12,18 @@ from watchbill.store.protocol import Turn
 class Batch:
     """Nothing here is told to anybody, started or stopped before the turn is committed."""
 
-    __slots__ = ("_changed", "_journal", "events", "evicted", "handed_over", "now", "started", "stopped", "turn")
+    __slots__ = (
+        "_changed",
+        "_journal",
+        "events",
+        "evicted",
+        "handed_over",
+        "now",
+        "reported",
+        "started",
+        "stopped",
+        "turn",
+    )
 
     def __init__(self, owner: int, now: Micros) -> None:
         self.now = now
@@ -22,6 +33,7 @@ class Batch:
         self.started: list[tuple[Resident, Call]] = []  # calls to start on the rowless lane
         self.stopped: list[Attempt] = []  # local attempts nobody wants any more
         self.handed_over: list[Attempt] = []  # local attempts that have a row now
+        self.reported: list[Attempt] = []  # of these, those that have ended
         self.evicted: list[Resident] = []
         self.events: list[Event] = []
 

@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from watchbill.borrowed import FinishPlan
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.flow.context import Attempt
@@ -23,7 +24,7 @@ VISIBLE_AFTER: Final[Micros] = SECOND  # a row costs more than a shorter step; s
 class Lane:
     """The host of rowless attempts."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the scheduler lends it
         self,
         env: Env,
         executor: Executor,
@@ -31,6 +32,7 @@ class Lane:
         wake: Callable[[], None],
         *,
         trusted: Callable[[], bool],
+        plan_finish: Callable[[Attempt], FinishPlan | None],
     ) -> None:
         self.executor = executor
         executor.on_room.append(wake)
@@ -38,6 +40,7 @@ class Lane:
         self._namespace = namespace
         self._wake = wake
         self._trusted = trusted
+        self._plan_finish = plan_finish
         self._ended: list[Attempt] = []
         self._moved: list[Attempt] = []
         self._ready: deque[tuple[Resident, Call]] = deque()
@@ -77,7 +80,14 @@ class Lane:
         return None if self._trusted() else NOT_BEGUN
 
     def moved(self, attempt: Attempt) -> None:
-        """It has something to say: it needs a row."""
+        """It has something to say: it needs a row. Unless it wants to finish, and the store needs none for that."""
+        finishing = attempt.finishing
+        if finishing is not None and not finishing.plan.done() and runs_here(attempt):
+            plan = self._plan_finish(attempt)
+            if plan is not None:
+                # At once: the next turn cannot be written while the user's transaction is open.
+                finishing.settle(plan)
+                return
         self._moved.append(attempt)
         self._wake()
 

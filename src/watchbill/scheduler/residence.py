@@ -24,6 +24,7 @@ class Resident:
         "begun_at",
         "cancel_reason",
         "fence",
+        "finishing",
         "gone",
         "held",
         "id",
@@ -63,6 +64,7 @@ class Resident:
         self.steps_open = 0
         self.rows: dict[str, int] = {}  # calls that have a row: key -> attempt id
         self.local: dict[str, Attempt] = {}  # rowless attempts running here: key -> attempt
+        self.finishing: dict[str, int] | None = None  # rowless calls that want to finish: key -> the id of the done row
         self.cancel_reason: str | None = None
         self.gone = False  # ended, held or evicted: whatever still arrives for it is dropped
 

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from watchbill import events as happened
+from watchbill.borrowed import FinishPlan
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.errors import StoreError, StoreUnreachableError
@@ -42,7 +43,7 @@ from watchbill.scheduler.residence import DueTimers, Residence, Resident
 from watchbill.scheduler.share import surplus
 from watchbill.scheduler.store_time import StoreTime
 from watchbill.store.contact import Contact
-from watchbill.store.protocol import Fact, Loaded, Look, SchedulerStore, Turn
+from watchbill.store.protocol import Fact, Loaded, Look, SchedulerStore, Transactions, Turn
 
 LOOK_LIMIT: Final = 1_000  # runs per look: bounds a turn, the rest comes in the next one
 LOAD_LIMIT: Final = 500  # runs per load at a takeover, so that others go on in between
@@ -73,6 +74,7 @@ class Scheduler(Loop):
         events: Events,
         *,
         store: SchedulerStore,
+        transactions: Transactions,
         registry: Registry,
         executor: Executor | None,
         namespace: str,
@@ -84,6 +86,7 @@ class Scheduler(Loop):
     ) -> None:
         super().__init__(env, events)
         self._store = store
+        self._transactions = transactions
         self._registry = registry
         self._namespace = namespace
         self._region = region
@@ -107,7 +110,14 @@ class Scheduler(Loop):
             events=events,
         )
         self._lane = (
-            Lane(env, executor, namespace, self.wake, trusted=lambda: self._leases.trusted)
+            Lane(
+                env,
+                executor,
+                namespace,
+                self.wake,
+                trusted=lambda: self._leases.trusted,
+                plan_finish=self._plan_finish,
+            )
             if executor is not None
             else None
         )
@@ -420,6 +430,8 @@ class Scheduler(Loop):
             if attempt.row is not None:
                 # Its row was committed while it ended: from then on it is the agent's to report.
                 lane.executor.report(attempt)
+            elif attempt.finishing is not None:
+                self._take_finished(attempt, batch)
             elif attempt.owner[0].suspect:
                 attempt.owner[0].local.pop(attempt.call, None)  # it has ended: it must not become visible as running
                 self._carefully(attempt.owner[0], partial(self._advance.outcome, attempt))
@@ -427,6 +439,27 @@ class Scheduler(Loop):
                 self._advance.outcome(attempt, batch)
         for attempt in lane.take_visible():
             self._advance.unveil(attempt, batch)
+
+    def _plan_finish(self, attempt: Attempt) -> FinishPlan | None:
+        """Plan how a rowless attempt finishes in the user's transaction; None when it needs its row for that."""
+        row = self._advance.finish(attempt)
+        if row is None:
+            return None
+        return self._transactions.finishing_rowless(row, owner=self._process, term=attempt.owner[0].term)
+
+    def _take_finished(self, attempt: Attempt, batch: Batch) -> None:
+        """Take in an attempt that has called finish().
+
+        Whether that was committed only the store can say. So the attempt gets a row that says it still runs, unless
+        the one by which it finished is there; then the agent reports how it ended, which counts if it has a row.
+        """
+        self._look_asked = True  # for the row by which it finished
+        resident: Resident = attempt.owner[0]
+        self._advance.unveil(attempt, batch)
+        if attempt.row is not None:
+            batch.reported.append(attempt)
+        else:
+            resident.local.pop(attempt.call, None)
 
     def _take_timers(self, attempt: Attempt, timers: DueTimers, batch: Batch) -> None:
         """Deliver the timers of a run that were due before one of its attempts ended."""
@@ -540,6 +573,8 @@ class Scheduler(Loop):
                 resident = attempt.owner[0]
                 resident.local.pop(attempt.call, None)
                 lane.executor.hand_over(attempt)
+            for attempt in batch.reported:
+                lane.executor.report(attempt)
         for resident in batch.evicted:
             if not resident.gone and resident.status is not RunState.WAITING:
                 continue  # something else arrived in the same turn and moved it on

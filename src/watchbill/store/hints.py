@@ -21,3 +21,8 @@ class Hints:
         """Wake everybody who listens."""
         for wake in tuple(self._wakes[whom]):
             wake()
+
+    @property
+    def heard(self) -> bool:
+        """True when somebody listens."""
+        return any(self._wakes.values())

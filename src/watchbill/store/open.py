@@ -13,7 +13,7 @@ from watchbill.errors import StoreCorruptError, StoreError, StoreOutdatedError, 
 from watchbill.store.address import PostgresAddress, StoreAddress, is_file, is_memory, parse_url
 from watchbill.store.migrate import found_schema, known_schema, upgrade
 from watchbill.store.owner import OwnerLock, refuse_second_opening, take_ownership
-from watchbill.store.protocol import ClientStore, Store
+from watchbill.store.protocol import ClientStore, Store, Transactions
 from watchbill.store.queries import load_queries
 from watchbill.store.sqlite.burial import end_all
 from watchbill.store.sqlite.database import (
@@ -28,8 +28,9 @@ from watchbill.store.sqlite.database import (
 from watchbill.store.sqlite.lanes import OwnerLanes, on_thread
 from watchbill.store.sqlite.reader import ReaderLanes, SqliteReader
 from watchbill.store.sqlite.store import SqliteStore
+from watchbill.store.sqlite.transactions import SqliteTransactions
 
-__all__ = ["Reader", "is_file", "is_memory", "migrate", "open_reader", "open_store", "parse_url"]
+__all__ = ["Reader", "is_file", "is_memory", "migrate", "open_reader", "open_store", "parse_url", "transactions_beside"]
 
 
 class Reader(ClientStore, Protocol):
@@ -59,7 +60,15 @@ async def open_store(url: str, env: Env, *, clock: Clock | None = None, lasting_
     finally:
         threads.close()
     lanes = OwnerLanes(url, env, opened.writer, opened.reader)
-    return SqliteStore(url, lanes, opened.owner, lasting_leases=lasting_leases)
+    path = None if address.path is None else address.path.resolve()
+    transactions = SqliteTransactions(url, path, now=opened.writer.now, new_id=env.new_id)
+    return SqliteStore(url, lanes, opened.owner, transactions, lasting_leases=lasting_leases)
+
+
+def transactions_beside(url: str, env: Env) -> Transactions:
+    """Give what a process that does not own a file can write to it: through its user's own connection."""
+    path = _file(parse_url(url))
+    return SqliteTransactions(url, path, now=env.clock.wall, new_id=env.new_id)
 
 
 def open_reader(url: str, env: Env) -> Reader:

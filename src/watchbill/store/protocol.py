@@ -7,10 +7,11 @@ store's: it judges what is due by its own clock, and every answer that matters c
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
+from watchbill.borrowed import FinishPlan, Place, Work
 from watchbill.clock import Micros
 from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
@@ -313,6 +314,10 @@ class AgentStore(Protocol):
         """Write outcomes and checkpoints, each under its fence."""
         ...
 
+    async def undecided(self, ids: Sequence[int]) -> list[int]:
+        """Find which of these rows a user's open transaction has locked: whether they are done shows at its end."""
+        ...
+
     async def leave(self, agent: int) -> None:
         """Leave cleanly: rows still running are handed back, uncharged."""
         ...
@@ -358,6 +363,41 @@ class SupervisorStore(Protocol):
         ...
 
 
+# --- a user's own transaction
+
+
+class Started(NamedTuple):
+    """A run that is there once the user's transaction has committed; not new: it was there before."""
+
+    id: str
+    num: int
+    new: bool
+
+
+class Transactions(Protocol):
+    """What is written through a user's own connection: it commits or rolls back with the user's rows."""
+
+    @property
+    def place(self) -> Place:
+        """Where such a connection must lead."""
+        ...
+
+    async def starting(self, runs: Sequence[NewRun]) -> Work[list[Started]]:
+        """Give the work that inserts runs as `submit` does; what it needs is made beforehand, outside."""
+        ...
+
+    def finishing(self, id: int, fence: int) -> FinishPlan:
+        """Plan how an attempt that has its row records its result."""
+        ...
+
+    def finishing_rowless(self, row: NewAttempt, *, owner: int, term: int) -> FinishPlan | None:
+        """Plan how an attempt that may have no row records its result: under its scheduler's term, once.
+
+        None: it must have its row first. On SQLite that could not be written while the user's transaction is open.
+        """
+        ...
+
+
 class Store(Protocol):
     """The house's store: doors for every room."""
 
@@ -382,6 +422,11 @@ class Store(Protocol):
     @property
     def supervisor(self) -> SupervisorStore:
         """For supervisors."""
+        ...
+
+    @property
+    def transactions(self) -> Transactions:
+        """For what is written in a user's own transaction."""
         ...
 
     def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:

@@ -55,7 +55,7 @@ class Network:
         self.lost = 0  # of these, or their answers
         self.ambush: Callable[[Life, str, object], None] | None = None  # called between the commit and its answer
         self._loop = loop
-        self._store = store
+        self.store = store
         self._checker = checker
         self._chance = chance
         self._note = note
@@ -134,7 +134,7 @@ class Network:
         result: Any = None
         failure: Exception | None = None
         try:
-            result = await getattr(getattr(self._store, letter.room), door)(*args, **letter.kwargs)
+            result = await getattr(getattr(self.store, letter.room), door)(*args, **letter.kwargs)
         except Exception as error:
             failure = error
             if not isinstance(error, DuplicateRun):
@@ -224,6 +224,7 @@ class FarStore:
         self.scheduler = cast(SchedulerStore, Doors(network, life, "scheduler"))
         self.agent = cast(AgentStore, Doors(network, life, "agent"))
         self.supervisor = cast(SupervisorStore, Doors(network, life, "supervisor"))
+        self.transactions = network.store.transactions  # plans only: no simulated step has a connection of its own
 
     def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
         """Hear hints, unless they are lost; one's own come back, too."""

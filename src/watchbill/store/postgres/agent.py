@@ -101,6 +101,14 @@ class PostgresAgent:
             return []
         return await self._reports.ask(reports)
 
+    async def undecided(self, ids: Sequence[int]) -> list[int]:
+        """Find which of these rows a user's open transaction has locked."""
+        values = {"ids": sorted(ids)}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "undecided", values))
+        if len(found) < len(ids):
+            self._hints.give(Hint.SCHEDULER)  # the others may be done: whoever committed that gave no hint
+        return [cast(int, id) for (id,) in found]
+
     async def leave(self, agent: int) -> None:
         """Leave cleanly: rows still running are handed back, uncharged."""
         await self._lines.door(lambda: self._leave(agent))

@@ -1,13 +1,15 @@
 """Client: the doors of handles and commands."""
 
+import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import asyncpg
 import msgspec
 
-from watchbill.clock import Micros
-from watchbill.errors import DuplicateRun, StoreReadOnlyError
+from watchbill.clock import SECOND, Micros
+from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.run import NewRun, RunRow, shard_number
 from watchbill.model.states import RunState
@@ -15,13 +17,21 @@ from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
-from watchbill.store.postgres.refusals import REFUSED
+from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows
 from watchbill.store.postgres.shards import home_shards
 from watchbill.store.protocol import Ending, FactKind, Hint, NewFact, Record, Submitted, Told
+from watchbill.store.same import check_same
 
 _DECISION: Final = msgspec.json.Decoder(Decision)
 _EVERY: Final = (1 << 63) - 1  # as a limit
+
+# How long an id is waited for that another open transaction is creating. Whoever was sent along with it must not wait
+# for that: after a moment each is sent alone, for a shorter one, and the contended again and again.
+MOMENT: Final = "500ms"
+SHORTER: Final = "50ms"
+CONTENDED_FOR: Final[Micros] = 10 * SECOND  # as long as any statement may take
+CONTENDED_EVERY: Final[Micros] = SECOND // 10
 
 Homes = Mapping[str, Mapping[int, int]]
 
@@ -39,9 +49,7 @@ class PostgresClient:
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none; an equal one that is there already is given back as it is."""
         self._writing()
-        if not runs:
-            return []
-        return await (self._single if len(runs) == 1 else self._many).ask(runs)
+        return await self._ask(runs) if runs else []
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""
@@ -79,10 +87,27 @@ class PostgresClient:
 
     # --- submit
 
+    async def _ask(self, runs: Sequence[NewRun]) -> list[Submitted]:
+        """Insert runs together with what others submit; if an id is contended, alone, until it is decided."""
+        with contextlib.suppress(RunInCreationError):
+            return await (self._single if len(runs) == 1 else self._many).ask(runs)
+        env = self._lines.env
+        until = env.clock.boot() + CONTENDED_FOR
+        while True:
+            answers = await self._submit_alone(runs)
+            if not isinstance(answers, Exception):
+                return answers
+            if not isinstance(answers, RunInCreationError) or env.clock.boot() >= until:
+                raise answers
+            await env.wait(asyncio.Event(), CONTENDED_EVERY)
+
     async def _submit_singles(self, asked: Sequence[Sequence[NewRun]]) -> Sequence[list[Submitted] | Exception]:
         """Insert runs that were submitted one by one: each stands for itself, so all go in one statement."""
         runs = [run for (run,) in asked]
-        made = await self._insert(runs, whole=False)
+        try:
+            made = await self._insert(runs, whole=False)
+        except RunInCreationError as contended:
+            return [contended] if len(asked) == 1 else [await self._submit_alone([run]) for run in runs]
         there: Mapping[tuple[str, str], RunRow] = {}
         if len(made) < len(runs):
             there = await self._lines.run(self._lines.others, lambda db: there_already(db, runs, made))
@@ -92,6 +117,8 @@ class PostgresClient:
         """Insert runs that were submitted together: in one statement if all are new, else each submit for itself."""
         try:
             made = await self._insert([run for runs in asked for run in runs], whole=True)
+        except RunInCreationError:
+            return [await self._submit_alone(runs) for runs in asked]
         except asyncpg.PostgresError as error:
             if error.sqlstate != REFUSED:
                 raise
@@ -102,7 +129,7 @@ class PostgresClient:
         """Insert what is new of one submit, compare the rest, and undo all of it if that is other work."""
 
         async def work(db: Session) -> list[Submitted]:
-            made = await insert(db, runs, self._homes, Blobs(self._lines.env), whole=False)
+            made = await insert(db, runs, self._homes, Blobs(self._lines.env), whole=False, patience=SHORTER)
             answers = self._answered(runs, made, await there_already(db, runs, made))
             if isinstance(answers, Exception):
                 raise answers
@@ -110,7 +137,7 @@ class PostgresClient:
 
         try:
             answers = await self._lines.transact(work)
-        except (DuplicateRun, ValueError) as refused:
+        except (DuplicateRun, RunInCreationError, ValueError) as refused:
             return refused
         self._writing().give(Hint.SCHEDULER)
         return answers
@@ -119,7 +146,9 @@ class PostgresClient:
         for namespace in {run.namespace for run in runs} - self._homes.keys():
             self._homes[namespace] = await home_shards(self._lines, namespace)
         blobs = Blobs(self._lines.env)
-        made = await self._lines.run(self._lines.others, lambda db: insert(db, runs, self._homes, blobs, whole=whole))
+        made = await self._lines.run(
+            self._lines.others, lambda db: insert(db, runs, self._homes, blobs, whole=whole, patience=MOMENT)
+        )
         if made:
             self._writing().give(Hint.SCHEDULER)
         return made
@@ -165,11 +194,26 @@ class PostgresClient:
 # --- submit
 
 
-async def insert(db: Session, runs: Sequence[NewRun], homes: Homes, blobs: Blobs, *, whole: bool) -> dict[int, Micros]:
-    """Insert runs; gives those that are new, with the time of their making."""
+async def insert(  # noqa: PLR0913 - what the statement takes
+    db: Session, runs: Sequence[NewRun], homes: Homes, blobs: Blobs, *, whole: bool, patience: str
+) -> dict[int, Micros]:
+    """Insert runs; gives those that are new, with the time of their making. Raises RunInCreationError."""
+    values = insert_values(runs, homes, blobs, whole=whole, patience=patience)
+    try:
+        return made_by(await db.rows("submit", values))
+    except asyncpg.PostgresError as error:
+        if is_contended(error):
+            raise RunInCreationError([run.id for run in runs]) from error
+        raise
+
+
+def insert_values(
+    runs: Sequence[NewRun], homes: Homes, blobs: Blobs, *, whole: bool, patience: str
+) -> dict[str, object]:
+    """Give runs as columns."""
     # In the order of their ids: two clients that submit the same ones wait for each other, not both for ever.
     ordered = sorted(runs, key=lambda run: (run.namespace, run.id))
-    values = {
+    columns = {
         "nums": [run.num for run in ordered],
         "shards": [_home(run, homes) for run in ordered],
         "namespaces": [run.namespace for run in ordered],
@@ -178,20 +222,35 @@ async def insert(db: Session, runs: Sequence[NewRun], homes: Homes, blobs: Blobs
         "versions": [run.version for run in ordered],
         "inputs": [blobs.stored(run.input, run=run.num) for run in ordered],
         "whole": whole,
-        **blobs.values(),
+        "patience": patience,
     }
-    return {cast(int, num): cast(Micros, at) for num, at in await db.rows("submit", values)}
+    return columns | blobs.values()
+
+
+def made_by(rows: Sequence[Row]) -> dict[int, Micros]:
+    """Read which runs are new; one empty row stands for none."""
+    return {cast(int, num): cast(Micros, at) for num, at in rows if num is not None}
 
 
 async def there_already(
     db: Session, runs: Sequence[NewRun], made: Mapping[int, Micros]
 ) -> dict[tuple[str, str], RunRow]:
     """Read the runs that have the ids of those that were not made."""
+    values = missing_values(runs, made)
+    return there_by_id(await db.rows("runs_by_id", values)) if values else {}
+
+
+def missing_values(runs: Sequence[NewRun], made: Mapping[int, Micros]) -> dict[str, object]:
+    """Give the ids of runs that were not made as columns; nothing when all were."""
     missing = sorted({(run.namespace, run.id) for run in runs if run.num not in made})
     if not missing:
         return {}
-    values = {"namespaces": [namespace for namespace, _ in missing], "ids": [id for _, id in missing]}
-    return {(run.namespace, run.id): run for run in run_rows(await db.rows("runs_by_id", values))}
+    return {"namespaces": [namespace for namespace, _ in missing], "ids": [id for _, id in missing]}
+
+
+def there_by_id(rows: Sequence[Row]) -> dict[tuple[str, str], RunRow]:
+    """Read runs by their namespaces and ids."""
+    return {(run.namespace, run.id): run for run in run_rows(rows)}
 
 
 def answer(
@@ -203,11 +262,7 @@ def answer(
         if asked.num not in made:
             raise ValueError(f"run number {asked.num} is taken: {asked.id!r} cannot have it")
         return Submitted(_as_inserted(asked, _home(asked, homes), made[asked.num]), new=True)
-    if (found.workflow, found.version, found.input) != (asked.workflow, asked.version, asked.input):
-        existing, wanted = (f"{run.workflow!r} version {run.version}" for run in (found, asked))
-        raise DuplicateRun(
-            asked.id, existing=existing, asked=wanted if wanted != existing else f"{wanted} with other arguments"
-        )
+    check_same(asked, found.workflow, found.version, found.input)
     return Submitted(found, new=found.num == asked.num)
 
 

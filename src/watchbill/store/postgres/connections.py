@@ -257,7 +257,7 @@ class Connections:
         self.address = address
         self.env = env
         self._sql = statements(address.schema)
-        self._now = given_time(clock)
+        self.now = given_time(clock)
         self.health = Health(address.shown, env)
         self.turns = Pool([Line(address, settings, self.health)])
         self.beats = Pool([Line(address, settings, self.health)])
@@ -290,7 +290,7 @@ class Connections:
     async def run(self, pool: Pool, work: Callable[[Session], Awaitable[T]], begin: str | None = None) -> T:
         """Run statements on a connection of a pool; each is a transaction, unless `begin` makes them one."""
         async with pool.line() as line:
-            return await line.run(lambda connection: work(Session(connection, self._sql, self._now)), begin)
+            return await line.run(lambda connection: work(Session(connection, self._sql, self.now)), begin)
 
     async def rows(self, pool: Pool, statement: str | Statement, values: Values) -> list[Row]:
         """Run one statement."""

@@ -33,6 +33,11 @@ _REMEDIES = {
 }
 
 
+def is_contended(error: BaseException) -> bool:
+    """Say whether a statement, of whatever driver, was refused because it would have to wait too long for a lock."""
+    return _state(error) == "55P03"
+
+
 def is_lost(error: BaseException) -> bool:
     """Say whether the connection is of no use after this error."""
     if isinstance(error, asyncpg.PostgresError):

@@ -59,6 +59,15 @@ async def first_look(connection: Connection, address: PostgresAddress) -> Found:
     return found
 
 
+async def place_of(connection: Connection, address: PostgresAddress) -> str:
+    """Name the database among all, so that a user's connection to another one is recognised."""
+    try:
+        [(place, _)] = await connection.fetch(statements(address.schema)["place"].text, address.schema)
+    except (asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedFunctionError):
+        return ""  # it does not say which server it is: no reason not to open, but no tx= there
+    return cast(str, place)
+
+
 async def check_readable(connection: Connection, address: PostgresAddress) -> None:
     """Refuse a store that must be made or upgraded first."""
     found, known = await first_look(connection, address), known_schema("postgres")

@@ -5,30 +5,28 @@ schema's own name: no search path, which a pooler would forget.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple
 
+from watchbill.borrowed import Statement, numbered
 from watchbill.store.queries import load_queries
 
-_VALUE = re.compile(r"(?<!:):([a-z]\w*)")
+__all__ = ["Statement", "composed", "in_schema", "statements", "texts"]
+
 _SCHEMA = re.compile(r"\bwatchbill\.(?=[a-z])")
-
-
-class Statement(NamedTuple):
-    """A text with numbered values, and which value each number is."""
-
-    text: str
-    names: tuple[str, ...]
 
 
 @cache
 def statements(schema: str) -> Mapping[str, Statement]:
     """Give all statements of the store in one schema, by name."""
-    return MappingProxyType(
-        {name: _numbered(in_schema(text, schema)) for name, text in load_queries("postgres").items()}
-    )
+    return MappingProxyType({name: numbered(text) for name, text in texts(schema).items()})
+
+
+@cache
+def texts(schema: str) -> Mapping[str, str]:
+    """Give the same with their values still named, for a connection of any driver."""
+    return MappingProxyType({name: in_schema(text, schema) for name, text in load_queries("postgres").items()})
 
 
 @cache
@@ -37,19 +35,13 @@ def composed(schema: str, parts: tuple[tuple[str, str], ...], answer: str, check
 
     `checks` are parts of one row that the answer must not be given without.
     """
-    texts = load_queries("postgres")
-    described = ",\n".join(f"{name} AS MATERIALIZED (\n{texts[file]}\n)" for name, file in parts)
+    files = load_queries("postgres")
+    described = ",\n".join(f"{name} AS MATERIALIZED (\n{files[file]}\n)" for name, file in parts)
     joined = "".join(f"\nCROSS JOIN {check}" for check in checks)
-    return _numbered(in_schema(f"WITH {described}\n{texts[answer]}{joined}", schema))
+    return numbered(in_schema(f"WITH {described}\n{files[answer]}{joined}", schema))
 
 
 def in_schema(text: str, schema: str) -> str:
     """Write a text for another schema than `watchbill`."""
     text = text.replace("CREATE SCHEMA watchbill", f'CREATE SCHEMA "{schema}"')
     return _SCHEMA.sub(f'"{schema}".', text)
-
-
-def _numbered(text: str) -> Statement:
-    names: Sequence[str] = tuple(dict.fromkeys(_VALUE.findall(text)))
-    numbers = {name: f"${place}" for place, name in enumerate(names, start=1)}
-    return Statement(_VALUE.sub(lambda match: numbers[match[1]], text), tuple(names))

@@ -12,8 +12,9 @@ from watchbill.store.postgres.client import PostgresClient
 from watchbill.store.postgres.connections import HOT, PLAIN, Connections, connect
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.scheduler import PostgresScheduler
-from watchbill.store.postgres.schema import check_readable, first_look, upgrade
+from watchbill.store.postgres.schema import check_readable, first_look, place_of, upgrade
 from watchbill.store.postgres.supervisor import PostgresSupervisor
+from watchbill.store.postgres.transactions import PostgresTransactions
 from watchbill.store.protocol import Hint
 
 
@@ -22,7 +23,7 @@ class PostgresStore:
 
     lasting_leases = False
 
-    def __init__(self, lines: Connections, hints: SharedHints) -> None:
+    def __init__(self, lines: Connections, hints: SharedHints, place: str) -> None:
         self.url = lines.address.shown
         self._lines = lines
         self._hints = hints
@@ -30,6 +31,7 @@ class PostgresStore:
         self._scheduler = PostgresScheduler(lines, hints)
         self._agent = PostgresAgent(lines, hints)
         self._supervisor = PostgresSupervisor(lines, hints)
+        self._transactions = PostgresTransactions(lines, place)
 
     @property
     def client(self) -> PostgresClient:
@@ -50,6 +52,11 @@ class PostgresStore:
     def supervisor(self) -> PostgresSupervisor:
         """For supervisors."""
         return self._supervisor
+
+    @property
+    def transactions(self) -> PostgresTransactions:
+        """For what is written in a user's own transaction."""
+        return self._transactions
 
     def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
         """Call `wake` after each commit that may concern that room; gives the function that ends it."""
@@ -85,6 +92,7 @@ async def open_postgres(address: PostgresAddress, env: Env, *, clock: Clock | No
                 raise refusals.read_only(address)
             if found.schema < known_schema("postgres"):
                 await upgrade(address)
+            place = await place_of(connection, address)
         except BaseException:
             connection.terminate()
             raise
@@ -92,7 +100,7 @@ async def open_postgres(address: PostgresAddress, env: Env, *, clock: Clock | No
         raise refusals.at_opening(error, address) from None
     lines = Connections(address, env, clock)
     lines.others.adopt(connection)
-    return PostgresStore(lines, SharedHints(lines))
+    return PostgresStore(lines, SharedHints(lines), place)
 
 
 async def migrate_postgres(address: PostgresAddress) -> tuple[int, int]:

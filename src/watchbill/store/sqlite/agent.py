@@ -82,6 +82,11 @@ class SqliteAgent:
         outcome = await self._lanes.write(lambda db: write_reports(db, reports), self._reported)
         return outcome.answers
 
+    async def undecided(self, ids: Sequence[int]) -> list[int]:
+        """Give none: a user's open transaction keeps us from writing anything, so by then it has ended."""
+        self._lanes.hints.give(Hint.SCHEDULER)  # they may be done: whoever committed that gave no hint
+        return []
+
     async def leave(self, agent: int) -> None:
         """Leave cleanly: rows still running are handed back, uncharged."""
         await self._lanes.write(lambda db: leave(db, agent), self._reported)

@@ -5,12 +5,12 @@ from typing import Final
 
 import msgspec
 
-from watchbill.errors import DuplicateRun
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.run import NewRun, RunRow, shard_number
 from watchbill.model.states import RunState
 from watchbill.store.bodies import fits, reference
 from watchbill.store.protocol import Ending, FactKind, Hint, NewFact, Record, Submitted, Told
+from watchbill.store.same import check_same
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows
@@ -143,11 +143,7 @@ def _compared(db: Database, asked: NewRun) -> Submitted:
     there = find(db, asked.namespace, asked.id)
     if there is None:
         raise ValueError(f"run number {asked.num} is taken: {asked.id!r} cannot have it")
-    if (there.workflow, there.version, there.input) != (asked.workflow, asked.version, asked.input):
-        existing, wanted = (f"{run.workflow!r} version {run.version}" for run in (there, asked))
-        raise DuplicateRun(
-            asked.id, existing=existing, asked=wanted if wanted != existing else f"{wanted} with other arguments"
-        )
+    check_same(asked, there.workflow, there.version, there.input)
     return Submitted(there, new=there.num == asked.num)
 
 

@@ -2,16 +2,20 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, TypeVar, cast
+from typing import Final, Protocol, TypeVar, cast
 
+from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, Threads
 from watchbill.errors import StoreError
 from watchbill.store.group_commit import GroupCommit
 from watchbill.store.health import Health
 from watchbill.store.hints import Hints
+from watchbill.store.protocol import Hint
 from watchbill.store.sqlite.database import Database, Writer
 
 T = TypeVar("T")
+
+WATCH_EVERY: Final[Micros] = SECOND // 2  # for commits of users' own connections, which give no hints
 
 
 class Lanes(Protocol):
@@ -46,6 +50,7 @@ class OwnerLanes:
         self._reader = reader
         self._closed = False
         self._committed_before = 0
+        self._watching: asyncio.TimerHandle | None = None
         self._attach(asyncio.get_running_loop())
 
     @property
@@ -73,6 +78,7 @@ class OwnerLanes:
             return
         self._check()
         self._closed = True
+        self._stop_watching()
         await self._group.close(self._closed_error())
         if self._reader is not self._writer:
             await on_thread(self._readers, self._reader.close)
@@ -84,6 +90,7 @@ class OwnerLanes:
             raise self._closed_error()
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
+            self._stop_watching()
             self._end_threads()
             self._committed_before += self._group.commits
             self._attach(loop)
@@ -93,6 +100,32 @@ class OwnerLanes:
         self._writers = self._env.threads("writer", 1)
         self._readers = self._env.threads("reader", 1) if self._reader is not self._writer else self._writers
         self._group = GroupCommit(self._writer, self._writers, self._health)
+        if self._reader is not self._writer:
+            self._watch()
+
+    # --- commits of others
+
+    def _watch(self) -> None:
+        self._watching = self._env.call_later(WATCH_EVERY, self._look)
+
+    def _look(self) -> None:
+        if self.hints.heard:
+            self._writers.submit(self._writer.changed_by_others, self._looked)
+        else:
+            self._watch()
+
+    def _looked(self, changed: bool | None, error: BaseException | None) -> None:
+        if self._closed:
+            return
+        if changed or error is not None:  # what is wrong with the file, the next door will say
+            for whom in Hint:
+                self.hints.give(whom)
+        self._watch()
+
+    def _stop_watching(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
 
     def _end_threads(self) -> None:
         self._writers.close()

@@ -227,6 +227,8 @@ def _append(db: Writer, turn: Turn, now: Micros) -> None:
             db.run_many("turn_journal", _entry_values(db, turn.journal))
         if turn.attempts:
             inserted = db.run_many("turn_attempts", [_attempt_values(db, row, now) for row in turn.attempts])
+            if inserted < len(turn.attempts):
+                inserted += _finished_meanwhile(db, turn.attempts)
             _check(inserted, len(turn.attempts), "a row begins as ready, running or failed", turn.attempts)
     except sqlite3.IntegrityError as error:
         if error.sqlite_errorcode not in (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID):
@@ -235,6 +237,13 @@ def _append(db: Writer, turn: Turn, now: Micros) -> None:
     if turn.runs:
         changed = db.run_many("turn_runs", [_run_values(change, now) for change in turn.runs])
         _check(changed, len(turn.runs), "a run may not go there from where it is", turn.runs)
+
+
+def _finished_meanwhile(db: Database, rows: Sequence[NewAttempt]) -> int:
+    """Count the running rows that need not be inserted: `finish` has recorded the results of these very attempts."""
+    visible = [(row.run, row.call, row.fence) for row in rows if row.state == AttemptState.RUNNING]
+    count: int = db.run("finished_calls", {"rows": msgspec.json.encode(visible).decode()}).fetchone()[0]
+    return count
 
 
 def _clear(db: Writer, turn: Turn, now: Micros) -> None:

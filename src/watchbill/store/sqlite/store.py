@@ -9,12 +9,21 @@ from watchbill.store.sqlite.client import SqliteClient
 from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.sqlite.scheduler import SqliteScheduler
 from watchbill.store.sqlite.supervisor import SqliteSupervisor
+from watchbill.store.sqlite.transactions import SqliteTransactions
 
 
 class SqliteStore:
     """A store in one file or in memory. It knows nothing about who calls: many nodes may share one."""
 
-    def __init__(self, url: str, lanes: OwnerLanes, owner: OwnerLock | None, *, lasting_leases: bool) -> None:
+    def __init__(
+        self,
+        url: str,
+        lanes: OwnerLanes,
+        owner: OwnerLock | None,
+        transactions: SqliteTransactions,
+        *,
+        lasting_leases: bool,
+    ) -> None:
         self.url = url
         self.lasting_leases = lasting_leases
         self._lanes = lanes
@@ -23,6 +32,7 @@ class SqliteStore:
         self._scheduler = SqliteScheduler(lanes)
         self._agent = SqliteAgent(lanes)
         self._supervisor = SqliteSupervisor(lanes)
+        self._transactions = transactions
 
     @property
     def client(self) -> SqliteClient:
@@ -43,6 +53,11 @@ class SqliteStore:
     def supervisor(self) -> SqliteSupervisor:
         """For supervisors."""
         return self._supervisor
+
+    @property
+    def transactions(self) -> SqliteTransactions:
+        """For what is written in a user's own transaction."""
+        return self._transactions
 
     @property
     def commits(self) -> int:

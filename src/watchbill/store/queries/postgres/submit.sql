@@ -1,10 +1,16 @@
 -- Insert runs unless their ids, or themselves, are there; `whole`: all of them, or the statement fails.
-WITH asked AS MATERIALIZED (
-    SELECT *
-    FROM unnest(
+-- An id that another open transaction is creating is waited for no longer than `patience`.
+WITH bounded AS MATERIALIZED (
+    SELECT current_setting('lock_timeout') AS before, set_config('lock_timeout', :patience::text, true) AS patience
+),
+asked AS MATERIALIZED (
+    SELECT new.*
+    FROM bounded
+    CROSS JOIN unnest(
         :nums::bigint[], :shards::integer[], :namespaces::text[], :ids::text[], :workflows::text[],
         :versions::integer[], :inputs::bytea[]
     ) AS new (num, shard, namespace, id, workflow, version, input)
+    WHERE bounded.patience IS NOT NULL
 ),
 inserted AS (
     INSERT INTO watchbill.run (num, shard, namespace, id, workflow, version, root, wake_at, created_at, input)
@@ -27,9 +33,10 @@ checked AS MATERIALIZED (
         CASE
             WHEN :whole::boolean AND count(*) < cardinality(:nums::bigint[])
                 THEN watchbill.refuse('an id is taken', count(*), cardinality(:nums::bigint[]))
-        END AS refused
+        END AS refused,
+        set_config('lock_timeout', (SELECT before FROM bounded), true) AS as_before
     FROM inserted
 )
 SELECT inserted.num, inserted.created_at
 FROM checked
-CROSS JOIN inserted
+LEFT JOIN inserted ON true

@@ -1,0 +1,84 @@
+"""Transactions: what is written through a user's own connection to the store's database."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from watchbill.borrowed import Command, FinishPlan, Place, Work, leads_to
+from watchbill.errors import RunInCreationError
+from watchbill.model.attempt import NewAttempt
+from watchbill.model.run import NewRun
+from watchbill.model.states import AttemptState
+from watchbill.store.bodies import reference
+from watchbill.store.postgres.blobs import Blobs
+from watchbill.store.postgres.client import Homes, answer, insert_values, made_by, missing_values, there_by_id
+from watchbill.store.postgres.connections import Connections
+from watchbill.store.postgres.refusals import is_contended
+from watchbill.store.postgres.shards import home_shards
+from watchbill.store.postgres.statements import texts
+from watchbill.store.protocol import INLINE_LIMIT, Started
+
+PATIENCE: Final = "5s"  # for an id that another open transaction is creating; the user's own one is open meanwhile
+COMMITS_WITHIN: Final = "10s"  # of being idle after finish(): as long as anybody waits for the row that it has locked
+
+
+class PostgresTransactions:
+    """Works and plans for connections to one database."""
+
+    def __init__(self, lines: Connections, place: str) -> None:
+        self._lines = lines
+        self._sql = texts(lines.address.schema)
+        address = lines.address
+        self._place = Place(address.shown, "postgres", self._sql["place"], place, address.schema)
+        self._homes: Homes = {}
+
+    @property
+    def place(self) -> Place:
+        """Where such a connection must lead."""
+        return self._place
+
+    async def starting(self, runs: Sequence[NewRun]) -> Work[list[Started]]:
+        """Give the work that inserts runs; their shards are made beforehand, so that many can start at once."""
+        homes = {namespace: await self._home(namespace) for namespace in {run.namespace for run in runs}}
+        return self._start(runs, homes)
+
+    def finishing(self, id: int, fence: int) -> FinishPlan:
+        """Plan how an attempt that has its row records its result."""
+        number = self._lines.env.new_id()
+        values = {
+            "id": id,
+            "fence": fence,
+            "running": int(AttemptState.RUNNING),
+            "now": self._lines.now(),
+            "n": number,
+            "reference": reference(number),
+            "inline_limit": INLINE_LIMIT,
+            "within": COMMITS_WITHIN,
+        }
+        return FinishPlan(self._place, (self._sql["finish"],), (), self._sql["isolation"], values)
+
+    def finishing_rowless(self, row: NewAttempt, *, owner: int, term: int) -> FinishPlan | None:
+        """Give none: its row is written first, by its scheduler; others may write while a transaction is open."""
+        return None
+
+    async def _home(self, namespace: str) -> Any:  # noqa: ANN401 - of Homes
+        if namespace not in self._homes:
+            self._homes = {
+                **self._homes,
+                namespace: await self._lines.door(lambda: home_shards(self._lines, namespace)),
+            }
+        return self._homes[namespace]
+
+    def _start(self, runs: Sequence[NewRun], homes: Homes) -> Work[list[Started]]:
+        yield from leads_to(self._place)
+        values = insert_values(runs, homes, Blobs(self._lines.env), whole=False, patience=PATIENCE)
+        try:
+            made = made_by((yield Command(self._sql["submit"], {**values, "now": self._lines.now()})))
+        except Exception as error:
+            if is_contended(error):
+                raise RunInCreationError([run.id for run in runs]) from error
+            raise
+        there = {}
+        if asked := missing_values(runs, made):
+            there = there_by_id((yield Command(self._sql["runs_by_id"], asked)))
+        answers = [answer(run, homes, made, there) for run in runs]
+        return [Started(found.run.id, found.run.num, found.new) for found in answers]
