@@ -23,6 +23,8 @@ USER = "postgres"
 UNPRIVILEGED = "nobody"  # PostgreSQL refuses to run as root
 VERSION = os.environ.get("WATCHBILL_TEST_POSTGRES_VERSION", "18")
 STARTS_WITHIN = 20.0
+MEMORY_DISK = Path("/dev/shm")
+ROOM = 1 << 30
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
@@ -141,10 +143,16 @@ class PostgresServer:
             return True
 
 
+def memory_disk() -> Path | None:
+    """Give a folder whose disk is memory, if it has room: a server that is crashed often is back at once there."""
+    roomy = MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > ROOM
+    return MEMORY_DISK if roomy else None
+
+
 @contextlib.contextmanager
-def postgres_server(**settings: str) -> Iterator[PostgresServer]:
+def postgres_server(within: Path | None = None, **settings: str) -> Iterator[PostgresServer]:
     """Make and start a server; it is gone with its folder at the end."""
-    folder = Path(tempfile.mkdtemp(prefix="wb-pg-"))
+    folder = Path(tempfile.mkdtemp(prefix="wb-pg-", dir=within))
     server = None
     try:
         if os.geteuid() == 0:
