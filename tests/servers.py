@@ -23,6 +23,8 @@ USER = "postgres"
 UNPRIVILEGED = "nobody"  # PostgreSQL refuses to run as root
 VERSION = os.environ.get("WATCHBILL_TEST_POSTGRES_VERSION", "18")
 STARTS_WITHIN = 20.0
+MEMORY_DISK = Path("/dev/shm")
+ROOM = 1 << 30
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
@@ -146,6 +148,12 @@ class PostgresServer:
             return self._process is not None and self._process.wait(seconds) is None
         except subprocess.TimeoutExpired:
             return True
+
+
+def memory_disk() -> Path | None:
+    """Give a folder whose disk is memory, if it has room: a server that is crashed often is back at once there."""
+    roomy = MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > ROOM
+    return MEMORY_DISK if roomy else None
 
 
 @contextlib.contextmanager

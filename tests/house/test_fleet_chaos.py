@@ -24,7 +24,7 @@ import pytest
 from tests.house.crew import SHAPES
 from tests.house.ledger import Ledger, Line
 from tests.house.witness import WITNESS, report, until
-from tests.servers import PostgresServer, postgres_server
+from tests.servers import PostgresServer, memory_disk, postgres_server
 from tests.store.postgres import by_hand, emptied
 
 SECONDS = float(os.environ.get("WATCHBILL_CHAOS_SECONDS", "20"))
@@ -32,7 +32,8 @@ CREW = 3
 LEASE = 5.0
 FAULT_EVERY = 2.0
 RESTART_EVERY = 5.0
-CUT_EVERY = 3.0
+LONGEST_RESTART = 1.5
+CUT_EVERY = 2.0
 CUT_AT_ONCE = 4  # backends
 SPARED_FOR = 10.0  # one process is left alone for so long, then another: who is disturbed may not judge by silence
 LONGEST_FREEZE = 45.0
@@ -155,12 +156,13 @@ class Nemesis:
         self.killed: dict[int, float] = {}  # pid -> when
         self.frozen: dict[int, list[Span]] = defaultdict(list)
         self.outages: list[Span] = []
+        self._away_since: float | None = None  # the server
         self.cuts: list[Span] = []
         self.died: list[str] = []
 
     def storm(self) -> None:
         """Do harm until the time is over, then heal."""
-        for first, act in ((FAULT_EVERY, self._harm), (RESTART_EVERY / 2, self._restart), (CUT_EVERY / 2, self._cut)):
+        for first, act in ((FAULT_EVERY, self._harm), (RESTART_EVERY / 2, self._crash), (CUT_EVERY / 2, self._cut)):
             self._at(self._begun + first, act)
         while self._table:
             at, _, act = heapq.heappop(self._table)
@@ -168,6 +170,7 @@ class Nemesis:
                 continue
             time.sleep(max(0.0, at - time.time()))  # the moment itself
             act()
+        self._come_back()
         for member in self._crew:
             if member.frozen_at is not None:
                 self.frozen[member.pid].append(member.thaw())
@@ -214,16 +217,23 @@ class Nemesis:
 
         self._at(time.time() + span, thaw)
 
-    def _restart(self) -> None:
-        self._at(time.time() + RESTART_EVERY, self._restart)
-        begin = time.time()
+    def _crash(self) -> None:
+        self._at(time.time() + RESTART_EVERY, self._crash)
+        self._away_since = time.time()
         self._server.stop(signal.SIGQUIT)
-        self._server.start()
-        self.outages.append(Span(begin, time.time()))
-        self.counts["restarts"] += 1
+        self._at(time.time() + self._chance.uniform(0, LONGEST_RESTART), self._come_back)
+
+    def _come_back(self) -> None:
+        if self._away_since is not None:
+            self._server.start()
+            self.outages.append(Span(self._away_since, time.time()))
+            self._away_since = None
+            self.counts["restarts"] += 1
 
     def _cut(self) -> None:
         self._at(time.time() + CUT_EVERY, self._cut)
+        if self._away_since is not None:
+            return
         begin = time.time()
         ended = self._server.sql(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -242,7 +252,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
-    with postgres_server() as server:
+    with postgres_server(place=memory_disk()) as server:
         yield server
 
 
@@ -280,6 +290,7 @@ def test_three_processes_survive_a_storm(server: PostgresServer, ledger: Ledger,
         trouble = [line for log in logs for line in log.read_text().splitlines() if "turn.failed" in line]
     counts = nemesis.counts + verdict.counts
     summary = ", ".join(f"{counts[what]} {what}" for what in sorted(counts))
+    summary += f", the store away for {sum(span.end - span.begin for span in nemesis.outages):.1f} s"
     print(f"fleet: seed {seed}, {SECONDS:g} s, {summary}, healed within {took:.1f} s")
     report(f"fleet chaos: seed {seed}, {SECONDS:g} s: {summary}, {len(verdict.violations)} violations")
     assert verdict.violations == []

@@ -16,7 +16,7 @@ import pytest
 
 from tests.house.ledger import Ledger
 from tests.house.witness import WITNESS, report, until
-from tests.servers import PostgresServer, postgres_server
+from tests.servers import PostgresServer, memory_disk, postgres_server
 from tests.store.postgres import emptied
 from watchbill import App
 
@@ -63,7 +63,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
-    with postgres_server() as server:
+    with postgres_server(place=memory_disk()) as server:
         yield server
 
 
