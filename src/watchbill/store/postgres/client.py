@@ -139,7 +139,8 @@ class PostgresClient:
             answers = await self._lines.transact(work)
         except (DuplicateRun, RunInCreationError, ValueError) as refused:
             return refused
-        self._writing().give(Hint.SCHEDULER)
+        if any(answer.new for answer in answers):
+            self._writing().give(Hint.SCHEDULER)
         return answers
 
     async def _insert(self, runs: Sequence[NewRun], *, whole: bool) -> dict[int, Micros]:
