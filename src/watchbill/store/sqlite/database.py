@@ -17,7 +17,6 @@ from watchbill.errors import (
     StoreReadOnlyError,
     StoreUnreachableError,
 )
-from watchbill.events import log
 from watchbill.model.lease import FOREVER
 from watchbill.store.bodies import fits, reference, referred
 
@@ -117,7 +116,6 @@ class Writer(Database):
         self._durable = True
         self._bound: Micros = 0  # unknown yet: the first commit writes it
         self._version = self.version()
-        self._locked_since: Micros | None = None
 
     def run_many(self, name: str, rows: Iterable[Values]) -> int:
         """Run one statement for each row; gives how many rows were changed."""
@@ -129,13 +127,7 @@ class Writer(Database):
             if durable is not self._durable:
                 self._connection.execute(_DURABLE if durable else _HASTY)  # refused inside a transaction
                 self._durable = durable
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                self._locked(error)
-                raise
-        if self._locked_since is not None:
-            self._unlocked(self._locked_since)
+            self._connection.execute("BEGIN IMMEDIATE")
         self._changes = self._connection.total_changes
 
     def commit(self) -> bool:
@@ -163,18 +155,6 @@ class Writer(Database):
         """Say whether another connection has committed since this was asked before."""
         before, self._version = self._version, self.version()
         return self._version != before
-
-    def _locked(self, error: sqlite3.OperationalError) -> None:
-        if self._locked_since is None and _primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            self._locked_since = self.now()
-            log.warning(
-                "store %r is locked by a transaction that somebody else keeps open on its file: waiting for its end",
-                self._url,
-            )
-
-    def _unlocked(self, since: Micros) -> None:
-        self._locked_since = None
-        log.info("store %r is free again after %.1f s", self._url, BUSY_TIMEOUT + (self.now() - since) / SECOND)
 
     def spill(self, run: int, body: bytes) -> bytes:
         """Keep a large body as a blob of its run; gives what the row stores: a reference, or a small body itself."""
