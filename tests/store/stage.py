@@ -62,7 +62,7 @@ class Stage:
     def __init__(self, url: str, folder: Path, server: Connection) -> None:
         self.url = url
         self.clock = StageClock()
-        self._schema = address_of(url).schema
+        self.schema = address_of(url).schema
         self._folder = folder
         self._server = server
         self._stores: list[PostgresStore] = []
@@ -103,14 +103,18 @@ class Stage:
         self._under_way.append(task)
         return task
 
-    async def pin(self, sql: str, *values: object) -> Pin:
+    async def pin(self, sql: str, *values: object, begin: str = "BEGIN") -> Pin:
         """Lock something, and keep it."""
         connection = await connect(address_of(self.url), PLAIN)
         pin = Pin(connection)
         self._pins.append(pin)
-        await connection.execute("BEGIN")
-        await connection.fetch(in_schema(sql, self._schema), *values)
+        await connection.execute(begin)
+        await connection.fetch(in_schema(sql, self.schema), *values)
         return pin
+
+    async def old_snapshot(self) -> Pin:
+        """Keep a snapshot open from now on, as a dump does: what dies meanwhile cannot be removed."""
+        return await self.pin("SELECT 1", begin="BEGIN ISOLATION LEVEL REPEATABLE READ")
 
     async def waits(self, door: "asyncio.Task[Any]") -> int:
         """Wait until this door waits for a lock, inside the server; gives the number of its process there."""
@@ -143,7 +147,7 @@ class Stage:
 
     async def sql(self, sql: str, *values: object) -> list[Any]:
         """Run one statement by hand."""
-        return list(await self._server.fetch(in_schema(sql, self._schema), *values))
+        return list(await self._server.fetch(in_schema(sql, self.schema), *values))
 
     async def becomes(self, sql: str, *values: object) -> list[Any]:
         """Ask until there is an answer."""
