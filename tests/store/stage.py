@@ -17,9 +17,10 @@ from tests.store.wire import Wire
 from watchbill.clock import Micros
 from watchbill.env import SystemEnv
 from watchbill.store.open import open_store
-from watchbill.store.postgres.connections import PLAIN, Connection, connect
-from watchbill.store.postgres.statements import in_schema
+from watchbill.store.postgres.connections import PLAIN, Connection, Session, connect
+from watchbill.store.postgres.statements import Statement, in_schema
 from watchbill.store.postgres.store import PostgresStore
+from watchbill.store.protocol import Store
 
 T = TypeVar("T")
 
@@ -155,6 +156,21 @@ class Stage:
             while not (found := await self.sql(sql, *values)):
                 pass
         return found
+
+    async def entries_read(self, store: Store, index: str) -> int:
+        """Count the entries of an index that were read so far, those of dead rows included."""
+        assert isinstance(store, PostgresStore)
+        lines = store._lines
+        for pool in (lines.turns, lines.beats, lines.others):
+            all_at_once = asyncio.Barrier(len(pool._lines))
+
+            async def flush(db: Session, barrier: asyncio.Barrier = all_at_once) -> None:
+                await barrier.wait()
+                await db.rows(Statement("SELECT pg_stat_force_next_flush()", ()), {})
+
+            await asyncio.gather(*(lines.run(pool, flush) for _ in pool._lines))
+        [(read,)] = await self.sql("SELECT pg_stat_get_tuples_returned(to_regclass($1))", f"{self.schema}.{index}")
+        return int(read)
 
     async def kill(self, pid: int) -> None:
         """End a process of the server, and wait until it is gone."""

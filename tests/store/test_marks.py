@@ -3,7 +3,6 @@
 What is read is counted by the server, entry by entry; no test looks at a clock.
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -14,9 +13,7 @@ from tests.store.test_interleavings import done_with
 from watchbill.model.agent import Act
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState
-from watchbill.store.postgres.connections import OTHERS, Connections, Session
 from watchbill.store.postgres.marks import RESCAN, OpenRows
-from watchbill.store.postgres.statements import Statement
 from watchbill.store.protocol import Look
 
 BATCH = 50
@@ -28,20 +25,6 @@ DEAD = BATCH * BATCHES
 async def stage(postgres_url: str) -> AsyncIterator[Stage]:
     async with a_stage(postgres_url) as stage:
         yield stage
-
-
-async def entries_read(stage: Stage, scene: Scene, index: str) -> int:
-    """Count the entries of an index that this store's connections have read so far, dead ones included."""
-    lines: Connections = scene.store._lines  # type: ignore[attr-defined]
-    all_at_once = asyncio.Barrier(OTHERS)
-
-    async def flush(db: Session) -> None:
-        await all_at_once.wait()
-        await db.rows(Statement("SELECT pg_stat_force_next_flush()", ()), {})
-
-    await asyncio.gather(*(lines.run(lines.others, flush) for _ in range(OTHERS)))
-    [(read,)] = await stage.sql("SELECT pg_stat_get_tuples_returned(to_regclass($1))", f"{stage.schema}.{index}")
-    return int(read)
 
 
 async def make(scene: Scene, run: RunRow, count: int) -> None:
@@ -63,16 +46,16 @@ async def test_a_lease_does_not_read_again_what_was_leased(stage: Stage):
     for _ in range(BATCHES):
         assert len(await scene.lease(limit=BATCH)) == BATCH
 
-    before = await entries_read(stage, scene, "attempt_ready")
+    before = await stage.entries_read(scene.store, "attempt_ready")
     assert len(await scene.lease(limit=BATCH)) == BATCH
-    read = await entries_read(stage, scene, "attempt_ready") - before
+    read = await stage.entries_read(scene.store, "attempt_ready") - before
     assert read <= BATCH + 2 * BATCH, "the last batch, which is dead, and twice as many candidates as asked for"
 
     # The same lease without a mark.
     forget_heads(scene)
-    before = await entries_read(stage, scene, "attempt_ready")
+    before = await stage.entries_read(scene.store, "attempt_ready")
     assert len(await scene.lease(limit=BATCH)) == BATCH
-    assert await entries_read(stage, scene, "attempt_ready") - before > DEAD
+    assert await stage.entries_read(scene.store, "attempt_ready") - before > DEAD
 
 
 def forget_heads(scene: Scene) -> None:
@@ -135,15 +118,15 @@ async def test_a_look_does_not_read_again_what_was_consumed(stage: Stage):
 
     rows = await scene.lease(limit=BATCH)
     await scene.store.agent.report(AGENT, [done_with(row) for row in rows])
-    before = await entries_read(stage, scene, "attempt_final")
+    before = await stage.entries_read(scene.store, "attempt_final")
     assert len((await look(scene, run)).finals) == BATCH
-    assert await entries_read(stage, scene, "attempt_final") - before == BATCH
+    assert await stage.entries_read(scene.store, "attempt_final") - before == BATCH
 
     # The same look by somebody who knows of no row.
     forget_open_rows(stage, scene)
-    before = await entries_read(stage, scene, "attempt_final")
+    before = await stage.entries_read(scene.store, "attempt_final")
     assert len((await look(scene, run)).finals) == BATCH
-    assert await entries_read(stage, scene, "attempt_final") - before == DEAD + BATCH
+    assert await stage.entries_read(scene.store, "attempt_final") - before == DEAD + BATCH
 
 
 def forget_open_rows(stage: Stage, scene: Scene) -> None:

@@ -11,12 +11,14 @@ import pytest
 
 from tests.store.postgres import address_of, by_hand, emptied
 from tests.store.scene import AGENT, KNOWN, ME, HandClock, Scene, a_change, a_decision, a_run, a_verdict, an_entry
+from tests.store.stage import Stage, a_stage
 from tests.store.test_client import a_cancel
 from watchbill.env import SystemEnv
 from watchbill.model.agent import Act, ProgressMark
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.open import open_store
+from watchbill.store.postgres import connections
 from watchbill.store.postgres.connections import HOT, Connection, connect
 from watchbill.store.postgres.statements import Statement, composed, statements
 from watchbill.store.postgres.turn import turn_statement
@@ -372,3 +374,42 @@ async def test_doors_first_used_on_an_empty_store_read_little_of_a_full_one(url)
     )
     read = await by_hand(url, counted, LARGE)
     assert all(rows < ROWS // 4 for _, rows in read), read
+
+
+async def beaten_on_an_empty_store(stage: Stage) -> Scene:
+    """Let an agent beat while its table is empty, and known to be; then let the table be filled."""
+    scene = await stage.scene()
+    await stage.sql("ALTER TABLE watchbill.attempt SET (autovacuum_enabled = off)")  # or the trap ends within a minute
+    await stage.sql("VACUUM watchbill.attempt")
+    await scene.store.agent.beat(AGENT, None, [])
+    await load(stage.url, scene.queue)
+    return scene
+
+
+async def read_by_a_beat(stage: Stage, scene: Scene) -> int:
+    before = await stage.entries_read(scene.store, "attempt_pkey")
+    marks = [ProgressMark(1_000_000 + n, 1, b"{}", increased=True) for n in range(1, 7)]
+    await scene.store.agent.beat(AGENT, None, marks)
+    return await stage.entries_read(scene.store, "attempt_pkey") - before
+
+
+async def test_a_slow_door_is_planned_anew(url, monkeypatch):
+    async with a_stage(url) as stage:
+        scene = await beaten_on_an_empty_store(stage)
+        assert await read_by_a_beat(stage, scene) >= ROWS, "the trap: a plan for nothing reads everything"
+        assert await read_by_a_beat(stage, scene) >= ROWS, "and it is kept"
+        monkeypatch.setattr(connections, "SLOW", -1)
+        await read_by_a_beat(stage, scene)
+        assert await read_by_a_beat(stage, scene) < 100
+
+
+async def test_plans_are_not_made_anew_all_the_time(url, monkeypatch):
+    monkeypatch.setattr(connections, "SLOW", -1)
+    async with a_stage(url) as stage:
+        scene = await stage.scene()
+        await scene.store.agent.beat(AGENT, None, [])
+        plans = scene.store._lines.beats._lines[0]._plans  # type: ignore[attr-defined]
+        await scene.store.agent.beat(AGENT, None, [])
+        assert not plans.suspect
+        stage.clock.pass_by(connections.REPLAN_APART)
+        assert plans.suspect
