@@ -16,9 +16,10 @@ from tests.store.wire import Wire
 from watchbill.clock import Micros
 from watchbill.env import SystemEnv
 from watchbill.store.open import open_store
-from watchbill.store.postgres.connections import PLAIN, Connection, connect
-from watchbill.store.postgres.statements import in_schema
+from watchbill.store.postgres.connections import PLAIN, Connection, Session, connect
+from watchbill.store.postgres.statements import Statement, in_schema
 from watchbill.store.postgres.store import PostgresStore
+from watchbill.store.protocol import Store
 from watchbill.testing.conformance.scene import HandClock, Scene
 
 T = TypeVar("T")
@@ -62,7 +63,7 @@ class Stage:
     def __init__(self, url: str, folder: Path, server: Connection) -> None:
         self.url = url
         self.clock = StageClock()
-        self._schema = address_of(url).schema
+        self.schema = address_of(url).schema
         self._folder = folder
         self._server = server
         self._stores: list[PostgresStore] = []
@@ -103,14 +104,18 @@ class Stage:
         self._under_way.append(task)
         return task
 
-    async def pin(self, sql: str, *values: object) -> Pin:
+    async def pin(self, sql: str, *values: object, begin: str = "BEGIN") -> Pin:
         """Lock something, and keep it."""
         connection = await connect(address_of(self.url), PLAIN)
         pin = Pin(connection)
         self._pins.append(pin)
-        await connection.execute("BEGIN")
-        await connection.fetch(in_schema(sql, self._schema), *values)
+        await connection.execute(begin)
+        await connection.fetch(in_schema(sql, self.schema), *values)
         return pin
+
+    async def old_snapshot(self) -> Pin:
+        """Keep a snapshot open from now on, as a dump does: what dies meanwhile cannot be removed."""
+        return await self.pin("SELECT 1", begin="BEGIN ISOLATION LEVEL REPEATABLE READ")
 
     async def waits(self, door: "asyncio.Task[Any]") -> int:
         """Wait until this door waits for a lock, inside the server; gives the number of its process there."""
@@ -143,7 +148,7 @@ class Stage:
 
     async def sql(self, sql: str, *values: object) -> list[Any]:
         """Run one statement by hand."""
-        return list(await self._server.fetch(in_schema(sql, self._schema), *values))
+        return list(await self._server.fetch(in_schema(sql, self.schema), *values))
 
     async def becomes(self, sql: str, *values: object) -> list[Any]:
         """Ask until there is an answer."""
@@ -151,6 +156,21 @@ class Stage:
             while not (found := await self.sql(sql, *values)):
                 pass
         return found
+
+    async def entries_read(self, store: Store, index: str) -> int:
+        """Count the entries of an index that were read so far, those of dead rows included."""
+        assert isinstance(store, PostgresStore)
+        lines = store._lines
+        for pool in (lines.turns, lines.beats, lines.others):
+            all_at_once = asyncio.Barrier(len(pool._lines))
+
+            async def flush(db: Session, barrier: asyncio.Barrier = all_at_once) -> None:
+                await barrier.wait()
+                await db.rows(Statement("SELECT pg_stat_force_next_flush()", ()), {})
+
+            await asyncio.gather(*(lines.run(pool, flush) for _ in pool._lines))
+        [(read,)] = await self.sql("SELECT pg_stat_get_tuples_returned(to_regclass($1))", f"{self.schema}.{index}")
+        return int(read)
 
     async def kill(self, pid: int) -> None:
         """End a process of the server, and wait until it is gone."""

@@ -15,11 +15,13 @@ import pytest
 from tests.store import test_interleavings as interleaving
 from tests.store import test_locks as locks
 from tests.store import test_lost_hints as hints
+from tests.store import test_marks as marked
+from tests.store import test_postgres_plans as plans
 from tests.store.stage import Stage, a_stage
 from watchbill.agent import inline
 from watchbill.clock import SECOND
 from watchbill.scheduler import scheduler as scheduler_room
-from watchbill.store.postgres import agent, statements, supervisor, turn
+from watchbill.store.postgres import agent, marks, statements, supervisor, turn
 from watchbill.store.postgres.connections import Connections
 from watchbill.store.queries import load_queries
 
@@ -94,6 +96,12 @@ def lost_reply_never_given_again(patch: Patch) -> None:
 
     patch.setattr(agent, "leased_before", nothing)
 
+
+async def plans_made_on_an_empty_store(stage: Stage) -> None:
+    await plans.test_plans_made_on_an_empty_store_are_good_for_a_full_one(await plans.never_used(stage.url))
+
+
+NO_SUB_SELECT = "(SELECT watchbill.at(:now::bigint))", "watchbill.at(:now::bigint)"
 
 MUTANTS = (
     Mutant("M17 scheduler", no_polling(scheduler_room), hints.test_a_scheduler_that_hears_nothing_finds_new_runs),
@@ -178,6 +186,39 @@ MUTANTS = (
         "lease asked again does not wait",
         sql("lock_agent", "FOR UPDATE", ""),
         locks.test_a_lease_asked_for_again_waits_for_the_first_one,
+    ),
+    Mutant(
+        "M37 constant state in report",
+        sql("report", "attempt.state = :running::smallint", "attempt.state = 1"),
+        plans_made_on_an_empty_store,
+    ),
+    Mutant("M38 volatile clock in look", sql("look", *NO_SUB_SELECT), plans_made_on_an_empty_store),
+    Mutant("M38 volatile clock in watch", sql("watch", *NO_SUB_SELECT), plans_made_on_an_empty_store),
+    Mutant("M38 volatile clock in lease", sql("lease", *NO_SUB_SELECT), plans_made_on_an_empty_store),
+    Mutant(
+        "lease without a mark",
+        sql("lease", "AND (waiting.rank, waiting.id) >= (mine.rank, mine.id)", ""),
+        marked.test_a_lease_does_not_read_again_what_was_leased,
+    ),
+    Mutant(
+        "look without a mark",
+        sql("look", "AND id + 0 >= mine.lowest", ""),
+        marked.test_a_look_does_not_read_again_what_was_consumed,
+    ),
+    Mutant(
+        "all of a queue is never read again",
+        lambda patch: patch.setattr(marks, "RESCAN", 3_600 * SECOND),
+        marked.test_a_row_before_the_mark_is_leased_when_all_is_read_again,
+    ),
+    Mutant(
+        "an empty answer is believed",
+        lambda patch: patch.setattr(marks.Heads, "found_nothing", lambda self: False),
+        marked.test_a_row_before_the_mark_is_leased_at_once_when_there_is_nothing_else,
+    ),
+    Mutant(
+        "all finals are never read again",
+        lambda patch: patch.setattr(marks, "RESCAN", 3_600 * SECOND),
+        marked.test_a_final_row_that_nobody_here_made_is_found,
     ),
     Mutant(
         "M40 unsorted ids in report",

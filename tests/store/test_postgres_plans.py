@@ -1,22 +1,39 @@
 """Every hot statement finds its rows by the index made for it, also by a plan that was made when nothing was stored."""
 
+import contextlib
+import itertools
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from tests.store.postgres import address_of, by_hand, emptied
+from tests.store.stage import Stage, a_stage
 from watchbill.env import SystemEnv
 from watchbill.model.agent import Act, ProgressMark
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.open import open_store
+from watchbill.store.postgres import connections
 from watchbill.store.postgres.connections import HOT, Connection, connect
 from watchbill.store.postgres.statements import Statement, composed, statements
 from watchbill.store.postgres.turn import turn_statement
 from watchbill.store.protocol import Turn
-from watchbill.testing.conformance.scene import AGENT, KNOWN, HandClock, Scene, a_change, a_run, a_verdict, an_entry
+from watchbill.testing.conformance.client import a_cancel
+from watchbill.testing.conformance.scene import (
+    AGENT,
+    KNOWN,
+    ME,
+    HandClock,
+    Scene,
+    a_change,
+    a_decision,
+    a_run,
+    a_verdict,
+    an_entry,
+)
 
 SCHEMA = "watchbill"
 ROWS = 20_000
@@ -24,91 +41,193 @@ FIRST_CALLS = 50
 
 # Of the tables that grow with work; the others have a few rows for each process or namespace.
 LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "agent"}
-PARTS = ("journal", "attempts", "runs", "facts_done", "finals_done", "dropped", "decisions", "doing")
-EVERYTHING = Turn(1, {1: 1}, **{part: [1] for part in PARTS})  # type: ignore[arg-type]
-TEXTS: Mapping[str, Statement] = {
-    **statements(SCHEMA),
-    "turn": turn_statement(SCHEMA, EVERYTHING, large=True),
-    "report": composed(SCHEMA, (("accepted", "report"), ("kept", "report_blobs")), "report_answer", ()),
-}
-INDEXES = {
+SMALL = {"lease", "scheduler", "queue", "shard", "meta"}
+
+# By which columns of which index each hot text finds its rows. What stands behind an index is its condition: a column
+# that is missing there is compared row by row.
+INDEXES: Mapping[str, set[str]] = {
+    # clients
     "submit": set(),
-    "runs_by_id": {"run_namespace_id_key"},
-    "tell": {"run_namespace_id_key", "run_pkey"},
-    "endings": {"run_pkey", "journal_pkey", "attempt_run", "decision_pkey"},
-    "find_run": {"run_namespace_id_key"},
-    "runs": {"run_list"},
-    "look": {"run_due", "fact_shard", "attempt_final"},
-    "look_due": {"run_pkey"},
-    "look_facts": {"fact_pkey"},
-    "look_finals": {"attempt_pkey"},
-    "live_runs": {"run_live"},
-    "load_runs": {"run_pkey"},
-    "load_journal": {"journal_pkey"},
-    "load_attempts": {"attempt_run"},
-    "load_facts": {"fact_run_kind_ref_key"},
-    "decisions_of_run": {"decision_pkey"},
-    "turn": {"run_pkey", "fact_pkey", "attempt_pkey"},
-    "turn_is_there": {"journal_pkey", "attempt_pkey"},
+    "runs_by_id": {"run_namespace_id_key (namespace, id)"},
+    "tell": {"run_namespace_id_key (namespace, id)", "run_pkey (num)"},
+    "endings": {
+        "run_pkey (num)",
+        "journal_pkey (run)",
+        "attempt_run (run)",
+        "decision_pkey (run)",
+        "decision_pkey (run, call)",
+    },
+    "find_run": {"run_namespace_id_key (namespace, id)"},
+    "runs": {"run_list ((namespace || ''::text))"},
+    "decisions_of_run": {"decision_pkey (run)"},
+    "record_context": {"all of scheduler"},
+    # schedulers
+    "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},
+    "shards_of_namespace": {"shard_namespace_region_n_key (namespace)"},
+    "find_queue": {"queue_namespace_region_needs_uses_key (namespace, region, needs, uses)"},
+    "attend": {"scheduler_pkey (id)", "all of scheduler_pkey", "all of scheduler", "all of lease"},
+    "retire": {"scheduler_pkey (id)"},
+    "bury": {"scheduler_pkey (id)", "agent_pkey (id)", "all of lease"},
+    "take": {"lease_pkey (role, shard)"},
+    "renew": {"lease_pkey (role, shard)"},
+    "release": {"lease_pkey (role, shard)"},
+    "held_leases": {"lease_pkey (role, shard)"},
+    "look": {"run_due (shard, wake_at)", "fact_shard (shard)", "attempt_final (shard, (id + 0))"},
+    "look_due": {"run_pkey (num)"},
+    "look_facts": {"fact_pkey (id)"},
+    "look_finals": {"attempt_pkey (id)"},
+    "live_runs": {"run_live (shard, (num + 0))"},
+    "load_runs": {"run_pkey (num)"},
+    "load_journal": {"journal_pkey (run)"},
+    "load_attempts": {"attempt_run (run)"},
+    "load_facts": {"fact_run_kind_ref_key (run)"},
+    "turn": {"lease_pkey (role, shard)", "run_pkey (num)", "fact_pkey (id)", "attempt_pkey (id)"},
+    # agents
     "join_agent": set(),
-    "beat": {"agent_alive", "attempt_pkey", "attempt_agent"},
-    "lease": {"agent_alive", "attempt_ready", "attempt_pkey"},
-    "lock_agent": {"agent_alive"},
-    "leased_rows": {"attempt_agent"},
-    "report": {"attempt_pkey"},
-    "report_rows": {"attempt_pkey"},
-    "finish": {"attempt_pkey"},
-    "undecided": {"attempt_pkey"},
-    "leave_agent": {"agent_alive"},
-    "rows_of_agent": {"attempt_agent"},
-    "watch": {"attempt_watch", "attempt_agent", "agent_alive"},
-    "attempts_by_id": {"attempt_pkey"},
-    "judge": {"agent_pkey", "attempt_pkey", "decision_pkey"},
-    "bury": {"agent_pkey"},
-    "processes": {"all of agent_alive"},  # has those who may hold something, and nobody else
+    "beat": {"agent_alive (id)", "attempt_pkey (id)", "attempt_agent (agent)"},
+    "lease": {
+        "agent_alive (id)",
+        "attempt_ready (queue, (alone OR (losses >= 2)), rank, id)",
+        "attempt_pkey (id)",
+    },
+    "lock_agent": {"agent_alive (id)"},
+    "leased_rows": {"attempt_agent (agent)"},
+    "report": {"attempt_pkey (id)"},
+    "report_large": {"attempt_pkey (id)"},
+    "report_rows": {"attempt_pkey (id)"},
+    "leave_agent": {"agent_alive (id)"},
+    "rows_of_agent": {"attempt_agent (agent)"},
+    # supervisors
+    "watch": {"attempt_watch (watch_at)", "attempt_agent (agent)", "agent_alive (id)"},
+    "attempts_by_id": {"attempt_pkey (id)"},
+    "judge": {"agent_pkey (id)", "attempt_pkey (id)", "decision_pkey (run, call, fence)"},
+    "processes": {"all of agent_alive", "all of scheduler_pkey"},  # has who may hold something, and nobody else
 }
+# Of a turn, by its parts; its variants are all their combinations.
+PARTS: Mapping[str, set[str]] = {
+    "journal": set(),
+    "attempts": set(),
+    "runs": {"run_pkey (num)"},
+    "facts_done": {"fact_pkey (id)"},
+    "finals_done": {"attempt_pkey (id)"},
+    "dropped": {"attempt_pkey (id)"},
+    "decisions": set(),
+    "doing": {"lease_pkey (role, shard)"},
+}
+HELD = {"lease_pkey (role, shard)"}
+
+
+def texts() -> dict[str, Statement]:
+    """All statements but the parts of composed ones, and the composed ones."""
+    report = (("accepted", "report"), ("kept", "report_blobs"))
+    alone = {name: text for name, text in statements(SCHEMA).items() if not name.startswith(("turn_", "report_"))}
+    return {
+        **alone,
+        "report": composed(SCHEMA, report[:1], "report_answer", ()),
+        "report_large": composed(SCHEMA, report, "report_answer", ()),
+        "report_rows": statements(SCHEMA)["report_rows"],
+        "turn": turn_statement(SCHEMA, a_turn(*PARTS), large=True),
+    }
+
+
+def a_turn(*parts: str) -> Turn:
+    return Turn(1, {1: 1}, **{part: [1] for part in parts})  # type: ignore[arg-type]
 
 
 @pytest.fixture
 async def url(postgres_url: str) -> str:
-    await emptied(postgres_url)
-    return postgres_url
+    return await never_used(postgres_url)
 
 
-@pytest.fixture
-async def connection(url: str) -> AsyncIterator[Connection]:
-    """A connection as the doors have it, with every statement prepared and planned while nothing is stored."""
-    schema = address_of(url).schema
+async def never_used(url: str) -> str:
+    """Give the address of a store whose tables were never filled: a plan also depends on how large they once were."""
+    schema = f"{address_of(url).schema}_plans"
+    await by_hand(url, f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+    fresh = f"{url}{'&' if '?' in url else '?'}schema={schema}"
+    await emptied(fresh)
+    return fresh
+
+
+class Planner:
+    """A connection as the doors have it, on which statements are prepared and planned, once and for ever."""
+
+    def __init__(self, connection: Connection, schema: str, keys: Mapping[str, list[str]]) -> None:
+        self._connection = connection
+        self._schema = schema
+        self._keys = keys
+        self._prepared: dict[str, Statement] = {}
+
+    async def prepare(self, statements: Mapping[str, Statement]) -> None:
+        for name, statement in statements.items():
+            self._prepared[name] = statement
+            text = statement.text.replace(f'"{SCHEMA}".', f'"{self._schema}".')
+            await self._connection.execute(f"PREPARE {name} AS {text}")
+            await self._plan(name)
+
+    async def used(self) -> dict[str, set[str]]:
+        """Give, for each text, the indexes with the columns by which it finds rows, and the tables it reads whole."""
+        return {name: {place async for place in self._places(name)} for name in self._prepared}
+
+    async def by_the_clock(self) -> set[str]:
+        """Give the texts that ask the clock again for each row."""
+        found = set()
+        for name in self._prepared:
+            for node in await self._plan(name):
+                conditions = [str(text) for key, text in node.items() if key.endswith(("Filter", "Cond"))]
+                if any("clock_timestamp" in text or ".at(" in text for text in conditions):
+                    found.add(name)
+        return found
+
+    async def _places(self, name: str) -> AsyncIterator[str]:
+        for node in await self._plan(name):
+            index = node.get("Index Name")
+            if index is not None and "Index Cond" in node:
+                yield f"{index} ({', '.join(bound(node['Index Cond'], self._keys[index]))})"
+            elif index is not None:
+                yield f"all of {index}"
+            elif node["Node Type"] == "Seq Scan" and node["Relation Name"] in LARGE | SMALL:
+                yield f"all of {node['Relation Name']}"
+
+    async def _plan(self, name: str) -> list[Mapping[str, Any]]:
+        values = ", ".join(["NULL"] * len(self._prepared[name].names))
+        asked = f"EXPLAIN (FORMAT JSON) EXECUTE {name}" + (f" ({values})" if values else "")
+        [(text,)] = await self._connection.fetch(asked)
+        return list(nodes(json.loads(str(text))[0]["Plan"]))
+
+
+@contextlib.asynccontextmanager
+async def a_planner(url: str) -> AsyncIterator[Planner]:
+    keys = await by_hand(
+        url,
+        """
+        SELECT indexrelid::regclass::oid, relname, pg_get_indexdef(indexrelid, n, false)
+        FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid, generate_series(1, indnkeyatts) n
+        WHERE relnamespace = to_regnamespace($1) ORDER BY relname, n
+        """,
+        address_of(url).schema,
+    )
+    named: dict[str, list[str]] = {}
+    for _, index, key in keys:
+        named.setdefault(index, []).append(key[1:-1] if key.startswith("((") else key)
     connection = await connect(address_of(url), HOT)
-    for name in INDEXES:
-        await connection.execute(f"PREPARE {name} AS {TEXTS[name].text.replace(SCHEMA, schema)}")
-        await connection.execute(explained(name))
-    yield connection
-    await connection.close()
+    try:
+        yield Planner(connection, address_of(url).schema, named)
+    finally:
+        await connection.close()
 
 
-def explained(name: str) -> str:
-    values = ", ".join(["NULL"] * len(TEXTS[name].names))
-    return f"EXPLAIN (FORMAT JSON) EXECUTE {name}" + (f" ({values})" if values else "")
+def bound(condition: str, keys: Sequence[str]) -> list[str]:
+    """Give the columns of an index that a condition binds."""
+    rows = {column for row in re.findall(r"ROW\(([^()]*)\) [<>=]", condition) for column in row.split(", ")}
+    compared = [key for key in keys if key in rows or re.search(rf"\({re.escape(key)} [<>=]", condition)]
+    # That something is there is a condition, too, but narrows nothing beside others.
+    return compared or [key for key in keys if f"({key} IS NOT NULL)" in condition]
 
 
 def nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield plan
     for below in plan.get("Plans", ()):
         yield from nodes(below)
-
-
-async def used(connection: Connection, name: str) -> set[str]:
-    """Give the indexes by which a statement finds rows, and the large tables that it reads whole."""
-    [(text,)] = await connection.fetch(explained(name))
-    found = set()
-    for node in nodes(json.loads(str(text))[0]["Plan"]):
-        if "Index Name" in node:
-            whole = "Index Cond" not in node
-            found.add(f"all of {node['Index Name']}" if whole else node["Index Name"])
-        elif node["Node Type"] == "Seq Scan" and node["Relation Name"] in LARGE:
-            found.add(f"all of {node['Relation Name']}")
-    return {index for index in found if index.removeprefix("all of ") not in {"lease_pkey", "scheduler_pkey"}}
 
 
 LOAD = """
@@ -132,6 +251,8 @@ SELECT n % 16, n, 'cancel', 'r', 'a', '', 1 FROM generate_series(1, $2::int) n;
 INSERT INTO watchbill.decision (run, call, fence, n, at, actor, body)
 SELECT n, 'c', 1, 1, 1, 'a', '' FROM generate_series(1, $2::int) n;
 
+INSERT INTO watchbill.lease (role, shard) SELECT 'scheduler', 100000 + n FROM generate_series(1, $2::int / 10) n;
+
 INSERT INTO watchbill.agent (id, state, until, namespace, region, name, info)
 SELECT 100000 + n, 3, 0, 'default', '', 'a', '' FROM generate_series(1, $2::int) n
 """
@@ -148,52 +269,98 @@ async def load(url: str, queue: int = 1) -> None:
 
 
 def test_every_statement_is_looked_at():
-    parts = {name for name in TEXTS if name.startswith(("turn_", "report_")) and name not in INDEXES}
-    small = {
-        "attend", "retire", "take", "renew", "release", "held_leases", "record_context", "shards_of_region",
-        "shards_of_namespace", "make_shards", "find_queue", "make_queue", "queues_of_agent", "notify",
-        "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations", "place", "isolation",
+    others = {
+        "notify",  # reads nothing
+        "queues_of_agent", "make_shards", "make_queue",  # a few rows for each namespace
+        "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening
     }  # fmt: skip
-    assert set(TEXTS) - parts - small == set(INDEXES)
+    assert set(texts()) - others == set(INDEXES)
 
 
-async def test_plans_made_on_an_empty_store_are_good_for_a_full_one(url, connection):
-    await load(url)
-    assert {name: await used(connection, name) for name in INDEXES} == INDEXES
+def hot() -> dict[str, Statement]:
+    return {name: text for name, text in texts().items() if name in INDEXES}
+
+
+async def test_plans_made_on_an_empty_store_are_good_for_a_full_one(url):
+    async with a_planner(url) as planner:
+        await planner.prepare(hot())
+        await load(url)
+        assert await planner.used() == INDEXES
+        assert await planner.by_the_clock() == set()
 
 
 async def test_plans_made_on_a_full_store_are_the_same(url):
     await load(url)
     await by_hand(url, "ANALYZE")
-    connection = await connect(address_of(url), HOT)
-    try:
-        for name in INDEXES:
-            await connection.execute(f"PREPARE {name} AS {TEXTS[name].text.replace(SCHEMA, address_of(url).schema)}")
-        assert {name: await used(connection, name) for name in INDEXES} == INDEXES
-    finally:
-        await connection.close()
+    async with a_planner(url) as planner:
+        await planner.prepare(hot())
+        assert await planner.used() == INDEXES
+        assert await planner.by_the_clock() == set()
+
+
+async def test_every_variant_of_a_turn_finds_its_rows_by_key(url):
+    variants = {
+        f"turn_{n}": parts
+        for n, parts in enumerate(
+            chosen for count in range(1, len(PARTS) + 1) for chosen in itertools.combinations(PARTS, count)
+        )
+    }
+    async with a_planner(url) as planner:
+        await planner.prepare(
+            {name: turn_statement(SCHEMA, a_turn(*parts), large=False) for name, parts in variants.items()}
+        )
+        await load(url)
+        used = await planner.used()
+        assert used == {name: HELD.union(*(PARTS[part] for part in parts)) for name, parts in variants.items()}
+        assert await planner.by_the_clock() == set()
 
 
 async def a_life(scene: Scene, num: int) -> None:
     """Lead one run through every door: submitted, begun, leased, beaten, failed, judged, retried, done, ended."""
     doors, shards = scene.store, list(scene.terms)
+    guest = num + 1_000_000
+    await doors.scheduler.attend(ME, "default", "", KNOWN, b"{}", None)
+    await doors.scheduler.take(ME + 1, shards, None)
+    await doors.scheduler.renew(ME, scene.terms, None)
     [run] = await scene.submit(a_run(num))
+    await scene.submit(a_run(num + 1, run.id))  # it is there
     await doors.scheduler.look(shards, KNOWN, 100)
     await doors.scheduler.live(shards, KNOWN, num - 1, 5, due=True)
     await doors.scheduler.load([num])
     row = scene.a_row(run)
-    await scene.turn(attempts=[row], runs=[a_change(run, RunState.RUNNING)])
-    [leased] = await scene.lease(limit=1)
+    begin = scene.a_turn(attempts=[row], runs=[a_change(run, RunState.RUNNING)], doing={run.shard: num})
+    await doors.scheduler.turn(begin)
+    await doors.scheduler.turn(begin, again=True)
+    [leased] = await scene.lease(lease_no=num, limit=1)
+    assert await scene.lease(lease_no=num, limit=1) == [leased]
     await doors.agent.beat(AGENT, None, [ProgressMark(leased.id, leased.fence, b"{}", increased=True)])
     await scene.report(leased, Act.FAILED, b"{}")
+    await scene.report(leased, Act.FAILED, b"{}")  # again
     await doors.supervisor.watch(10)
+    await doors.supervisor.processes()
     assert await scene.judge(a_verdict(await newest_row(scene), AttemptState.READY))
+    await doors.agent.join(guest, "default", "", "guest", b"{}", None)
+    await doors.agent.queues("default", "", ())
+    [theirs] = await scene.lease(guest, limit=1)
+    assert theirs.id == row.id
+    await doors.agent.leave(guest)
     [again] = await scene.lease(limit=1)
     await scene.report(again, Act.DONE, b"1")
+    await doors.client.tell([a_cancel(run.id)])
+    look = await doors.scheduler.look(shards, KNOWN, 100)
     await doors.client.endings([num])
+    await doors.client.find("default", run.id)
     await doors.client.record("default", run.id)
     await doors.client.runs("default", limit=3)
-    await scene.turn(journal=[an_entry(num, 1)], finals_done=[row.id], runs=[a_change(run, RunState.COMPLETED)])
+    told = [fact.id for fact in look.facts if fact.run == num]
+    await scene.turn(
+        journal=[an_entry(num, 1)],
+        finals_done=[row.id],
+        facts_done=told,
+        runs=[a_change(run, RunState.COMPLETED)],
+        decisions=[a_decision(num)],
+        doing={run.shard: None},
+    )
 
 
 async def newest_row(scene: Scene) -> AttemptRow:
@@ -218,3 +385,42 @@ async def test_doors_first_used_on_an_empty_store_read_little_of_a_full_one(url)
     )
     read = await by_hand(url, counted, LARGE)
     assert all(rows < ROWS // 4 for _, rows in read), read
+
+
+async def beaten_on_an_empty_store(stage: Stage) -> Scene:
+    """Let an agent beat while its table is empty, and known to be; then let the table be filled."""
+    scene = await stage.scene()
+    await stage.sql("ALTER TABLE watchbill.attempt SET (autovacuum_enabled = off)")  # or the trap ends within a minute
+    await stage.sql("VACUUM watchbill.attempt")
+    await scene.store.agent.beat(AGENT, None, [])
+    await load(stage.url, scene.queue)
+    return scene
+
+
+async def read_by_a_beat(stage: Stage, scene: Scene) -> int:
+    before = await stage.entries_read(scene.store, "attempt_pkey")
+    marks = [ProgressMark(1_000_000 + n, 1, b"{}", increased=True) for n in range(1, 7)]
+    await scene.store.agent.beat(AGENT, None, marks)
+    return await stage.entries_read(scene.store, "attempt_pkey") - before
+
+
+async def test_a_slow_door_is_planned_anew(url, monkeypatch):
+    async with a_stage(url) as stage:
+        scene = await beaten_on_an_empty_store(stage)
+        assert await read_by_a_beat(stage, scene) >= ROWS, "the trap: a plan for nothing reads everything"
+        assert await read_by_a_beat(stage, scene) >= ROWS, "and it is kept"
+        monkeypatch.setattr(connections, "SLOW", -1)
+        await read_by_a_beat(stage, scene)
+        assert await read_by_a_beat(stage, scene) < 100
+
+
+async def test_plans_are_not_made_anew_all_the_time(url, monkeypatch):
+    monkeypatch.setattr(connections, "SLOW", -1)
+    async with a_stage(url) as stage:
+        scene = await stage.scene()
+        await scene.store.agent.beat(AGENT, None, [])
+        plans = scene.store._lines.beats._lines[0]._plans  # type: ignore[attr-defined]
+        await scene.store.agent.beat(AGENT, None, [])
+        assert not plans.suspect
+        stage.clock.pass_by(connections.REPLAN_APART)
+        assert plans.suspect

@@ -13,7 +13,6 @@ import pytest
 
 from tests.rooms.users import connect_asyncpg, file_of, place_of
 from tests.store.postgres import by_hand, emptied
-from tests.store.scene import AGENT, KNOWN, ME, HandClock, Scene, a_change, a_run, an_entry
 from watchbill.borrowed import Finished, FinishPlan, borrow, finishing
 from watchbill.env import SystemEnv
 from watchbill.errors import DuplicateRun, RunInCreationError
@@ -23,6 +22,7 @@ from watchbill.model.run import NewRun, RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.open import open_store
 from watchbill.store.protocol import INLINE_LIMIT, Hint, Started, Store
+from watchbill.testing.conformance.scene import AGENT, KNOWN, ME, HandClock, Scene, a_change, a_run, an_entry
 
 A = AttemptState
 SOON = 2.0  # seconds: of what must not wait for anybody

@@ -11,7 +11,7 @@ class Health:
 
     def __init__(self, shown: str, env: Env) -> None:
         self._shown = shown
-        self._env = env
+        self.clock = env.clock
         self._away_since: Micros | None = None
         self.outages = 0
 
@@ -23,12 +23,12 @@ class Health:
     def failed(self, error: BaseException) -> None:
         """Take note that it did not answer."""
         if self._away_since is None and isinstance(error, StoreUnreachableError):
-            self._away_since = self._env.clock.boot()
+            self._away_since = self.clock.boot()
             self.outages += 1
             log.warning("%s; waiting for it", error)
 
     def answered(self) -> None:
         """Take note that it answered."""
         if self._away_since is not None:
-            away, self._away_since = (self._env.clock.boot() - self._away_since) / SECOND, None
+            away, self._away_since = (self.clock.boot() - self._away_since) / SECOND, None
             log.warning("store %r is back after %.1f s", self._shown, away)

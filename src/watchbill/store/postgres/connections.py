@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import asyncpg
 
-from watchbill.clock import Clock, Micros
+from watchbill.clock import SECOND, Clock, Micros
 from watchbill.env import Env
 from watchbill.errors import StoreError
 from watchbill.store.address import PostgresAddress
@@ -26,6 +26,8 @@ Row = Sequence[object]
 Values = Mapping[str, object]
 
 OTHERS: Final = 2  # connections for all doors but turns and renewals; with the listener five in all
+SLOW: Final[Micros] = SECOND // 20  # a door that takes longer may have a plan from when its tables were empty
+REPLAN_APART: Final[Micros] = SECOND  # planning all statements of a connection anew takes some milliseconds
 ANSWERS_WITHIN: Final = 15.0  # seconds; longer than the server's own limit, for a server that is frozen or cut off
 
 # Plans are made once, for any value: planning a turn costs more than running it. And they may use nothing but indexes:
@@ -135,6 +137,7 @@ class Line:
         self._health = health
         self._check = first
         self._connection: Connection | None = None
+        self._plans = Plans(health.clock)
 
     def adopt(self, connection: Connection) -> None:
         """Use a connection that is open already."""
@@ -146,7 +149,12 @@ class Line:
         if begin is None and self._address.pooled:
             begin = "BEGIN"
         try:
+            if self._plans.suspect and not self._address.pooled:
+                await connection.execute("DISCARD PLANS")
+                self._plans.discarded()
+            before = self._plans.clock.boot()
             answer = await (work(connection) if begin is None else self._transact(connection, work, begin))
+            self._plans.used_for(self._plans.clock.boot() - before)
         except asyncio.CancelledError:
             self._drop(connection)
             raise
@@ -212,6 +220,37 @@ class Line:
         connection.terminate()
         if self._connection is connection:
             self._connection = None
+
+
+class Plans:
+    """Says when the plans that a connection keeps should be made anew.
+
+    A plan is kept until its tables are analysed the next time, a minute or more. One that was made while a table was
+    empty and vacuumed, as that of attempts is after every quiet night, may read all of it for each row it looks for:
+    nothing told the planner that this would ever matter. Then doors become slow, and that is seen here.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self._slow = False
+        self._discarded_at: Micros | None = None
+
+    @property
+    def suspect(self) -> bool:
+        """True when a door was slow, and the plans are not quite new."""
+        if not self._slow:
+            return False
+        return self._discarded_at is None or self.clock.boot() - self._discarded_at >= REPLAN_APART
+
+    def discarded(self) -> None:
+        """Take note that all plans will be made anew."""
+        self._slow = False
+        self._discarded_at = self.clock.boot()
+
+    def used_for(self, took: Micros) -> None:
+        """Look how long a door took."""
+        if took > SLOW:
+            self._slow = True
 
 
 class Pool:

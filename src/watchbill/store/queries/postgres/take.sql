@@ -31,6 +31,7 @@ taken AS (
     FROM free
     CROSS JOIN drawn
     WHERE role = 'scheduler'
+        AND lease.shard = ANY (ARRAY(SELECT shard FROM free))
         AND lease.shard = free.shard
     RETURNING lease.shard, lease.term, lease.unclean, free.doing
 )
