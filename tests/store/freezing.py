@@ -8,6 +8,7 @@ import asyncio
 import os
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.store.postgres import by_hand
 from watchbill import App, attempt
@@ -41,16 +42,18 @@ def a_program(url: str, moment: str = "never") -> App:
 
     @app.step
     async def charge(n: int) -> int:
-        await effect(n)
+        effect(n, attempt().fence)
         if n == STEPS and moment == "inside":
             freeze()
-            await effect(n)
+            effect(n, attempt().fence)
         return n
 
-    async def effect(n: int) -> None:
-        [(accepted,)] = await by_hand(url, EFFECT, n, attempt().fence)
+    def effect(n: int, fence: int) -> None:
+        """Blocks, as many libraries do: whoever wakes in the middle of a step goes on before it can hear anything."""
+        with ThreadPoolExecutor() as threads:
+            [(accepted,)] = threads.submit(asyncio.run, by_hand(url, EFFECT, n, fence)).result()
         if not accepted:
-            raise PermissionError(f"fence {attempt().fence} is late")
+            raise PermissionError(f"fence {fence} is late")
 
     @app.workflow
     async def order() -> int:
