@@ -81,6 +81,7 @@ INDEXES: Mapping[str, set[str]] = {
     "load_journal": {"journal_pkey (run)"},
     "load_attempts": {"attempt_run (run)"},
     "load_facts": {"fact_run_kind_ref_key (run)"},
+    "turn_is_there": {"journal_pkey (run, seq)", "attempt_pkey (id)"},
     "turn": {"lease_pkey (role, shard)", "run_pkey (num)", "fact_pkey (id)", "attempt_pkey (id)"},
     # agents
     "join_agent": set(),
@@ -93,6 +94,8 @@ INDEXES: Mapping[str, set[str]] = {
     "lock_agent": {"agent_alive (id)"},
     "leased_rows": {"attempt_agent (agent)"},
     "report": {"attempt_pkey (id)"},
+    "finish": {"attempt_pkey (id)"},
+    "undecided": {"attempt_pkey (id)"},
     "report_large": {"attempt_pkey (id)"},
     "report_rows": {"attempt_pkey (id)"},
     "leave_agent": {"agent_alive (id)"},
@@ -270,7 +273,7 @@ async def load(url: str, queue: int = 1) -> None:
 
 def test_every_statement_is_looked_at():
     others = {
-        "notify",  # reads nothing
+        "notify", "isolation", "place",  # read nothing of ours
         "queues_of_agent", "make_shards", "make_queue",  # a few rows for each namespace
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening
     }  # fmt: skip

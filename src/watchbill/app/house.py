@@ -38,14 +38,14 @@ class House:
         threads: int = DEFAULT_THREADS,
         look_limit: int = LOOK_LIMIT,
         load_limit: int = LOAD_LIMIT,
-        lease: Micros = LEASE,
+        lease: Micros | None = None,
         on_failure: Callable[[StoreError], None] | None = None,
     ) -> None:
         self._store = store
         self._on_failure = on_failure
         certain = store.lasting_leases
         self._executor = Executor(env, slots=slots, threads=threads, certain=certain) if agent else None
-        lasting = None if store.lasting_leases else lease
+        lasting = None if store.lasting_leases else LEASE if lease is None else lease
         process = env.new_id()
         self.rooms: list[Loop] = []
         self._deaf: list[Callable[[], None]] = []

@@ -127,12 +127,15 @@ def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Ro
     """Lease ready rows to an agent that is alive and in time."""
     now = db.now()
     found = db.run("agent_lease", {"agent": agent}).fetchone()
-    if found is None or found[0] != AgentState.ALIVE or found[1] <= now:
+    if found is None or found[0] != AgentState.ALIVE:
         return []
     lease: Named = {"agent": agent, "lease_no": lease_no, "now": now}
-    # Only a number that got rows before can be a repeat.
+    # Only a number that got rows before can be a repeat. What it got is said also to an agent that is out of time:
+    # it holds these rows, and could not hand them back if it never heard of them.
     if lease_no <= found[2] and (rows := attempt_rows(db, db.run("leased_rows", lease))):
         return rows
+    if found[1] <= now:
+        return []
     asked: Named = {
         "queues": json_text(queues),
         "steps": json_text(room.steps),

@@ -208,6 +208,16 @@ async def test_an_agent_out_of_time_leases_nothing(scene, run, clock):
     assert len(await scene.lease(71)) == 1
 
 
+async def test_an_agent_out_of_time_hears_what_a_lost_answer_gave_it(scene, run, clock):
+    """It holds these rows: it could never hand back what it has not heard of, and nobody else would find them."""
+    await scene.store.agent.join(71, "default", "", "b", b"{}", 8 * SECOND)
+    await scene.turn(attempts=[scene.a_row(run), scene.a_row(run)])
+    first = await scene.lease(71, lease_no=1, limit=1)
+    clock.pass_by(8 * SECOND)
+    assert await scene.lease(71, lease_no=1, limit=1) == first
+    assert await scene.lease(71, lease_no=2, limit=1) == []
+
+
 async def test_a_new_attempt_finds_nothing_of_the_one_before_but_its_checkpoint(scene, run):
     row = await scene.row_in(AttemptState.RUNNING, run)
     await scene.report(row, Act.CHECKPOINT, b'"half"')

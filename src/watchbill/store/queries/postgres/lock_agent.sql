@@ -1,7 +1,6 @@
--- Wait until no lease of this agent is under way.
+-- Wait until no lease of this agent is under way; also one that is out of time must hear what it holds.
 SELECT id
 FROM watchbill.agent
 WHERE id = :agent
     AND state = 1
-    AND until > (SELECT watchbill.at(:now::bigint))
 FOR UPDATE
