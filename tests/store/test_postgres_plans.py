@@ -129,6 +129,7 @@ def texts() -> dict[str, Statement]:
         "report": composed(SCHEMA, report[:1], "report_answer", ()),
         "report_large": composed(SCHEMA, report, "report_answer", ()),
         "report_rows": statements(SCHEMA)["report_rows"],
+        "turn_is_there": statements(SCHEMA)["turn_is_there"],
         "turn": turn_statement(SCHEMA, a_turn(*PARTS), large=True),
     }
 
