@@ -63,7 +63,7 @@ def planted(plant: Callable[[Patch], None]) -> Iterator[None]:
 
 def forget_statements() -> None:
     """Let statements be composed anew from their files."""
-    for kept in (statements.statements, statements.composed, turn._variant):
+    for kept in (statements.texts, statements.statements, statements.composed, turn._variant):
         kept.cache_clear()
 
 

@@ -201,7 +201,8 @@ async def test_without_the_driver(monkeypatch):
 
 def test_the_driver_is_imported_only_for_postgresql():
     script = (
-        "import sys, watchbill.store.open as o; o.open_reader('postgresql://h/x', None) if len(sys.argv) > 1 else 0"
+        "import sys, watchbill.store.open as o; from watchbill.env import SystemEnv;"
+        " o.open_reader('postgresql://h/x', SystemEnv()) if len(sys.argv) > 1 else 0"
     )
     script += "; print('asyncpg' in sys.modules)"
     said = [
