@@ -7,7 +7,6 @@ of its own assertions, within seconds.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -99,6 +98,15 @@ def lost_reply_never_given_again(patch: Patch) -> None:
 
 async def plans_made_on_an_empty_store(stage: Stage) -> None:
     await plans.test_plans_made_on_an_empty_store_are_good_for_a_full_one(await plans.never_used(stage.url))
+
+
+def rows_in_one_order(first: str) -> Callable[[Stage], Awaitable[None]]:
+    async def play(stage: Stage) -> None:
+        # In a table that was vacuumed empty the rows may be found, and locked, in the order of an index.
+        async with a_stage(await plans.never_used(stage.url)) as fresh:
+            await locks.test_reports_and_verdicts_lock_rows_in_one_order(fresh, first)
+
+    return play
 
 
 NO_SUB_SELECT = "(SELECT watchbill.at(:now::bigint))", "watchbill.at(:now::bigint)"
@@ -220,16 +228,8 @@ MUTANTS = (
         lambda patch: patch.setattr(marks, "RESCAN", 3_600 * SECOND),
         marked.test_a_final_row_that_nobody_here_made_is_found,
     ),
-    Mutant(
-        "M40 unsorted ids in report",
-        unsorted(agent),
-        partial(locks.test_reports_and_verdicts_lock_rows_in_one_order, first="report"),
-    ),
-    Mutant(
-        "M40 unsorted ids in judge",
-        unsorted(supervisor),
-        partial(locks.test_reports_and_verdicts_lock_rows_in_one_order, first="judge"),
-    ),
+    Mutant("M40 unsorted ids in report", unsorted(agent), rows_in_one_order("report")),
+    Mutant("M40 unsorted ids in judge", unsorted(supervisor), rows_in_one_order("judge")),
 )
 
 
