@@ -789,7 +789,7 @@ async def test_a_checkpoint_after_it_would_wait_for_its_own_transaction(desk):
 async def test_an_attempt_that_was_lost_cannot_finish(desk):
     """Whoever is late when it wants to finish raises, so that the user's transaction rolls back."""
     app, program, lost = desk.app, desk.program, []
-    gone = threading.Event()
+    gone, ended = threading.Event(), threading.Event()
 
     @app.step(timeout="300ms", retry=Retry(1, backoff="1ms"))
     def slow() -> int:
@@ -797,6 +797,7 @@ async def test_an_attempt_that_was_lost_cannot_finish(desk):
             return 2
         gone.wait(LONG)
         if program.driver not in SYNC:
+            ended.set()
             return 1
         connection = connect(program)
         try:
@@ -807,6 +808,7 @@ async def test_an_attempt_that_was_lost_cannot_finish(desk):
             lost.append(str(error))
         finally:
             connection.close()
+            ended.set()
         return 1
 
     @app.workflow
@@ -817,6 +819,7 @@ async def test_an_attempt_that_was_lost_cannot_finish(desk):
         handle = await app.start(work)
         assert await ends(handle) == 2
         gone.set()
+        assert await asyncio.to_thread(ended.wait, LONG)  # an abandoned thread is nobody's: the rooms do not wait
     assert len(lost) == (program.driver in SYNC)
     assert await desk.notes() == []
 
