@@ -59,6 +59,29 @@ class RunChange(NamedTuple):
     begun_at: Micros | None
 
 
+def as_inserted(run: NewRun, shard: int, now: Micros) -> RunRow:
+    """Give the row of a run that has just been submitted."""
+    return RunRow(
+        num=run.num,
+        shard=shard,
+        namespace=run.namespace,
+        id=run.id,
+        workflow=run.workflow,
+        version=run.version,
+        status=RunState.SCHEDULED,
+        part=0,
+        losses=0,
+        priority=0,
+        wake_at=now,
+        held=None,
+        paused=False,
+        input=run.input,
+        created_at=now,
+        begun_at=None,
+        ended_at=None,
+    )
+
+
 def is_id(id: object) -> bool:
     """Say whether a run can have this id, given by a user or made by us."""
     return isinstance(id, str) and _ID.match(id) is not None

@@ -4,6 +4,7 @@ Every store guards each transition by its WHERE; a test walks this table and tri
 """
 
 from enum import IntEnum, StrEnum
+from functools import cache
 from typing import Final, NamedTuple
 
 
@@ -129,3 +130,9 @@ def run_may_move(before: RunState, after: RunState) -> bool:
 def run_sources(after: RunState) -> tuple[RunState, ...]:
     """Give the states from which a turn may reach `after`, itself included while it is live."""
     return tuple(s for s in RunState if run_may_move(s, after) or (s is after and not s.terminal))
+
+
+@cache
+def source_bits(after: int) -> int:
+    """Write the states from which a turn may reach this one as bits: bit n stands for state n."""
+    return sum(1 << source for source in run_sources(RunState(after)))

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from watchbill.model.states import AttemptState
+from watchbill.model.verdict import Judgement
 from watchbill.store.protocol import Hint
 
 
@@ -26,3 +28,18 @@ class Hints:
     def heard(self) -> bool:
         """True when somebody listens."""
         return any(self._wakes.values())
+
+
+def concerned(judgement: Judgement) -> set[Hint]:
+    """Say whom an applied verdict concerns."""
+    match AttemptState(judgement.after):
+        case AttemptState.READY:
+            return {Hint.AGENT}
+        case AttemptState.GAVE_UP | AttemptState.DONE:
+            return {Hint.SCHEDULER}
+        case AttemptState.PARKED if judgement.watch_in is None:
+            return {Hint.CLIENT}  # nothing but a person will move it
+        case AttemptState.FAILED:
+            return {Hint.SUPERVISOR, Hint.AGENT}  # due for judgement; and whoever runs it should stop
+        case _:
+            return {Hint.SUPERVISOR}  # it has a time for its next look now

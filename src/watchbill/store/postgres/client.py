@@ -11,7 +11,7 @@ import msgspec
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
 from watchbill.model.decision import Decision, DecisionRow
-from watchbill.model.run import NewRun, RunRow, shard_number
+from watchbill.model.run import NewRun, RunRow, as_inserted, shard_number
 from watchbill.model.states import RunState
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Row, Session
@@ -262,35 +262,13 @@ def answer(
     if found is None:
         if asked.num not in made:
             raise ValueError(f"run number {asked.num} is taken: {asked.id!r} cannot have it")
-        return Submitted(_as_inserted(asked, _home(asked, homes), made[asked.num]), new=True)
+        return Submitted(as_inserted(asked, _home(asked, homes), made[asked.num]), new=True)
     check_same(asked, found.workflow, found.version, found.input)
     return Submitted(found, new=found.num == asked.num)
 
 
 def _home(run: NewRun, homes: Homes) -> int:
     return homes[run.namespace][shard_number(run.id)]
-
-
-def _as_inserted(run: NewRun, shard: int, now: Micros) -> RunRow:
-    return RunRow(
-        num=run.num,
-        shard=shard,
-        namespace=run.namespace,
-        id=run.id,
-        workflow=run.workflow,
-        version=run.version,
-        status=RunState.SCHEDULED,
-        part=0,
-        losses=0,
-        priority=0,
-        wake_at=now,
-        held=None,
-        paused=False,
-        input=run.input,
-        created_at=now,
-        begun_at=None,
-        ended_at=None,
-    )
 
 
 # --- read

@@ -6,6 +6,7 @@ from typing import Any, cast
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
+from watchbill.store.hints import concerned
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Session
 from watchbill.store.postgres.hints import SharedHints
@@ -50,7 +51,7 @@ class PostgresSupervisor:
         hints: set[Hint] = set()
         for judgement, done_so in zip(judgements, applied, strict=True):
             if done_so:
-                hints.update(_concerned(judgement))
+                hints.update(concerned(judgement))
         for whom in sorted(hints):
             self._hints.give(whom)
         return applied
@@ -107,18 +108,3 @@ def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, obj
         "decisions": [verdict.body for verdict in ordered],
         **blobs.values(),
     }
-
-
-def _concerned(judgement: Judgement) -> set[Hint]:
-    """Say whom an applied verdict concerns."""
-    match AttemptState(judgement.after):
-        case AttemptState.READY:
-            return {Hint.AGENT}
-        case AttemptState.GAVE_UP | AttemptState.DONE:
-            return {Hint.SCHEDULER}
-        case AttemptState.PARKED if judgement.watch_in is None:
-            return {Hint.CLIENT}  # nothing but a person will move it
-        case AttemptState.FAILED:
-            return {Hint.SUPERVISOR, Hint.AGENT}  # due for judgement; and whoever runs it should stop
-        case _:
-            return {Hint.SUPERVISOR}  # it has a time for its next look now

@@ -11,7 +11,7 @@ from typing import Final
 
 from watchbill.env import Env
 from watchbill.model.call import JournalRow
-from watchbill.model.states import AttemptState, RunState, run_sources
+from watchbill.model.states import AttemptState, source_bits
 from watchbill.store.bodies import fits
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.statements import Statement, composed
@@ -90,7 +90,7 @@ def _run_columns(turn: Turn) -> dict[str, object]:
     # In order, like everybody who locks more than one run: two that wait for each other would wait for ever.
     changes = sorted(turn.runs, key=lambda change: change.num)
     columns = _columns("run", ("nums", "statuses", "wake_ats", "losses", "helds", "begun_ats"), changes)
-    columns["run_sources"] = [_sources(change.status) for change in changes]
+    columns["run_sources"] = [source_bits(change.status) for change in changes]
     columns["run_helds"] = [_sayable(change.held) for change in changes]
     return columns
 
@@ -103,9 +103,3 @@ def _sayable(reason: str | None) -> str | None:
 def _columns(of: str, names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> dict[str, object]:
     columns = zip(*rows, strict=True) if rows else ((),) * len(names)
     return {f"{of}_{name}": column for name, column in zip(names, columns, strict=True)}
-
-
-@cache
-def _sources(status: int) -> int:
-    """Write the statuses from which a turn may reach this one as bits."""
-    return sum(1 << source for source in run_sources(RunState(status)))

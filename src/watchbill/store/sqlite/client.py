@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from watchbill.model.decision import Decision, DecisionRow
-from watchbill.model.run import NewRun, RunRow, shard_number
+from watchbill.model.run import NewRun, RunRow, as_inserted, shard_number
 from watchbill.model.states import RunState
 from watchbill.store.bodies import fits, reference
 from watchbill.store.protocol import Ending, FactKind, Hint, NewFact, Record, Submitted, Told
@@ -92,7 +92,7 @@ def submit(db: Writer, runs: Sequence[NewRun], homes: dict[str, Mapping[int, int
         inserted += sum(_submit_large(db, run, shard, now) for run, shard in pairs if not fits(run.input))
     if inserted < len(runs):
         return [_compared(db, run) for run in runs]
-    return [Submitted(_as_inserted(run, shard, now), new=True) for run, shard in pairs]
+    return [Submitted(as_inserted(run, shard, now), new=True) for run, shard in pairs]
 
 
 def _values(run: NewRun, shard: int, now: int, input: bytes) -> tuple[Value, ...]:
@@ -114,28 +114,6 @@ def _home_shards(db: Writer, namespace: str) -> Mapping[int, int]:
         make_shards(db, namespace, HOME_REGION)
         homes = dict(db.run("shards_of_namespace", {"namespace": namespace}).fetchall())
     return homes
-
-
-def _as_inserted(run: NewRun, shard: int, now: int) -> RunRow:
-    return RunRow(
-        num=run.num,
-        shard=shard,
-        namespace=run.namespace,
-        id=run.id,
-        workflow=run.workflow,
-        version=run.version,
-        status=RunState.SCHEDULED,
-        part=0,
-        losses=0,
-        priority=0,
-        wake_at=now,
-        held=None,
-        paused=False,
-        input=run.input,
-        created_at=now,
-        begun_at=None,
-        ended_at=None,
-    )
 
 
 def _compared(db: Database, asked: NewRun) -> Submitted:

@@ -3,7 +3,6 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -14,7 +13,7 @@ from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunChange, RunRow
-from watchbill.model.states import AttemptState, RunState, run_sources
+from watchbill.model.states import AttemptState, RunState, source_bits
 from watchbill.store.bodies import all_fit, fits
 from watchbill.store.protocol import CANCEL_GRACE, Fact, Hint, Loaded, Look, Turn, TurnAnswer
 from watchbill.store.sqlite.burial import bury
@@ -274,13 +273,7 @@ def _attempt_values(db: Writer, row: NewAttempt, now: Micros) -> tuple[Value, ..
 
 def _run_values(change: RunChange, now: Micros) -> tuple[Value, ...]:
     num, status, wake_at, losses, held, begun_at = change
-    return (num, int(status), wake_at, losses, held, begun_at, _sources(status), now)
-
-
-@cache
-def _sources(status: int) -> int:
-    """Write the statuses from which a turn may reach this one as bits."""
-    return sum(1 << source for source in run_sources(RunState(status)))
+    return (num, int(status), wake_at, losses, held, begun_at, source_bits(status), now)
 
 
 def _check(changed: int, asked: int, rule: str, rows: Sequence[RunChange] | Sequence[NewAttempt]) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from watchbill.clock import Micros
 from watchbill.model.lease import FOREVER
-from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
 from watchbill.store.bodies import fits
-from watchbill.store.protocol import Hint, Watch
+from watchbill.store.hints import concerned
+from watchbill.store.protocol import Watch
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Writer
 from watchbill.store.sqlite.lanes import Lanes
@@ -42,7 +42,7 @@ class SqliteSupervisor:
         hints = set()
         for judgement, done in zip(judgements, applied, strict=True):
             if done:
-                hints.update(_concerned(judgement))
+                hints.update(concerned(judgement))
         for whom in sorted(hints):
             self._lanes.hints.give(whom)
 
@@ -75,18 +75,3 @@ def _judge(db: Writer, judgement: Judgement, now: Micros) -> bool:
         db.run("judge_result", {"id": judgement.id, "result": db.spill(judgement.run, result)})
     db.run("judge_decision", values)
     return True
-
-
-def _concerned(judgement: Judgement) -> set[Hint]:
-    """Say whom an applied verdict concerns."""
-    match AttemptState(judgement.after):
-        case AttemptState.READY:
-            return {Hint.AGENT}
-        case AttemptState.GAVE_UP | AttemptState.DONE:
-            return {Hint.SCHEDULER}
-        case AttemptState.PARKED if judgement.watch_in is None:
-            return {Hint.CLIENT}  # nothing but a person will move it
-        case AttemptState.FAILED:
-            return {Hint.SUPERVISOR, Hint.AGENT}  # due for judgement; and whoever runs it should stop
-        case _:
-            return {Hint.SUPERVISOR}  # it has a time for its next look now
