@@ -6,7 +6,6 @@ import functools
 import gc
 import json
 import os
-import queue
 import socket
 import sys
 import threading
@@ -178,7 +177,10 @@ class SystemEnv:
 class SystemThreads:
     """Threads that share one queue; finished jobs gather in a list and wake the event loop once per batch.
 
-    An executor of the standard library wakes the loop for each job: three times slower for short steps.
+    At most one thread is being woken at any time, and the one that has woken up wakes the next if there is more to do.
+    So jobs that block get a thread each, at once; and jobs that only compute, for which more threads would only quarrel
+    over the interpreter, are done one after the other by those that are awake. (An executor of the standard library
+    wakes a thread and the loop for each job: three times slower for short steps.)
     """
 
     def __init__(self, name: str, count: int) -> None:
@@ -186,36 +188,75 @@ class SystemThreads:
         self._count = count
         self._loop = asyncio.get_running_loop()
         # Any: what a job gives, only its own `done` knows.
-        self._jobs: queue.SimpleQueue[tuple[Job[Any], Done[Any]] | None] = queue.SimpleQueue()
+        self._jobs: deque[tuple[Job[Any], Done[Any]]] = deque()
         self._finished: deque[tuple[Done[Any], Any, BaseException | None]] = deque()
         self._told = False  # the event loop will look at them
         self._started = 0
-        self._busy = 0  # counted on the event loop alone
+        self._starting = threading.Lock()
+        self._closed = False
+        self._idle: list[threading.Lock] = []  # each is what one thread sleeps on
+        self._waking = False  # a thread has been woken and has not looked for a job yet
 
     def submit(self, job: Job[T], done: Done[T]) -> None:
         """Run `job` on a thread; then `done(result, error)` on the event loop."""
-        self._busy += 1
-        self._jobs.put((job, done))
-        if self._started < min(self._busy, self._count):
-            self._started += 1
-            # Daemon: a step that never returns must not keep the process from ending.
-            threading.Thread(target=self._serve, name=f"{self._name}-{self._started}", daemon=True).start()
+        self._jobs.append((job, done))
+        if not self._waking:
+            self._wake_one()
 
     def close(self) -> None:
         """Let the threads end once their queue is empty."""
-        for _ in range(self._started):
-            self._jobs.put(None)
+        self._closed = True
+        while self._idle:
+            self._idle.pop().release()
+
+    def _wake_one(self) -> None:
+        # Two threads at once may both come here: then two are woken, which costs a little time and nothing else.
+        while True:
+            self._waking = True
+            try:
+                self._idle.pop().release()
+            except IndexError:
+                if self._started < self._count and self._start_one():
+                    return
+            else:
+                return
+            # All are at work, and look for the next job by themselves. But one may have lain down just now, and a job
+            # may have been brought by somebody who believed what was said above.
+            self._waking = False
+            if not (self._jobs and self._idle):
+                return
+
+    def _start_one(self) -> bool:
+        with self._starting:
+            if self._started >= self._count:
+                return False
+            self._started += 1
+            name = f"{self._name}-{self._started}"
+        # Daemon: a step that never returns must not keep the process from ending.
+        threading.Thread(target=self._serve, name=name, daemon=True).start()
+        return True
 
     def _serve(self) -> None:
-        while (order := self._jobs.get()) is not None:
-            job, done = order
+        bed = threading.Lock()
+        bed.acquire()
+        jobs = self._jobs
+        self._waking = False
+        while True:
+            try:
+                job, done = jobs.popleft()
+            except IndexError:
+                if not self._sleep(bed):
+                    return
+                continue
+            if jobs and not self._waking:
+                self._wake_one()
             result = failure = None
             try:
                 result = job()
             except BaseException as error:
                 failure = error
             self._finished.append((done, result, failure))
-            del order, job, done, result, failure  # an idle thread must not keep them alive
+            del job, done, result, failure  # an idle thread must not keep them alive
             # Appended first, then asked; `_deliver` forgets first, then takes. So either it sees this one, or this
             # thread sees that it has to tell. No lock: a thread that is interrupted inside would stop all others.
             if not self._told:
@@ -224,11 +265,26 @@ class SystemThreads:
                 with contextlib.suppress(RuntimeError):
                     self._loop.call_soon_threadsafe(self._deliver)
 
+    def _sleep(self, bed: threading.Lock) -> bool:
+        """Sleep until there may be a job; False when there will be none any more."""
+        # Lies down first, then looks once more; who brings a job puts it down first, then looks for somebody to wake.
+        # So either it sees this thread, or this thread sees the job. The same with the end.
+        self._idle.append(bed)
+        if self._jobs or self._closed:
+            try:
+                self._idle.remove(bed)
+            except ValueError:
+                bed.acquire()  # somebody is waking this one just now
+                self._waking = False
+            return bool(self._jobs) or not self._closed
+        bed.acquire()
+        self._waking = False
+        return bool(self._jobs) or not self._closed
+
     def _deliver(self) -> None:
         self._told = False
         finished = self._finished
         batch = [finished.popleft() for _ in range(len(finished))]
-        self._busy -= len(batch)
         for done, result, failure in batch:
             done(result, failure)
 

@@ -32,7 +32,7 @@ class Host(Protocol):
         ...
 
     def lasts(self, attempt: "Attempt") -> None:
-        """It does not end at once: it waits for something, or for a thread."""
+        """It does not end at once: it waits for something."""
         ...
 
     def moved(self, attempt: "Attempt") -> None:
@@ -100,7 +100,7 @@ class Attempt:
     started_boot: Micros = 0
     queued = False  # it waits for a thread
     lasting = False  # it did not end at once: its host remembers it
-    ended_boot: Micros = 0  # for these: when it ended; the others have ended when they began
+    ended_boot: Micros = 0  # when it ended, if it lasted or ran in a thread; the others have ended when they began
     task: "asyncio.Task[None] | None" = None
     cancelled = False
     body: bytes = b""

@@ -38,6 +38,8 @@ class Executor:
         self._loop = asyncio.get_running_loop()
         self._ready: deque[Attempt] = deque()  # async attempts that begin in the next task
         self._threads = env.threads("watchbill step", threads)
+        self._for_threads: deque[Attempt] = deque()  # a job takes the next one: the same job for all, and no closures
+        self.in_threads: dict[Attempt, None] = {}  # sync attempts that run or wait for a thread, in order of start
 
     def start(self, attempt: Attempt, host: Host, *, at: Micros, boot: Micros) -> None:
         """Start one attempt; `host.finished` is called when it has ended, whatever happens to it."""
@@ -56,11 +58,9 @@ class Executor:
                 self._loop.create_task(self._run_ready())
         else:
             attempt.queued = True
-            host.lasts(attempt)
-            self._threads.submit(
-                lambda: copy_context().run(self._in_thread, attempt),
-                lambda _, error: self._left_thread(attempt, error),
-            )
+            self.in_threads[attempt] = None
+            self._for_threads.append(attempt)
+            self._threads.submit(self._next_in_thread, self._left_thread)
 
     def take_rows(self, host: Host) -> None:
         """From now on this host tends rows; before, nothing may begin that could get one: it would be nobody's."""
@@ -151,18 +151,33 @@ class Executor:
         if attempt.host is not None:
             attempt.host.finished(attempt)
 
+    def _next_in_thread(self) -> tuple[Attempt, BaseException | None]:
+        attempt = self._for_threads.popleft()
+        try:
+            copy_context().run(self._in_thread, attempt)
+        except BaseException as error:
+            return attempt, error
+        return attempt, None
+
     def _in_thread(self, attempt: Attempt) -> None:
         attempt_here.set(attempt)
-        if not _may_begin(attempt):
+        if not ((self.certain and attempt.host is not None and not attempt.cancelled) or _may_begin(attempt)):
             return
         # It begins now: waiting for a thread is no part of its time.
         boot = self.env.clock.boot()
         attempt.started_at += boot - attempt.started_boot
         attempt.started_boot = boot
         attempt.queued = False
-        _call(attempt)
+        step = attempt.step
+        value = step.plain(*attempt.args, **attempt.kwargs)
+        attempt.body, attempt.value = step.signature.encode_result(value)
 
-    def _left_thread(self, attempt: Attempt, error: BaseException | None) -> None:
+    def _left_thread(self, left: tuple[Attempt, BaseException | None] | None, broken: BaseException | None) -> None:
+        if left is None:
+            raise broken or RuntimeError("a thread gave nothing back")
+        attempt, error = left
+        del self.in_threads[attempt]
+        attempt.ended_boot = self.env.clock.boot()
         if error is not None:
             _note(attempt, error)
         self._end(attempt)
@@ -219,12 +234,6 @@ class Rest:
                     waited = run(coroutine.send, answer)
         except StopIteration:
             return
-
-
-def _call(attempt: Attempt) -> None:
-    step = attempt.step
-    value = step.plain(*attempt.args, **attempt.kwargs)
-    attempt.body, attempt.value = step.signature.encode_result(value)
 
 
 def _may_begin(attempt: Attempt) -> bool:

@@ -47,7 +47,7 @@ class Lane:
         # One queue per span, each in order of start: no timer per step, and the head is always the next one due. What
         # has ended leaves at once: a second's worth of dead attempts would be most of what the collector looks at.
         self._unseen: dict[Micros, OrderedDict[Attempt, Micros]] = {}
-        # What was started begins a moment later, and only what does not end at once is remembered above.
+        # What was started begins a moment later, or runs in a thread; only what lasts is remembered above.
         self._visible_at: Micros | None = None  # the earliest moment at which one of these could become visible
 
     # --- what the executor tells
@@ -56,7 +56,7 @@ class Lane:
         """Keep the outcome for the next turn; what was refused is started when the lease is certain again."""
         if attempt.lasting:
             self._unseen[_unseen_for(attempt)].pop(attempt, None)
-            attempt.ended_boot = self._env.clock.boot()
+            attempt.ended_boot = attempt.ended_boot or self._env.clock.boot()
         if attempt.failure is NOT_BEGUN and attempt.row is None:
             attempt.owner[0].local.pop(attempt.call, None)
             self._ready.append(attempt.owner)
@@ -104,6 +104,9 @@ class Lane:
         boot = self._env.clock.boot()
         if self._visible_at is not None and self._visible_at <= boot:
             self._visible_at = None
+            for attempt in self.executor.in_threads:
+                if attempt.host is self and not attempt.lasting:
+                    self.lasts(attempt)
         for span, queue in self._unseen.items():
             while queue and next(iter(queue.values())) <= boot:
                 attempt, _ = queue.popitem(last=False)

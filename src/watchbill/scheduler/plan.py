@@ -12,9 +12,9 @@ from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
 
 SUSPECT_FROM: Final = 2  # run losses: from here on a run is advanced alone, named in the store first
-QUARANTINED_FROM: Final = 4  # reached only by a run that was named at two deaths
+QUARANTINED_FROM: Final = 5  # reached only by a run that was named at three deaths
 QUARANTINED: Final = "quarantined"  # how the reason of a held run begins when only a person may let it go
-QUARANTINED_BECAUSE: Final = f"{QUARANTINED}: twice its process died while its workflow code ran alone"
+QUARANTINED_BECAUSE: Final = f"{QUARANTINED}: three times its process died while its workflow code ran alone"
 
 # How the reason begins when a run was live at an unclean end and nobody who came after had its code: what it had under
 # way cannot be counted before somebody replays it.

@@ -42,6 +42,7 @@ from watchbill.scheduler.plan import (
 from watchbill.scheduler.residence import DueTimers, Residence, Resident
 from watchbill.scheduler.share import surplus
 from watchbill.scheduler.store_time import StoreTime
+from watchbill.scheduler.suspects import Careful, Suspects
 from watchbill.store.contact import Contact
 from watchbill.store.protocol import Fact, Loaded, Look, SchedulerStore, Transactions, Turn
 
@@ -51,8 +52,6 @@ WAKE_APART: Final[Micros] = SECOND // 50  # between looks for what time alone ma
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 RESEND_AFTER: Final[Micros] = SECOND // 10
-
-Careful = tuple[int, int, Callable[[Batch], None]]  # shard, run, what to do with it
 
 
 class Takeover:
@@ -123,8 +122,7 @@ class Scheduler(Loop):
         )
         self._takeovers: deque[Takeover] = deque()
         self._catching_up = False  # shards were taken, and not all their runs have been looked at
-        self._careful: deque[Careful] = deque()
-        self._uncounted: dict[int, int] = {}  # runs among them, with their shards, whose losses are not counted yet
+        self._suspects = Suspects()
         self._look_asked = True
         self._look_at: Micros | None = None  # store time of the next thing that is due there
         self._poll_at: Micros = 0
@@ -163,15 +161,15 @@ class Scheduler(Loop):
         batch = self._batch()
         with step_guard():
             self._take_in(batch, look, loaded)
-        if look is not None and look.more and (batch.takes_in_something or self._careful):
+        if look is not None and look.more and (batch.takes_in_something or self._suspects):
             # Look again at once: no hint will come for what was left behind. If nothing of this could be taken in, the
             # next look would only see the same again.
             self._look_asked = True
         leaving = self._prepare_to_leave(batch)
         if await self._commit(batch) and leaving:
             await self._give_away(leaving)
-        if self._careful:
-            await self._advance_carefully(*self._careful.popleft())
+        if self._suspects:
+            await self._advance_carefully(self._suspects.next())
         if self._catching_up and not self._behind():
             self._catching_up = False
             self.tell([Event(happened.SHARDS_READY, self._time.now(), self.name)])
@@ -234,8 +232,7 @@ class Scheduler(Loop):
             for shard in lost:
                 takeover.shards.pop(shard, None)
         self._residence.forget_asleep(lost)
-        self._careful = deque(item for item in self._careful if item[0] not in lost)
-        self._uncounted = {num: shard for num, shard in self._uncounted.items() if shard not in lost}
+        self._suspects.forget(lost)
         note = f"{len(lost)} shards"
         self.tell([Event(happened.SHARDS_LOST, self._time.now(), self.name, cause="lost", note=note)])
 
@@ -250,7 +247,7 @@ class Scheduler(Loop):
             return []
         # Outcomes that wait to be advanced alone are in memory only, and losses not counted yet would be forgotten.
         busy = {shard for takeover in self._takeovers for shard in takeover.shards}
-        busy |= {shard for shard, _, _ in self._careful} | set(self._uncounted.values())
+        busy |= self._suspects.shards()
         leaving = surplus(leases.terms, leases.share, busy)
         for resident in [r for r in self._residence.runs.values() if r.shard in leaving]:
             for attempt in resident.local.values():
@@ -273,13 +270,12 @@ class Scheduler(Loop):
             self._forget(resident)
         self._residence.clear()
         self._takeovers.clear()
-        self._careful.clear()
-        self._uncounted.clear()
+        self._suspects.clear()
 
     def _uncounted_shards(self) -> set[int]:
         """Give the shards taken after an unclean end whose runs have not all been brought back."""
         loading = {n for takeover in self._takeovers for n, taken in takeover.shards.items() if taken.unclean}
-        return loading | set(self._uncounted.values())
+        return loading | self._suspects.uncounted_shards()
 
     def _forget(self, resident: Resident) -> None:
         if self._lane is not None:
@@ -343,25 +339,27 @@ class Scheduler(Loop):
         unclean = unclean or has_uncounted_losses(run)
         if run.status is RunState.SCHEDULED:
             if run.losses >= SUSPECT_FROM:
-                self._careful.append((run.shard, run.num, lambda later: self._advance.begin(run, term, later)))
+                self._suspects.add(run.shard, run.num, run.losses, lambda later: self._advance.begin(run, term, later))
         elif run.losses >= SUSPECT_FROM:
-            if unclean:
-                self._uncounted[run.num] = run.shard
-            self._careful.append(
-                (run.shard, run.num, lambda later: self._advance.resume(loaded, term, later, unclean=unclean))
+            self._suspects.add(
+                run.shard,
+                run.num,
+                run.losses,
+                lambda later: self._advance.resume(loaded, term, later, unclean=unclean),
+                uncounted=unclean,
             )
         else:
             self._advance.resume(loaded, term, batch, unclean=unclean)
 
-    async def _advance_carefully(self, shard: int, num: int, work: Callable[[Batch], None]) -> None:
+    async def _advance_carefully(self, item: Careful) -> None:
         """Advance a run that may kill its process: alone, and named in the store while its code runs, no longer."""
-        if not await self._name(shard, num):
+        if not await self._name(item.shard, item.run):
             return
         batch = self._batch()
         with step_guard():
-            work(batch)
-        if await self._name(shard, None) and await self._commit(batch):
-            self._uncounted.pop(num, None)
+            item.work(batch)
+        if await self._name(item.shard, None) and await self._commit(batch):
+            self._suspects.counted(item.run)
         self._look_asked = True  # for what could not be given to this run meanwhile
 
     async def _name(self, shard: int, num: int | None) -> bool:
@@ -396,7 +394,7 @@ class Scheduler(Loop):
         look = await self._store.look(shards, known, self._look_limit)
         self._time.saw(look.now)
         self._contact.heard()
-        look = _without(look, {num for _, num, _ in self._careful})
+        look = _without(look, self._suspects.runs())
         self._look_at = None if look.next_due is None else max(look.next_due, look.now + WAKE_APART)
         here, asleep = self._residence.runs, self._residence.asleep
         absent = [run.num for run in look.due if run.status is not RunState.SCHEDULED]
@@ -509,7 +507,7 @@ class Scheduler(Loop):
             self._advance.deliver(resident, item, batch)
 
     def _carefully(self, resident: Resident, work: Callable[[Batch], None]) -> None:
-        self._careful.append((resident.shard, resident.num, work))
+        self._suspects.add(resident.shard, resident.num, resident.losses, work)
 
     def _begin(self, run: RunRow, batch: Batch) -> None:
         term = self._leases.terms.get(run.shard)
@@ -601,7 +599,7 @@ class Scheduler(Loop):
 
     def _behind(self) -> bool:
         """True while there is more to do than one turn could."""
-        return bool(self._careful or self._takeovers or self._look_asked)
+        return bool(self._suspects or self._takeovers or self._look_asked)
 
     def _wish(self) -> Micros | None:
         if self._behind():

@@ -14,7 +14,7 @@ from watchbill.testing.world import MOST_SKEW, Kind, Node, World
 
 # Five losses quarantine a call: fewer must never come together by bad luck alone.
 MOST_DISRUPTIONS: Final = 4
-KILLS: Final = {poisoned.name: 2, deadly.name: 4}  # processes that each takes along before it is quarantined
+KILLS: Final = {poisoned.name: 2, deadly.name: 5}  # processes that each takes along before it is quarantined
 
 PATIENCE: Final = 20  # seconds to lie in wait
 
@@ -75,7 +75,8 @@ def plan(chance: Chance, *, quiet: bool, embedded: bool) -> Plan:
     if embedded:
         return _embedded(chance)
     killer = chance.choose(KILLERS) if not quiet and chance.happens(0.2) else None
-    disruptions = chance.below(MOST_DISRUPTIONS - KILLS[killer.name] + 1) if killer is not None else 1 + chance.below(4)
+    most = MOST_DISRUPTIONS - (0 if killer is None else KILLS[killer.name])
+    disruptions = 1 + chance.below(most) if killer is None else chance.below(max(most, 0) + 1)
     loud = (Style.MIXED, Style.MIXED, Style.HUNT, Style.DEPLOY, Style.FEUD)
     style = chance.choose(loud if not quiet else (Style.GENTLE, Style.OUTAGE))
     stormy = Weather(
