@@ -245,6 +245,22 @@ class RunFailed(WatchbillError):
         super().__init__(f"run {id!r} failed ({cause}){where}: {error.type}: {error.message}")
 
 
+class RunUndone(RunFailed):
+    """The run failed, and all that it had done was undone."""
+
+
+class RunUndoFailed(RunFailed):
+    """The run failed, and not all that it had done could be undone."""
+
+
+class RunEnded(WatchbillError):
+    """The run has ended: it hears nothing more."""
+
+    def __init__(self, id: str, asked: str) -> None:
+        self.id = id
+        super().__init__(f"run {id!r} has ended: {asked} is for runs that are open; fork() makes a new one of it")
+
+
 class RunCancelled(WatchbillError):
     """The run was cancelled."""
 

@@ -14,6 +14,12 @@ RUN_WAITING: Final = "run.waiting"
 RUN_COMPLETED: Final = "run.completed"
 RUN_FAILED: Final = "run.failed"
 RUN_CANCELLED: Final = "run.cancelled"
+RUN_UNDONE: Final = "run.undone"
+RUN_UNDO_FAILED: Final = "run.undo_failed"
+RUN_PAUSED: Final = "run.paused"
+RUN_UNPAUSED: Final = "run.unpaused"
+RUN_REWOUND: Final = "run.rewound"
+RUN_CONTINUED: Final = "run.continued"  # another part of it has begun
 RUN_DIVERGED: Final = "run.diverged"
 RUN_HELD: Final = "run.held"  # quarantined, or waits for nothing: .cause says which
 RUN_WARNED: Final = "run.warned"
@@ -56,6 +62,7 @@ TROUBLE: Final = frozenset(
         RUN_DIVERGED,
         RUN_HELD,
         RUN_WARNED,
+        RUN_UNDO_FAILED,
         STEP_LOST,
         STEP_LATE,
         STEP_GAVE_UP,

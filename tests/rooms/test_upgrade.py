@@ -56,7 +56,8 @@ def copy_into_first_schema(old: Path, new: Path) -> None:
         target.execute("DELETE FROM meta")
         tables = target.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
         for (table,) in tables.fetchall():
-            rows = source.execute(f"SELECT * FROM {table}").fetchall()
+            columns = ", ".join(name for _, name, *_ in target.execute(f"PRAGMA table_info({table})"))
+            rows = source.execute(f"SELECT {columns} FROM {table}").fetchall()
             if rows:
                 target.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
         target.execute(sql["set_schema"], {"schema": FIRST})

@@ -160,7 +160,8 @@ async def test_no_connection_to_spare(scene, url, server, caplog):
         with contextlib.suppress(StoreUnreachableError):
             await scene.store.scheduler.renew(7, {}, 5)
             break
-    assert sum("no connection to spare" in line for line in said(caplog)) == 1
+    away = sum("no connection to spare" in line for line in said(caplog))
+    assert away == sum("is back after" in line for line in said(caplog)) > 0, "one line each time, however many asked"
 
 
 # --- hints across processes

@@ -8,17 +8,20 @@ import os
 import re
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from watchbill.app.handle import Client, Handle
+from watchbill.app.wish import Wish, wished
 from watchbill.errors import InvalidOptionError, WatchbillError
 from watchbill.events import Events
 from watchbill.flow.program import stop_if_reading
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step, StepOptions
 from watchbill.flow.workflows import START_KEYWORDS, Workflow, WorkflowOptions
+from watchbill.model.duration import Duration
 from watchbill.model.run import NewRun, check_id
 
 P = ParamSpec("P")
@@ -85,6 +88,7 @@ class App:
 
         def add(function: Callable[..., Any]) -> Step[..., Any]:
             step: Step[..., Any] = Step(function, **options)
+            step.add = self.registry.add_step
             self.registry.add_step(step)
             return step
 
@@ -157,16 +161,32 @@ class App:
     # --- starting and finding runs
 
     async def start(
-        self, workflow: Workflow[..., T], /, *args: Any, id: str | None = None, tx: object = None, **kwargs: Any
+        self,
+        workflow: Workflow[..., T],
+        /,
+        *args: Any,
+        id: str | None = None,
+        priority: int | None = None,
+        at: datetime | None = None,
+        delay: Duration | None = None,
+        tags: Iterable[str] | None = None,
+        region: str | None = None,
+        deadline: Duration | datetime | None = None,
+        tx: object = None,
+        **kwargs: Any,
     ) -> Handle[T]:
         """Start a run; durable when this returns. The same id with the same work gives the run that is there.
+
+        `priority` is a head start of a minute for each point; `at` and `delay` say when it begins; `deadline` when it
+        is stopped and fails, as a time or a span from its start; `tags` are for finding it.
 
         `tx`: your own open connection to the store's database (asyncpg, psycopg, or sqlite3 to its own file). The run
         is there when your transaction commits, with your rows, and is noticed within a second; or never. Until then its
         `status()` raises RunNotFound, and its `result()` waits. A connection that commits each statement does so here.
         """
         stop_if_reading()
-        return (await self._hall.start([self._new_run(workflow, args, kwargs, id)], tx))[0]
+        wish = Wish(id, priority, at, delay, tags, region, deadline)
+        return (await self._hall.start([self._new_run(workflow, args, kwargs, wish)], tx))[0]
 
     async def start_many(self, starts: Sequence[tuple[Any, ...]]) -> list[Handle[Any]]:
         """Start many runs in one commit, all or none: `(workflow, args)` or `(workflow, args, {"id": ...})` each.
@@ -213,26 +233,25 @@ class App:
         self, workflow: Workflow[..., Any], args: Sequence[Any] = (), options: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Workflow[..., Any], NewRun, object]:
         kwargs = dict(options)
-        id, tx = kwargs.pop("id", None), kwargs.pop("tx", None)
-        return *self._new_run(workflow, tuple(args), kwargs, id), tx
+        tx = kwargs.pop("tx", None)
+        wish = Wish(**{name: kwargs.pop(name) for name in START_KEYWORDS & kwargs.keys()})
+        return *self._new_run(workflow, tuple(args), kwargs, wish), tx
 
     def _new_run(
-        self, workflow: Workflow[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], id: str | None
+        self, workflow: Workflow[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], wish: Wish
     ) -> tuple[Workflow[..., Any], NewRun]:
         self._check_known(workflow)
-        if kwargs:
-            for name in sorted(START_KEYWORDS & kwargs.keys()):
-                raise InvalidOptionError(f"start({name}=) comes with a later version: leave it out")
         body = workflow.signature.encode_args(args, kwargs)
         workflow.signature.decode_args(body)  # a wrong type is refused here, where it happened
-        run_id = check_id(id) if id is not None else self._new_run_id(workflow)
+        run_id = check_id(wish.id) if wish.id is not None else self._new_run_id(workflow)
         num = self._hall.env.new_id()
-        return workflow, NewRun(num, self.namespace, run_id, workflow.name, workflow.version, body)
+        new = NewRun(num, self.namespace, run_id, workflow.name, workflow.version, body)
+        return workflow, wished(new, wish, workflow)
 
     def _check_known(self, workflow: object) -> None:
         if not isinstance(workflow, Workflow):
             raise InvalidOptionError(f"start() takes a workflow (a function under @app.workflow), got {workflow!r}")
-        if self.registry.workflows.get(workflow.name) is not workflow:
+        if self.registry.find(workflow.name, workflow.version) is not workflow:
             raise InvalidOptionError(f"workflow {workflow.name!r} belongs to another App: start it there")
 
     def _new_run_id(self, workflow: Workflow[..., Any]) -> str:

@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
+import itertools
+import re
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-import msgspec
-
+from watchbill.app import copies
 from watchbill.app.handle import Handle
 from watchbill.app.house import House
 from watchbill.app.report import status_of
@@ -19,10 +21,9 @@ from watchbill.borrowed import borrow, check_kind, must_be_awaited
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, SystemEnv, busy_interpreter
 from watchbill.errors import (
-    ErrorData,
     ImpureWorkflowError,
-    RunCancelled,
-    RunFailed,
+    InvalidOptionError,
+    RunEnded,
     RunHeld,
     RunNotFound,
     StoreError,
@@ -31,17 +32,18 @@ from watchbill.errors import (
     WatchbillError,
 )
 from watchbill.events import Events
+from watchbill.flow.endings import error_of
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import current
 from watchbill.flow.scan import scan
 from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
-from watchbill.model.failure import RunError
+from watchbill.model.facts import FactKind
 from watchbill.model.run import NewRun, is_id
 from watchbill.model.states import RunState
 from watchbill.store.open import is_file, is_memory, open_reader, open_store, transactions_beside
-from watchbill.store.protocol import ClientStore, Ending, FactKind, Hint, NewFact, Started, Store, Told
+from watchbill.store.protocol import ClientStore, Ending, Hint, NewFact, Record, Started, Store, Told
 
 T = TypeVar("T")
 
@@ -49,7 +51,8 @@ PATIENCE: Final[Micros] = 30 * SECOND  # how long a request waits for a store th
 FIRST_PAUSE: Final[Micros] = SECOND // 10
 LONGEST_PAUSE: Final[Micros] = SECOND
 
-_decode_error = msgspec.json.Decoder(RunError).decode
+LONGEST_REFERENCE: Final = 200
+FORKED: Final = re.compile(r"~\d+\Z")
 
 
 class Hall:
@@ -177,21 +180,75 @@ class Hall:
 
     async def status(self, id: str) -> RunStatus:
         """Say how a run stands."""
+        return status_of(await self._record(id))
+
+    async def tell(self, id: str, kind: FactKind, body: object, ref: str | None = None, by: str = "client") -> None:
+        """Tell a run something; durable when this returns. With the same reference it is told once."""
+        self._check_id(id)
+        told_as = encode(body, what=f"what is told to run {id!r}")
+        reference = f"{self.env.new_id():x}" if ref is None else check_reference(ref)
+        fact = NewFact(self.namespace, id, kind, reference, by, told_as)
+        (told,) = await self._write(lambda client: client.tell([fact]))
+        if told is Told.UNKNOWN:
+            raise RunNotFound(id, self.namespace)
+        if told is Told.ENDED and kind is not FactKind.CANCEL:
+            raise RunEnded(id, kind.value)
+
+    async def published(self, id: str) -> dict[str, Any]:
+        """Give what a run has published."""
+        published = (await self._record(id)).run.published
+        return {} if published is None else cast(dict[str, Any], plain(published))
+
+    async def again(self, handle: Handle[T], how: str, call: str | None, changes: dict[str, Any]) -> Handle[T]:
+        """Have a run done again from somewhere: in place while it lives (but not for a fork), else as a copy."""
+        record = await self._record(handle.id)
+        live = not record.run.status.terminal
+        if live and how == "retry":
+            await self.tell(handle.id, FactKind.RETRY, call)
+            return handle
+        if live and how == "rewind":
+            copies.check_call(record, call or "")
+            await self.tell(handle.id, FactKind.REWIND, call)
+            return handle
+        if how == "retry":
+            origin = copies.failed(record, call)
+        else:
+            origin = (copies.before if how == "rewind" else copies.after)(record, call or "")
+        return await self._copy(record, origin, handle.workflow, changes)
+
+    async def _copy(
+        self, record: Record, origin: copies.Origin, workflow: Workflow[..., T] | None, changes: dict[str, Any]
+    ) -> Handle[T]:
+        run, part = record.run, origin.part
+        input = part.input
+        if changes:
+            code = self._registry.find(part.workflow, part.version)
+            if code is None:
+                raise WatchbillError(
+                    f"arguments of workflow {part.workflow!r} version {part.version} cannot be changed here:"
+                    " its code is not in this App"
+                )
+            input = code.signature.with_changes(input, changes)
+        base = FORKED.sub("", run.id)
+        num = self.env.new_id()
+        for n in itertools.count(2):
+            new = NewRun(
+                num, self.namespace, f"{base}~{n}", part.workflow, part.version, input, run.priority, tags=run.tags
+            )
+            if not is_id(new.id):
+                raise WatchbillError(f"run {run.id!r} has too long an id for a copy: {new.id!r}")
+            copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes))
+            if await self._write(copying):
+                return Handle(self, new.id, workflow, num)
+        raise AssertionError("there is always a next number")
+
+    async def _record(self, id: str) -> Record:
         self._check_id(id)
         async with self._reading() as client:
             record = await client.record(self.namespace, id)
         if record is None:
             raise RunNotFound(id, self.namespace)
-        return status_of(record)
-
-    async def cancel(self, id: str, reason: str) -> None:
-        """Ask for a run to be cancelled."""
-        self._check_id(id)
-        body = encode(str(reason), what="the reason of a cancel")
-        fact = NewFact(self.namespace, id, FactKind.CANCEL, str(self.env.new_id()), "client", body)
-        (told,) = await self._write(lambda client: client.tell([fact]))
-        if told is Told.UNKNOWN:
-            raise RunNotFound(id, self.namespace)
+        return record
 
     async def close(self) -> None:
         """Let go of a store that has stayed open."""
@@ -334,6 +391,17 @@ class Hall:
             await reader.close()
 
 
+async def _copied(run: NewRun, source: int, kept: Sequence[int], client: ClientStore, *, loose: bool) -> bool:
+    return await client.copy(run, source, kept, loose=loose)
+
+
+def check_reference(ref: object) -> str:
+    """Refuse what no message can be known by."""
+    if not isinstance(ref, str) or not 1 <= len(ref) <= LONGEST_REFERENCE or not ref.isprintable():
+        raise InvalidOptionError(f"the id of a message is text of 1-{LONGEST_REFERENCE} characters, got {ref!r:.240}")
+    return ref
+
+
 async def _close(opening: "asyncio.Task[Store]") -> None:
     with contextlib.suppress(StoreError):  # it could not be opened: there is nothing to close
         await (await opening).close()
@@ -345,11 +413,7 @@ def _read(handle: Handle[T], ending: Ending) -> T:
             workflow = handle.workflow
             value = workflow.signature.decode_result(ending.body) if workflow is not None else plain(ending.body)
             return cast(T, value)  # as the workflow's annotation says
-        case RunState.CANCELLED:
-            raise RunCancelled(handle.id, str(plain(ending.body)))
-        case RunState.FAILED | RunState.UNDONE | RunState.UNDO_FAILED:
-            error = _decode_error(ending.body)
-            data = ErrorData(error.type, error.message, error.traceback)
-            raise RunFailed(handle.id, data, step=error.step, attempts=error.attempts, cause=error.cause.value)
+        case RunState.CANCELLED | RunState.FAILED | RunState.UNDONE | RunState.UNDO_FAILED:
+            raise error_of(handle.id, ending.status, ending.body)
         case _:
             raise RunHeld(handle.id, ending.held or ending.status.word)

@@ -7,8 +7,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from watchbill.app.status import RunStatus
 from watchbill.env import Env
+from watchbill.flow.language import check_topic
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration
+from watchbill.model.facts import FactKind
 from watchbill.model.run import NewRun
 
 T = TypeVar("T")
@@ -42,8 +44,16 @@ class Client(Protocol):
         """Say how a run stands."""
         ...
 
-    async def cancel(self, id: str, reason: str) -> None:
-        """Ask for a run to be cancelled."""
+    async def tell(self, id: str, kind: FactKind, body: object, ref: str | None = None, by: str = "client") -> None:
+        """Tell a run something."""
+        ...
+
+    async def published(self, id: str) -> dict[str, Any]:
+        """Give what a run has published."""
+        ...
+
+    async def again(self, handle: "Handle[T]", how: str, call: str | None, changes: dict[str, Any]) -> "Handle[T]":
+        """Have a run, or a copy of it, done again."""
         ...
 
 
@@ -71,4 +81,32 @@ class Handle(Generic[T]):
 
     async def cancel(self, reason: str = "") -> None:
         """Ask for the run to be cancelled: durable when this returns; CancelledError is raised where it waits."""
-        await self._client.cancel(self.id, reason)
+        await self._client.tell(self.id, FactKind.CANCEL, str(reason))
+
+    async def pause(self, reason: str = "") -> None:
+        """Let nothing new start: what runs is finished and recorded; time and messages go on."""
+        await self._client.tell(self.id, FactKind.PAUSE, str(reason))
+
+    async def resume(self) -> None:
+        """Let a paused run go on."""
+        await self._client.tell(self.id, FactKind.RESUME, "")
+
+    async def send(self, topic: str, message: object, id: str | None = None) -> None:
+        """Send a message, which `receive(topic, ...)` gets; with the same id it is the same message, sent once."""
+        await self._client.tell(self.id, FactKind.SEND, (check_topic(topic), message), ref=id)
+
+    async def published(self) -> dict[str, Any]:
+        """Give what the run has published, by key."""
+        return await self._client.published(self.id)
+
+    async def retry(self, step: str | None = None) -> "Handle[T]":
+        """Try again what failed or is held; a run that has ended is gone on with as a new one, `<id>~2`."""
+        return await self._client.again(self, "retry", step, {})
+
+    async def rewind(self, to: str) -> "Handle[T]":
+        """Do a call, and all the workflow saw after it, again: in place, or of a run that has ended as a new one."""
+        return await self._client.again(self, "rewind", to, {})
+
+    async def fork(self, after: str, **changes: object) -> "Handle[T]":
+        """Make a new run that has seen everything up to this call's outcome, with arguments changed by name."""
+        return await self._client.again(self, "fork", after, changes)

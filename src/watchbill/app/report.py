@@ -100,8 +100,9 @@ def _waiting_for(record: Record, live: list[AttemptRow], held: str | None) -> st
         return f"a person: {held}"
     if not record.known:
         return f"code: no scheduler that is running knows workflow {run.workflow!r}"
-    if run.status is RunState.WAITING and run.wake_at is not None:
-        return f"time, until {to_datetime(run.wake_at).isoformat()}"
+    if run.status is RunState.WAITING and (run.wake_at is not None or run.waits is not None):
+        until = None if run.wake_at is None else f"time, until {to_datetime(run.wake_at).isoformat()}"
+        return ", or ".join(said for said in (run.waits, until) if said is not None)
     if live:
         return ", ".join(sorted({row.call for row in live}))
     return "its scheduler" if run.status is RunState.SCHEDULED else None

@@ -16,6 +16,8 @@ ENDS: Final = frozenset(
         happened.RUN_COMPLETED,
         happened.RUN_FAILED,
         happened.RUN_CANCELLED,
+        happened.RUN_UNDONE,
+        happened.RUN_UNDO_FAILED,
         happened.RUN_HELD,
         happened.RUN_DIVERGED,
         happened.STEP_QUARANTINED,

@@ -31,6 +31,8 @@ class Home(Protocol):
     stale: int
     cancels: list["Call"]
     never_awaited: int
+    undoable: list["UndoableCall"]
+    sparing: bool
     dead: bool
 
     def call_soon(self, callback: Callable[..., object], *args: object, context: Context | None = None) -> object:
@@ -129,6 +131,82 @@ class Call(asyncio.Future[object]):
         """Change nothing: create_task(call, name=...) makes no branch, so there is nothing to name."""
 
 
+class UndoableCall(Call):
+    """A call that can be undone: the loop remembers it from its start."""
+
+    __slots__ = ()
+
+    def start(self) -> None:
+        """Ask for the outcome, once."""
+        started = self.started
+        super().start()
+        if self.started and not started:
+            self.home.undoable.append(self)
+
+    def forsake(self) -> None:
+        """Part the call from the code that waits for it: it is over, but the outcome is still to come."""
+        for callback, _ in self._callbacks or ():
+            self.remove_done_callback(callback)
+
+
+class ChildCall(UndoableCall):
+    """A run that this one starts, and waits for."""
+
+    __slots__ = ()
+
+    kind = Kind.CHILD
+
+
+class AskCall(Call):
+    """A question to a person."""
+
+    __slots__ = ()
+
+    kind = Kind.ASK
+
+
+class Inbox(Protocol):
+    """What a call for a message needs of the mailbox."""
+
+    def take(self, call: "Receive") -> bool:
+        """Settle the call with the oldest unread message, or let it wait."""
+        ...
+
+    def leave(self, call: "Receive") -> None:
+        """Wait no longer."""
+        ...
+
+
+class Receive(Call):
+    """A call that a message answers: nothing is asked of anybody for it."""
+
+    __slots__ = ("inbox", "topic")
+
+    kind = Kind.MESSAGE
+
+    inbox: Inbox
+    topic: str
+
+    def start(self) -> None:
+        """Take the oldest unread message, or wait for the next."""
+        before = len(self.home.asked)
+        super().start()
+        if len(self.home.asked) > before:
+            self.home.asked.pop()  # there is nothing to start
+            self.handed_out = True
+            self.inbox.take(self)
+
+    def cancel(self, msg: object = None) -> bool:
+        """Wait no longer."""
+        if self.done():
+            return False
+        self.inbox.leave(self)
+        self.home.calls.pop(self.key, None)
+        if not self.started:
+            self.home.never_awaited -= 1
+        return _cancel(self, msg)
+
+
 class Timer(Call):
     """A call that time answers; it is also the handle that call_later() returns."""
 
@@ -183,6 +261,8 @@ class Handle:
 
 def untie(future: asyncio.Future[Any]) -> None:
     """Part a future of a dead run from those that wait for it, so that memory is free without the collector."""
+    if isinstance(future, UndoableCall) and future.home.sparing and future.handed_out:
+        return  # its outcome decides what is to be undone
     # Future's own cancel, also for tasks and gathers: theirs would wait for code that never runs again.
     _cancel(future)
 

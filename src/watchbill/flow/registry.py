@@ -9,6 +9,7 @@ from watchbill.flow.functions import place_of
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.steps import Step
 from watchbill.flow.workflows import Workflow
+from watchbill.model.run import code_name
 
 
 class Registry:
@@ -17,8 +18,9 @@ class Registry:
     def __init__(self) -> None:
         self._steps: dict[str, Step[..., Any]] = {}
         self._workflows: dict[str, Workflow[..., Any]] = {}
+        self._versions: dict[tuple[str, int], Workflow[..., Any]] = {}
         self.steps: Mapping[str, Step[..., Any]] = MappingProxyType(self._steps)
-        self.workflows: Mapping[str, Workflow[..., Any]] = MappingProxyType(self._workflows)
+        self.workflows: Mapping[str, Workflow[..., Any]] = MappingProxyType(self._workflows)  # the newest of each name
 
     def add_step(self, step: Step[..., Any]) -> None:
         """Make a step known; its name must be new."""
@@ -26,9 +28,16 @@ class Registry:
         self._steps[step.name] = step
 
     def add_workflow(self, workflow: Workflow[..., Any]) -> None:
-        """Make a workflow known; its name must be new."""
+        """Make a workflow known; its name must be new, or its version: versions live side by side."""
         self._refuse_twice(workflow)
-        self._workflows[workflow.name] = workflow
+        self._versions[workflow.name, workflow.version] = workflow
+        newest = self._workflows.get(workflow.name)
+        if newest is None or newest.version < workflow.version:
+            self._workflows[workflow.name] = workflow
+
+    def find(self, name: str, version: int) -> Workflow[..., Any] | None:
+        """Give the code of a run, if it is here."""
+        return self._versions.get((name, version))
 
     def step(self, name: str) -> Step[..., Any]:
         """Find a step."""
@@ -43,11 +52,16 @@ class Registry:
         return self._workflows[name]
 
     def names(self) -> tuple[str, ...]:
-        """Give the names of the workflows, in order: the runs this code can drive."""
-        return tuple(sorted(self._workflows))
+        """Name the code that is here, in order: the runs that can be driven."""
+        return tuple(sorted(code_name(name, version) for name, version in self._versions))
+
+    def _same(self, new: Step[..., Any] | Workflow[..., Any]) -> Workflow[..., Any] | None:
+        if isinstance(new, Workflow):
+            return self._versions.get((new.name, new.version))
+        return self._workflows.get(new.name)
 
     def _refuse_twice(self, new: Step[..., Any] | Workflow[..., Any]) -> None:
-        old = self._steps.get(new.name) or self._workflows.get(new.name)
+        old = self._steps.get(new.name) or self._same(new)
         if old is None:
             return
         here, there = place_of(new.plain), place_of(old.plain)

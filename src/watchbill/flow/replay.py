@@ -17,7 +17,7 @@ from asyncio import _get_running_loop, _set_running_loop
 from asyncio.tasks import _unregister_task
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context, copy_context
-from typing import Final, NamedTuple
+from typing import Final
 from zlib import crc32
 
 import msgspec
@@ -29,12 +29,26 @@ from watchbill.flow import asyncio_patches
 from watchbill.flow.branches import Branch, BranchTask, name_of
 from watchbill.flow.divergence import Diverged, not_asked, read
 from watchbill.flow.drain import Broken, Drain, is_fatal, step_guard
+from watchbill.flow.endings import rebuild_ending
 from watchbill.flow.failures import step_failed
-from watchbill.flow.futures import Call, Evicted, Handle, Promise, Timer, nothing, untie
-from watchbill.model.call import Outcome
+from watchbill.flow.futures import Call, Evicted, Handle, Promise, Receive, Timer, UndoableCall, nothing, untie
+from watchbill.flow.mailbox import Mailbox, Message
+from watchbill.flow.undo import Ended, undo_all
+from watchbill.model.call import Kind, Outcome
 from watchbill.model.failure import FinalFailure
 
-__all__ = ["Broken", "Call", "Diverged", "Ended", "Evicted", "WorkflowLoop", "current", "step_guard"]
+__all__ = [
+    "Broken",
+    "Call",
+    "Continued",
+    "Diverged",
+    "Ended",
+    "Evicted",
+    "Message",
+    "WorkflowLoop",
+    "current",
+    "step_guard",
+]
 
 FOREVER: Final = 10_000_000_000  # seconds: sleep(math.inf) is a due time in three centuries, which a store can hold
 KEPT_AT_FIRST: Final = 32  # of a list, before what is over in it is looked for
@@ -47,14 +61,6 @@ _decode_failure = msgspec.json.Decoder(FinalFailure).decode
 _current_task: Callable[[asyncio.AbstractEventLoop], object] = (
     asyncio.current_task if sys.version_info >= (3, 12) else vars(asyncio.tasks)["_current_tasks"].get
 )
-
-
-class Ended(NamedTuple):
-    """How the workflow function ended."""
-
-    outcome: Outcome
-    value: object
-    error: BaseException | None
 
 
 class WorkflowLoop(Drain):
@@ -80,11 +86,22 @@ class WorkflowLoop(Drain):
         "asked",
         "calls",
         "cancels",
+        "continued",
         "ended",
+        "late",
+        "mailbox",
         "never_awaited",
+        "news",
         "now",
         "owner",
+        "patches",
+        "published",
+        "seed",
+        "sparing",
         "stale",
+        "undo",
+        "undoable",
+        "undoing",
     )
 
     def __init__(
@@ -118,6 +135,17 @@ class WorkflowLoop(Drain):
         self.ended: Ended | None = None
         self.never_awaited = 0
         self.owner: object = None
+        self.seed = ""  # of chance inside the workflow: the run's own
+        self.mailbox = Mailbox()
+        self.patches: dict[str, bool] = {}  # which way was taken, of those that were asked for or are in the journal
+        self.news: list[str] = []  # new ways that were taken and are not in the journal yet
+        self.published: dict[str, msgspec.Raw] | None = None
+        self.continued: Continued | None = None
+        self.late = False  # its deadline has passed
+        self.undo = False  # what can be undone is, when it fails
+        self.undoable: list[UndoableCall] = []
+        self.sparing = False
+        self.undoing: Ended | None = None  # why
 
     # For the scheduler.
 
@@ -134,7 +162,7 @@ class WorkflowLoop(Drain):
         call = self.calls.get(key)
         if call is None or (call.digest != digest and digest is not None):
             raise not_asked(key, digest, self.calls, ended=self.ended is not None)
-        failure = read(call, rebuild_failure, body) if outcome else None
+        failure = read(call, REBUILD[call.kind], body) if outcome else None
         if failure is None and value is UNSET:
             value = read(call, call.decode, body)
         del self.calls[key]
@@ -148,14 +176,26 @@ class WorkflowLoop(Drain):
             call.set_exception(failure)
         self._drain()
 
-    def cancel(self, at: Micros, reason: str) -> None:
+    def cancel(self, at: Micros, reason: str, *, late: bool = False) -> None:
         """Raise CancelledError where the workflow waits; it may still clean up, and call steps for it."""
         if at > self.now:
             self.now = at
+        self.late = self.late or late
+        if self.undoing is not None:
+            return  # it is being stopped already, and ends when all is undone
         self._cancel_requested = True
         if self._main is not None:
             self._main.cancel(reason)
         self._drain()
+
+    def message(self, at: Micros, message: Message) -> bool:
+        """Deliver a message, then run until nothing is ready; False when it was delivered before."""
+        if not self.mailbox.arrive(message):
+            return False
+        if at > self.now:
+            self.now = at
+        self._drain()
+        return True
 
     def close(self) -> None:
         """Evict the run: its code gets nothing more, and what it does on the way out is ignored."""
@@ -205,9 +245,10 @@ class WorkflowLoop(Drain):
         decode: Callable[[bytes], object],
         key: str | None = None,
         options: object = None,
+        kind: type[Call] = Call,
     ) -> Call:
-        """Make the call of a step; it starts when it is awaited."""
-        call = Call(loop=self)
+        """Make the call of a step, or of something like it; it starts when it is awaited."""
+        call = kind(loop=self)
         self._number += 1
         call.number = self._number
         call.home = self
@@ -226,6 +267,34 @@ class WorkflowLoop(Drain):
         call.handed_out = False
         self.never_awaited += 1
         return call
+
+    def receive_call(self, topic: str, decode: Callable[[bytes], object]) -> Call:
+        """Make a call that the next message on a topic answers."""
+        call = self.step_call(None, f"receive:{topic}", topic.encode(), (), decode, kind=Receive)
+        assert isinstance(call, Receive)  # noqa: S101 - made just now
+        call.topic = topic
+        call.inbox = self.mailbox
+        return call
+
+    def patched(self, name: str) -> bool:
+        """Say whether the run takes the new way at this place: for good, and only if it had not passed it before."""
+        known = self.patches.get(name)
+        if known is None:
+            known = self.patches[name] = not self.replaying
+            if known:
+                self.news.append(name)
+        return known
+
+    def chance(self) -> bytes:
+        """Give 16 bytes that are the same in every replay, and unlike those of any other place or run."""
+        import hashlib  # takes longer to import than most of what we need
+
+        key = self._branch().key("random")
+        return hashlib.blake2b(f"{self.seed}\0{key}".encode(), digest_size=16).digest()
+
+    def publish(self, key: str, body: bytes) -> None:
+        """Set a value that everybody can read."""
+        self.published = {**(self.published or {}), key: msgspec.Raw(body)}
 
     def call_later(  # type: ignore[override]  # a Timer does all that a TimerHandle does
         self, delay: float, callback: Callable[..., object], *args: object, context: Context | None = None
@@ -270,6 +339,18 @@ class WorkflowLoop(Drain):
     # How it works.
 
     async def _play(self) -> None:
+        await self._call_function()
+        if self.dead:
+            return
+        if self.ended is not None and self.ended.outcome is not Outcome.OK and self.undo and self.undoable:
+            self.undoing, self.ended = self.ended, None
+            self._stop_others()
+            self.ended = await undo_all(self, self.undoing)
+        self._over = True
+        # The first return of main decides: what is ready now must not run, it could make calls.
+        self._ready.clear()
+
+    async def _call_function(self) -> None:
         try:
             value = await self._function(*self._args, **self._kwargs)
         except BaseException as error:
@@ -279,6 +360,9 @@ class WorkflowLoop(Drain):
                 error.__traceback__ = error.__traceback__.tb_next  # begins in the user's function, and holds no loop
             if is_fatal(error):
                 self._fatal = error
+            elif isinstance(error, Continued):
+                self.continued = error
+                self.ended = Ended(Outcome.OK, None, None)
             elif isinstance(error, asyncio.CancelledError) and self._cancel_requested:
                 self.ended = Ended(Outcome.CANCELLED, None, error)
             else:
@@ -287,9 +371,30 @@ class WorkflowLoop(Drain):
             if self.dead:
                 return
             self.ended = Ended(Outcome.OK, value, None)
-        self._over = True
-        # The first return of main decides: what is ready now must not run, it could make calls.
+
+    def _stop_others(self) -> None:
+        """End everything but main, before it undoes: nobody else may go on, and what runs is asked to stop.
+
+        Calls that can be undone stay open: whether they took effect shows when their attempts have ended.
+        """
+        main, self._tasks = self._main, [task for task in self._tasks if task is not self._main]
+        open, self.calls = self.calls, {}
+        never_awaited = self.never_awaited
+        self.dead = self.sparing = True  # dead for their code, which gets calls that nobody sees
+        self._bury()
+        self.dead = self.sparing = False
+        self.never_awaited = never_awaited
+        self._tasks = [] if main is None else [main]
         self._ready.clear()
+        self.commands.clear()
+        for key, call in open.items():
+            if call.handed_out:
+                self.cancels.append(call)
+            if isinstance(call, UndoableCall) and call.handed_out:
+                self.calls[key] = call
+                call.forsake()
+            else:
+                untie(call)
 
     def _end(self) -> None:
         """End the run: its other tasks are closed and not cancelled, so they make no new calls."""
@@ -401,9 +506,26 @@ def current() -> WorkflowLoop | None:
     return loop if type(loop) is WorkflowLoop else None
 
 
+class Continued(BaseException):
+    """Leaves the workflow: another one goes on with the run. No Exception, so that `except Exception` lets it pass."""
+
+    def __init__(self, workflow: str, version: int, input: bytes) -> None:
+        self.workflow = workflow
+        self.version = version
+        self.input = input
+        super().__init__(workflow)
+
+
 def rebuild_failure(body: bytes) -> StepFailed:
     """Make the exception that the workflow sees: from what is stored, so that live and replay cannot differ."""
     return step_failed(_decode_failure(body))
 
+
+REBUILD: Final[dict[Kind, Callable[[bytes], Exception]]] = {
+    Kind.STEP: rebuild_failure,
+    Kind.TIMER: rebuild_failure,
+    Kind.ASK: rebuild_failure,
+    Kind.CHILD: rebuild_ending,
+}
 
 asyncio_patches.apply()

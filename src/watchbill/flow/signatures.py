@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from watchbill.errors import InvalidOptionError, InvalidValueError
+from watchbill.flow.names import did_you_mean
 from watchbill.flow.values import Annotation, Value, decoder, encode, encode_in_order
 
 Args = tuple[tuple[Value, ...], dict[str, Value]]
@@ -101,6 +102,18 @@ class Signature:
                 # Stored by other code, or of a wrong type: one by one it works, or says which.
                 return self._decode_each(body)
         return self._decode_each(body)
+
+    def with_changes(self, body: bytes, changes: dict[str, Value]) -> bytes:
+        """Give stored arguments with some of them changed, by name."""
+        args, kwargs = self.decode_args(body)
+        bound = self._signature.bind(*args, **kwargs)
+        for name, value in changes.items():
+            if name not in self.parameters:
+                raise InvalidValueError(f"{self.owner} has no parameter {name!r}{did_you_mean(name, self.parameters)}")
+            bound.arguments[name] = value
+        changed = self.encode_args(bound.args, bound.kwargs)
+        self.decode_args(changed)
+        return changed
 
     # --- results
 

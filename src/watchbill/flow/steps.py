@@ -12,6 +12,7 @@ from watchbill.clock import SECOND
 from watchbill.errors import InvalidOptionError, StepFailed
 from watchbill.flow.failures import type_name
 from watchbill.flow.functions import check_function, is_async
+from watchbill.flow.futures import Call, UndoableCall
 from watchbill.flow.names import check_options, did_you_mean, name_of
 from watchbill.flow.replay import WorkflowLoop, current
 from watchbill.flow.signatures import Signature
@@ -32,7 +33,6 @@ LATER_OPTIONS: Final = (
     "probe",
     "stall",
     "then",
-    "undo",
     "uses",
     "verify",
 )
@@ -51,6 +51,7 @@ class StepOptions(TypedDict, total=False):
     timeout: Duration | None
     retry: int | Retry | None
     isolation: Literal["auto", "own"]
+    undo: "Step[..., Any] | None"
 
 
 class CallOptions(TypedDict, total=False):
@@ -94,6 +95,15 @@ def _check_key(key: object, what: str) -> str:
     return key
 
 
+def check_undo(undo: object, owner: str) -> "Step[..., Any] | None":
+    """Refuse what is no step."""
+    if undo is not None and not isinstance(undo, Step):
+        raise InvalidOptionError(
+            f"undo of {owner} must be a step (a function under @app.step), got {undo!r}; or write @name.undo above it"
+        )
+    return undo
+
+
 NO_WISHES: Final = Wishes()
 
 
@@ -119,6 +129,8 @@ class Step(Generic[P, T]):
         self.is_async = is_async(function)
         self.signature = Signature(function, owner)
         self.needs_row = isolation == "own"  # an attempt in a process of its own is watched from the start
+        self.undone_by = check_undo(options.get("undo"), owner)
+        self.add: Callable[[Step[..., Any]], None] | None = None  # makes another step known to the same App
         self._wishes = wishes(owner, retry=options.get("retry"), timeout=options.get("timeout"))
         self._resolved: dict[object, Resolved] = {}
 
@@ -137,6 +149,16 @@ class Step(Generic[P, T]):
             key=options.get("key"),
         )
         return OptionedStep(self, wanted)
+
+    def undo(self, function: Callable[..., Any]) -> "Step[..., Any]":
+        """Make a function the step that undoes this one: `@charge.undo`; it gets the result and the arguments."""
+        step: Step[..., Any] = function if isinstance(function, Step) else Step(function)
+        if step is not function and self.add is not None:
+            self.add(step)
+        if self.undone_by is not None:
+            raise InvalidOptionError(f"{self!r} has an undo already: {self.undone_by!r}")
+        self.undone_by = check_undo(step, self.signature.owner)
+        return step
 
     def resolve(self, workflow: Wishes = NO_WISHES, call: Wishes | None = None) -> Resolved:
         """Settle the policy of a call: the call's own wishes first, then the step's, then its workflow's."""
@@ -169,7 +191,8 @@ class Step(Generic[P, T]):
             ) from error
         key = options.key if options is not None else None
         # A future: awaited like a coroutine, and cheaper.
-        return loop.step_call(self, self.name, body, copies, signature.decode_result, key, options)  # type: ignore[return-value]
+        kind = Call if self.undone_by is None else UndoableCall
+        return loop.step_call(self, self.name, body, copies, signature.decode_result, key, options, kind)  # type: ignore[return-value]
 
     async def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
         # Inside another step, too, it is no attempt of its own: it must not write over the other's checkpoints.

@@ -2,35 +2,28 @@
 
 import functools
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final, Generic, ParamSpec, TypedDict, TypeVar, Unpack
+from datetime import datetime
+from typing import Any, Final, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
-from watchbill.errors import InvalidOptionError, WatchbillError
+from watchbill.clock import Micros
+from watchbill.errors import InvalidOptionError, StepFailed
+from watchbill.flow.failures import type_name
 from watchbill.flow.functions import check_function, check_parameters, is_async
-from watchbill.flow.names import check_options, name_of
-from watchbill.flow.replay import current
+from watchbill.flow.futures import ChildCall
+from watchbill.flow.names import check_options, did_you_mean, name_of
+from watchbill.flow.replay import WorkflowLoop, current
 from watchbill.flow.signatures import Signature
-from watchbill.flow.steps import wishes
-from watchbill.model.duration import Duration
+from watchbill.flow.steps import Step, check_undo, wishes
+from watchbill.model.duration import Duration, to_instant, to_micros
+from watchbill.model.failure import Cause
 from watchbill.model.policy import Retry
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LATER_OPTIONS: Final = (
-    "catchup",
-    "cron",
-    "deadline",
-    "every",
-    "notify",
-    "on_failure",
-    "overlap",
-    "priority",
-    "region",
-    "retention",
-    "tz",
-    "undo",
-    "version",
-)
+LATER_OPTIONS: Final = ("catchup", "cron", "every", "notify", "overlap", "region", "retention", "tz")
+ON_FAILURE: Final = ("undo", "keep")
+MOST_PRIORITY: Final = 100
 # The keywords of app.start: all others go to the workflow, so no parameter of a workflow may be called like one.
 START_KEYWORDS: Final = frozenset({"id", "priority", "at", "delay", "tags", "region", "deadline", "tx"})
 
@@ -42,12 +35,15 @@ class WorkflowOptions(TypedDict, total=False):
     allow: Iterable[str]
     retry: int | Retry | None
     timeout: Duration | None
+    version: int
+    deadline: Duration | datetime | None
+    priority: int
+    undo: Step[..., Any] | None
+    on_failure: Literal["undo", "keep"]
 
 
 class Workflow(Generic[P, T]):
     """A workflow of an App. Calling it outside a workflow simply runs the function, without any durability."""
-
-    version = 1
 
     def __init__(self, function: Callable[P, Coroutine[Any, Any, T]], **options: Unpack[WorkflowOptions]) -> None:
         check_function(function, "workflow")
@@ -62,18 +58,61 @@ class Workflow(Generic[P, T]):
         check_parameters(self.signature.parameters, START_KEYWORDS, owner)
         self.allow = _allowed(options.get("allow", ()), owner)
         self.defaults = wishes(owner, retry=options.get("retry"), timeout=options.get("timeout"))
+        self.version = check_version(options.get("version", 1), owner)
+        self.priority = check_priority(options.get("priority", 0), owner)
+        self.deadline = check_deadline(options.get("deadline"), owner)
+        self.undone_by = check_undo(options.get("undo"), owner)
+        self.on_failure = options.get("on_failure", "undo")
+        if self.on_failure not in ON_FAILURE:
+            raise InvalidOptionError(
+                f"on_failure of {owner} must be 'undo' or 'keep', got {self.on_failure!r}"
+                f"{did_you_mean(str(self.on_failure), ON_FAILURE)}"
+            )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
-        """Run the plain function; inside a workflow this will start a child run, in a later version."""
-        if current() is not None:
-            raise WatchbillError(
-                f"{self.signature.owner} was called inside a workflow: child runs come with a later version;"
-                f" await {self.name}.plain(...) makes it a part of this run"
-            )
-        return self.plain(*args, **kwargs)
+        """Run the plain function; inside a workflow this is a run of its own, a child, as soon as it is awaited."""
+        loop = current()
+        return self.plain(*args, **kwargs) if loop is None else self.ask(loop, args, kwargs)
+
+    def ask(self, loop: WorkflowLoop, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, T]:
+        """Make the call of a child run; arguments that do not fit fail it for good, here and now."""
+        try:
+            body = self.signature.encode_args(args, kwargs)
+            copies = self.signature.decode_args(body)
+        except TypeError as error:
+            raise StepFailed(
+                step=self.name, type=type_name(error), message=str(error), attempts=0, cause=Cause.RAISED.value
+            ) from error
+        # A future: awaited like a coroutine, and cheaper.
+        return loop.step_call(self, self.name, body, copies, self.signature.decode_result, kind=ChildCall)  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return f"<{self.signature.owner}>"
+
+
+def check_version(version: object, owner: str) -> int:
+    """Refuse a version that no run could be of."""
+    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < 1 << 31:
+        raise InvalidOptionError(f"version of {owner} must be a number from 1 on, got {version!r}")
+    return version
+
+
+def check_priority(priority: object, owner: str) -> int:
+    """Refuse what is no priority."""
+    if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > MOST_PRIORITY:
+        raise InvalidOptionError(
+            f"priority of {owner} must be a number from -{MOST_PRIORITY} to {MOST_PRIORITY}, got {priority!r}"
+        )
+    return priority
+
+
+def check_deadline(deadline: Duration | datetime | None, owner: str) -> tuple[Micros | None, Micros | None]:
+    """Give a deadline as a time, or as a span from the start."""
+    if deadline is None:
+        return None, None
+    if isinstance(deadline, datetime):
+        return to_instant(deadline, what=f"deadline of {owner}"), None
+    return None, to_micros(deadline, what=f"deadline of {owner}", at_least=1)
 
 
 def _allowed(names: Iterable[str], owner: str) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ class Outcome(IntEnum):
     OK = 0
     FAILED = 1
     CANCELLED = 2
+    UNDONE = 3  # failed, and all it had done was undone
+    UNDO_FAILED = 4
 
 
 class JournalEntry(NamedTuple):

@@ -2,10 +2,10 @@
 
 import math
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
-from watchbill.clock import SECOND, Micros, micros
+from watchbill.clock import EPOCH, SECOND, Micros, micros
 from watchbill.errors import InvalidOptionError
 
 Duration: TypeAlias = timedelta | float | str
@@ -29,6 +29,15 @@ def to_micros(value: Duration, *, what: str, at_least: Micros = 0) -> Micros:
         bound = "above zero" if at_least else "zero or more"
         raise InvalidOptionError(f"{what} must be {bound} and at most 100 years, got {value!r}")
     return span
+
+
+def to_instant(value: datetime, *, what: str) -> Micros:
+    """Read a time; one without a zone could be any of forty."""
+    if not isinstance(value, datetime):
+        raise InvalidOptionError(f"{what} must be a datetime with a time zone, got {value!r}")
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise InvalidOptionError(f"{what} must have a time zone, got {value!r}: write datetime(..., tzinfo=UTC)")
+    return micros(value - EPOCH)
 
 
 def _read(value: Duration, what: str) -> Micros:

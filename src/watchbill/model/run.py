@@ -11,6 +11,7 @@ from watchbill.errors import InvalidOptionError
 from watchbill.model.states import RunState
 
 SHARDS_PER_REGION: Final = 16
+LONGEST_ID: Final = 200
 _OURS = re.compile(r"[/~@]")
 _ID = re.compile(r"[A-Za-z0-9._:@~/-]{1,200}\Z")
 
@@ -63,6 +64,7 @@ class RunRow(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] = ()
     published: bytes | None = None
     early: bool = False  # something was journalled for it before it began
+    waits: str | None = None  # for what beside time, in words
 
 
 class RunChange(NamedTuple):
@@ -78,6 +80,24 @@ class RunChange(NamedTuple):
     paused: bool = False
     published: bytes | None = None
     early: bool = False
+    waits: str | None = None
+
+
+def change_of(run: RunRow) -> RunChange:
+    """Give the change that changes nothing; the caller replaces what is new."""
+    return RunChange(
+        run.num,
+        run.status,
+        run.wake_at,
+        run.losses,
+        run.held,
+        run.begun_at,
+        run.part,
+        run.paused,
+        run.published,
+        run.early,
+        run.waits,
+    )
 
 
 def as_inserted(run: NewRun, shard: int, now: Micros) -> RunRow:
@@ -116,6 +136,11 @@ def deadline_at(run: NewRun, now: Micros) -> Micros | None:
     """Say when a run that is submitted now shall have ended: the earlier of both, if it has two."""
     deadlines = [at for at in (run.deadline, None if run.deadline_in is None else now + run.deadline_in) if at]
     return min(deadlines, default=None)
+
+
+def code_name(workflow: str, version: int) -> str:
+    """Name the code that a run needs: schedulers say which they have, stores compare."""
+    return f"{workflow}@{version}"
 
 
 def is_id(id: object) -> bool:

@@ -3,7 +3,10 @@
 No I/O and no waiting here: everything it decides becomes true with the commit of the batch, or not at all.
 """
 
+import re
 from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
@@ -14,17 +17,29 @@ from watchbill.env import Env
 from watchbill.errors import InvalidValueError
 from watchbill.events import Event, Events
 from watchbill.flow.context import Attempt
+from watchbill.flow.endings import Ending as RunEnding
+from watchbill.flow.endings import read_ending
 from watchbill.flow.failures import run_error_of
 from watchbill.flow.registry import Registry
-from watchbill.flow.replay import Broken, Call, Diverged, WorkflowLoop
+from watchbill.flow.replay import Broken, Call, Continued, Diverged, WorkflowLoop
 from watchbill.flow.values import plain
+from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
-from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
-from watchbill.model.failure import Cause
-from watchbill.model.run import RunChange, RunRow
+from watchbill.model.facts import FactKind
+from watchbill.model.failure import Cause, FinalFailure, RunError
+from watchbill.model.run import LONGEST_ID, NewRun, RunRow, change_of
 from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.parts import (
+    Part,
+    current_part,
+    message_body,
+    message_of,
+    next_part_body,
+    told_message,
+)
 from watchbill.scheduler.plan import (
     CallFacts,
     digest_of,
@@ -32,11 +47,16 @@ from watchbill.scheduler.plan import (
     final_failure,
     finished_row,
     lost_row,
+    question_row,
     ready_row,
     running_row,
 )
-from watchbill.scheduler.residence import Residence, Resident
-from watchbill.store.protocol import Fact, Loaded
+from watchbill.scheduler.residence import Deadline, Residence, Resident
+from watchbill.store.protocol import Fact, Loaded, TurnFact
+
+MOST_SAID: Final = 10  # of what a run waits for
+LATE: Final = "its deadline has passed"
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9._:@~/-]")
 
 RESIDENT_FOR: Micros = 5 * SECOND  # a run that sleeps longer costs a row instead of memory
 
@@ -52,23 +72,36 @@ class Advance:
         registry: Registry,
         residence: Residence,
         *,
+        namespace: str,
         agent: int,
         local: bool,
         events: Events,
     ) -> None:
         self._env = env
+        self._namespace = namespace
         self._registry = registry
         self._residence = residence
         self._agent = agent
         self._local = local  # this process runs attempts itself
         self._events = events
         self.queue = 0
+        self.stopping: set[int] = set()  # runs that wait for rows to end before they undo
+        self._told: dict[FactKind, Callable[[Resident, Fact, Batch], None]] = {
+            FactKind.CANCEL: self._cancel,
+            FactKind.SEND: self._message,
+            FactKind.PAUSE: self._pause,
+            FactKind.RESUME: self._pause,
+            FactKind.RETRY: self._retry,
+            FactKind.REWIND: self._rewind,
+            FactKind.ANSWER: self._answer,
+            FactKind.CHILD: self._child,
+        }
 
     # --- a run comes into memory
 
-    def begin(self, run: RunRow, term: int, batch: Batch) -> None:
-        """Begin a run that was scheduled."""
-        resident = self._settle_in(run, term, batch)
+    def begin(self, run: RunRow, term: int, batch: Batch, early: Iterable[JournalEntry] = ()) -> None:
+        """Begin a run that was scheduled; `early`: what its journal has already."""
+        resident = self._settle_in(run, current_part(run, ()), term, batch)
         if resident is None:
             return
         resident.begun_at = batch.now
@@ -77,18 +110,28 @@ class Advance:
             batch.events.append(_event(happened.RUN_STARTED, resident, batch))
         try:
             resident.loop.begin(batch.now)
+            for entry in early:
+                resident.seq = entry.seq
+                resident.loop.message(batch.now, message_of(entry))
         except Broken as broken:
             self._broken(resident, broken, batch)
             return
         self._rest(resident, batch)
+
+    def begin_loaded(self, loaded: Loaded, term: int, batch: Batch) -> None:
+        """Begin a run for which something was journalled before: messages, or what another run had seen."""
+        if loaded.run.begun_at is None:
+            self.begin(loaded.run, term, batch, loaded.journal)
+        else:
+            self.resume(loaded, term, batch, unclean=False)
 
     def resume(self, loaded: Loaded, term: int, batch: Batch, *, unclean: bool) -> None:
         """Bring a run back by replaying its journal, and deliver what has arrived for it meanwhile.
 
         After an unclean end the calls that replay leaves open without a row count as lost.
         """
-        run = loaded.run
-        resident = self._settle_in(run, term, batch)
+        part = current_part(loaded.run, loaded.journal)
+        resident = self._settle_in(loaded.run, part, term, batch)
         if resident is None:
             return
         if resident.begun_at is None:  # its arguments could not be read before
@@ -96,13 +139,15 @@ class Advance:
             batch.change(resident)
         loop = resident.loop
         try:
-            cancelled = _replay(resident, loaded.journal, begun_at=resident.begun_at)
+            cancelled = _replay(resident, part, begun_at=part.begun_at or resident.begun_at)
+            resident.seq = loaded.journal[-1].seq if loaded.journal else 0
             _compare(loop, loaded.attempts, cancelled)
         except (Diverged, Broken) as trouble:
             self._not_resumed(resident, loaded, trouble, batch)
             return
         if self._events.wanted:
             batch.events.append(_event(happened.RUN_RESUMED, resident, batch))
+        resident.told = loop.published  # it is in the store, as of the last turn
         self._take_up(resident, loaded.attempts, batch, unclean=unclean)
         finals = [row for row in loaded.attempts if row.state >= AttemptState.DONE]
         for arrived in in_order(finals, loaded.facts):
@@ -112,7 +157,7 @@ class Advance:
 
     def _not_resumed(self, resident: Resident, loaded: Loaded, trouble: Diverged | Broken, batch: Batch) -> None:
         """Leave a run open that its code cannot bring back; end it if somebody wants that, for it cannot be told."""
-        if loaded.facts and not isinstance(trouble.__cause__, KeyboardInterrupt):
+        if _cancels(loaded) and not isinstance(trouble.__cause__, KeyboardInterrupt):
             resident.gone = True
             batch.evicted.append(resident)
             self.end_without_code(loaded, resident.term, batch)
@@ -123,7 +168,8 @@ class Advance:
 
     def end_without_code(self, loaded: Loaded, term: int, batch: Batch) -> None:
         """Cancel a run whose workflow cannot or need not hear of it: not begun, diverged or quarantined."""
-        run, reason = loaded.run, loaded.facts[0].body
+        run = loaded.run
+        reason = next(fact.body for fact in loaded.facts if fact.kind is FactKind.CANCEL)
         turn = batch.turn
         turn.terms[run.shard] = term
         turn.facts_done.extend(fact.id for fact in loaded.facts)
@@ -132,23 +178,80 @@ class Advance:
         turn.journal.append(
             (run.num, seq, Kind.END.value, "", 0, 0, Outcome.CANCELLED.value, None, None, batch.now, reason)
         )
-        turn.runs.append(RunChange(run.num, RunState.CANCELLED, None, run.losses, None, run.begun_at))
+        turn.runs.append(change_of(run)._replace(status=RunState.CANCELLED, wake_at=None, held=None))
+        if run.parent is not None:
+            turn.facts.append(self._ending(run.parent, run.id, RunState.CANCELLED, reason))
         batch.events.append(Event(happened.RUN_CANCELLED, batch.now, "scheduler", run.id))
 
-    def _settle_in(self, run: RunRow, term: int, batch: Batch) -> Resident | None:
-        workflow = self._registry.workflows[run.workflow]
+    def tell_without_code(self, loaded: Loaded, term: int, batch: Batch) -> None:
+        """Take in what was told to a run whose code does not run: not begun, diverged or quarantined.
+
+        Endings of children and answers of people stay where they are until it does.
+        """
+        if _cancels(loaded):
+            self.end_without_code(loaded, term, batch)
+            return
+        run, turn, seq = loaded.run, batch.turn, len(loaded.journal)
+        change = change_of(run)
+        for fact in loaded.facts:
+            if fact.kind in (FactKind.CHILD, FactKind.ANSWER):
+                continue
+            turn.facts_done.append(fact.id)
+            if fact.kind is FactKind.SEND:
+                seq += 1
+                message = told_message(fact.ref, fact.body)
+                turn.journal.append(
+                    _plain_entry(run.num, seq, Kind.MESSAGE, message.topic, batch, message_body(message))
+                )
+                change = change._replace(early=run.status is RunState.SCHEDULED)
+            elif fact.kind in (FactKind.PAUSE, FactKind.RESUME):
+                paused = fact.kind is FactKind.PAUSE
+                change = change._replace(paused=paused)
+                turn.holds.append((run.num, paused))
+                batch.events.append(_paused_event(run.id, fact, batch))
+            elif run.status is not RunState.SCHEDULED:
+                if fact.kind is FactKind.REWIND:
+                    seq += 1
+                    to = str(plain(fact.body))
+                    turn.journal.append(_plain_entry(run.num, seq, Kind.REWOUND, to, batch, _encode(fact.actor)))
+                    turn.dropped.extend(row.id for row in loaded.attempts)
+                    change = change._replace(part=change.part + 1)
+                change = change._replace(status=RunState.RUNNING, held=None, losses=0)
+                batch.reloaded.append(run.num)
+        turn.terms[run.shard] = term
+        turn.runs.append(change)
+
+    def _settle_in(self, run: RunRow, part: Part, term: int, batch: Batch) -> Resident | None:
+        workflow = self._registry.find(part.workflow, part.version)
+        if workflow is None:
+            first = self._registry.find(run.workflow, run.version) or next(iter(self._registry.workflows.values()))
+            resident = Resident(run, first, WorkflowLoop(first.plain, (), {}), term)
+            recorded = f"that it goes on as workflow {part.workflow!r} version {part.version}"
+            self._diverge(resident, Diverged(recorded, "nothing: that code is not here"), batch)
+            return None
         try:
-            args, kwargs = workflow.signature.decode_args(run.input)
+            args, kwargs = workflow.signature.decode_args(part.input)
         except InvalidValueError as error:
             resident = Resident(run, workflow, WorkflowLoop(workflow.plain, (), {}), term)
-            recorded = f"input {run.input[:200].decode(errors='replace')}"
+            recorded = f"input {part.input[:200].decode(errors='replace')}"
             self._diverge(resident, Diverged(recorded, f"other arguments: {error}"), batch)
             return None
-        loop = WorkflowLoop(workflow.plain, args, kwargs, clock=self._env.clock.boot)
-        loop.guarded = True
-        resident = Resident(run, workflow, loop, term)
+        resident = Resident(run, workflow, self._loop(workflow, args, kwargs, run.id, run.part), term)
+        for message in part.unread:
+            resident.loop.mailbox.arrive(message)
+        if resident.deadline is not None:
+            self._residence.remember_timer(resident, resident.deadline, resident.deadline.due)
         self._residence.admit(resident)
         return resident
+
+    def _loop(
+        self, workflow: Workflow[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], run: str, part: int
+    ) -> WorkflowLoop:
+        loop = WorkflowLoop(workflow.plain, args, kwargs, clock=self._env.clock.boot)
+        loop.guarded = True
+        loop.undo = workflow.on_failure == "undo"
+        loop.seed = f"{self._namespace}\0{run}\0{part}"
+        return loop
 
     def _take_up(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch, *, unclean: bool) -> None:
         """Go on with the calls that replay left open, and let go of rows that the run cancelled."""
@@ -160,10 +263,15 @@ class Advance:
                 batch.turn.terms[resident.shard] = resident.term
                 batch.turn.dropped.append(row.id)
         for call in list(calls.values()):
-            if call.kind is Kind.TIMER:
-                self._residence.remember_timer(resident, call, due_time(call))
+            if call.kind is not Kind.STEP:
+                if call.key not in resident.rows:
+                    self._dispatch(resident, call, batch)
             elif call.key in resident.rows:
                 resident.steps_open += 1
+            elif resident.loop.undoing is not None:
+                # It was asked to stop; nobody can tell any more what became of it, unless it had not begun.
+                resident.steps_open += 1
+                self._settle_stopped(resident, call, Cause.LOST, int(unclean), batch)
             elif unclean:
                 resident.steps_open += 1
                 self._insert(resident, call, batch, lambda facts, new: lost_row(facts, new, resident.term))
@@ -173,12 +281,17 @@ class Advance:
 
     # --- something arrives for it
 
-    def deliver(self, resident: Resident, arrived: AttemptRow | Fact | Call, batch: Batch) -> None:
+    def deliver(self, resident: Resident, arrived: AttemptRow | Fact | Call | Deadline, batch: Batch) -> None:
         """Deliver one thing that the store or the time has brought."""
         if isinstance(arrived, AttemptRow):
             self._final(resident, arrived, batch)
         elif isinstance(arrived, Fact):
-            self._cancel(resident, arrived, batch)
+            batch.turn.terms[resident.shard] = resident.term
+            batch.turn.facts_done.append(arrived.id)
+            if not resident.gone:
+                self._told[arrived.kind](resident, arrived, batch)
+        elif isinstance(arrived, Deadline):
+            self._late(resident, batch)
         elif resident.asks(arrived):
             self._feed(resident, arrived, Outcome.OK, b"", batch)
 
@@ -191,7 +304,9 @@ class Advance:
         if resident.gone or resident.loop.calls.get(call.key) is not call:
             return
         failure = attempt.failure
-        if failure is None:
+        if failure is not None and resident.loop.undoing is not None and attempt.cancelled:
+            self._settle_stopped(resident, call, failure.cause, int(not attempt.queued), batch)
+        elif failure is None:
             self._feed(
                 resident,
                 call,
@@ -270,12 +385,10 @@ class Advance:
             outcome, body = Outcome.FAILED, _encode(final_failure(row))
         self._feed(resident, call, outcome, body, batch, UNSET, row.fence, row.agent, row.started_at)
 
+    # --- somebody tells it something
+
     def _cancel(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Raise CancelledError where the workflow waits; a journal entry like any other."""
-        batch.turn.terms[resident.shard] = resident.term
-        batch.turn.facts_done.append(fact.id)
-        if resident.gone:
-            return
         reason = resident.cancel_reason = str(plain(fact.body))
         try:
             resident.loop.cancel(batch.now, reason)
@@ -284,6 +397,97 @@ class Advance:
             return
         batch.append(resident, Kind.CANCEL, "", 0, Outcome.OK, fact.body)
         self._rest(resident, batch)
+
+    def _late(self, resident: Resident, batch: Batch) -> None:
+        """Stop a run whose deadline has passed, as by a cancel."""
+        resident.deadline, resident.cancel_reason = None, LATE
+        try:
+            resident.loop.cancel(batch.now, LATE, late=True)
+        except Broken as broken:
+            self._broken(resident, broken, batch)
+            return
+        batch.append(resident, Kind.LATE, "", 0, Outcome.OK, _encode(LATE))
+        self._rest(resident, batch)
+
+    def _message(self, resident: Resident, fact: Fact, batch: Batch) -> None:
+        """Put a message into the journal and the run's mailbox; one that was sent before is the same message."""
+        message = told_message(fact.ref, fact.body)
+        try:
+            if not resident.loop.message(batch.now, message):
+                return
+        except Broken as broken:
+            batch.turn.facts_done.remove(fact.id)  # it comes again when the run is let go
+            self._broken(resident, broken, batch)
+            return
+        batch.append(resident, Kind.MESSAGE, message.topic, 0, Outcome.OK, message_body(message))
+        self._rest(resident, batch)
+
+    def _pause(self, resident: Resident, fact: Fact, batch: Batch) -> None:
+        """Start nothing more, or go on; what runs goes on in both cases."""
+        paused = fact.kind is FactKind.PAUSE
+        if paused is resident.paused:
+            return
+        resident.paused = paused
+        batch.change(resident)
+        batch.turn.holds.append((resident.num, paused))
+        batch.events.append(_paused_event(resident.id, fact, batch))
+        waiting, resident.waiting = resident.waiting or (), None
+        for call in waiting:
+            if resident.asks(call):
+                self._dispatch(resident, call, batch)
+        self._rest(resident, batch)
+
+    def _retry(self, resident: Resident, fact: Fact, batch: Batch) -> None:
+        """Try again what is parked: quarantined, or between two tries; all of it, or of one step."""
+        step = plain(fact.body)
+        for key, id in resident.rows.items():
+            call = resident.loop.calls.get(key)
+            if call is not None and call.kind is Kind.STEP and step in (None, call.name, key):
+                batch.turn.released.append(id)
+
+    def _rewind(self, resident: Resident, fact: Fact, batch: Batch) -> None:
+        """End this part of the run: that call, and all the workflow saw after it, is done again."""
+        to = str(plain(fact.body))
+        for call in list(resident.loop.calls.values()):
+            self._stop(resident, call, batch)
+        resident.part += 1
+        batch.append(resident, Kind.REWOUND, to, 0, Outcome.OK, _encode(fact.actor))
+        batch.events.append(_event(happened.RUN_REWOUND, resident, batch, note=f"to {to!r}"))
+        resident.status, resident.wake_at, resident.held = RunState.RUNNING, None, None
+        batch.change(resident)
+        resident.gone = True
+        batch.evicted.append(resident)
+        batch.reloaded.append(resident.num)
+
+    def _answer(self, resident: Resident, fact: Fact, batch: Batch) -> None:
+        """Give a person's answer to the call that asked; one that does not fit is refused, and the question stays."""
+        key = next((key for key, id in resident.rows.items() if f"{id:x}" == fact.ref), None)
+        call = None if key is None else resident.loop.calls.get(key)
+        if call is None or call.kind is not Kind.ASK:
+            return
+        try:
+            call.decode(fact.body)
+        except Exception as error:
+            note = f"an answer to {call.key!r} by {fact.actor} was refused: {error}; it was {fact.body[:200]!r}"
+            self._decide(resident, "refused", note, batch, call.key)
+            return
+        batch.turn.dropped.append(resident.rows.pop(call.key))
+        self._feed(resident, call, Outcome.OK, fact.body, batch)
+
+    def _child(self, resident: Resident, fact: Fact, batch: Batch) -> None:
+        """Give the end of a child to the call that started it."""
+        key = (resident.children or {}).pop(fact.ref, None)
+        call = None if key is None else resident.loop.calls.get(key)
+        if call is None:
+            return  # nobody waits for it any more
+        ending = read_ending(fact.body)
+        if ending.state is RunState.COMPLETED:
+            self._feed(resident, call, Outcome.OK, bytes(ending.body), batch)
+        else:
+            cancelled = ending.state is RunState.CANCELLED
+            self._feed(resident, call, Outcome.CANCELLED if cancelled else Outcome.FAILED, fact.body, batch)
+
+    # --- its workflow runs on
 
     def _feed(  # noqa: PLR0913 - the hot path: one call, no dictionary
         self,
@@ -321,12 +525,21 @@ class Advance:
 
     # --- what follows from it
 
-    def _rest(self, resident: Resident, batch: Batch) -> None:
+    def settle_not_begun(self, batch: Batch) -> None:
+        """Give the outcome of calls that were asked to stop before they began."""
+        while batch.not_begun:
+            resident, call = batch.not_begun.pop()
+            if resident.asks(call):
+                self._settle_stopped(resident, call, Cause.CANCELLED, 0, batch)
+
+    def _rest(self, resident: Resident, batch: Batch) -> None:  # noqa: C901 - one look at all that a loop can ask for
         """Take what the workflow asks for now that it rests: calls, cancellations, its end, or its wait."""
         loop = resident.loop
+        if loop.news or loop.published is not resident.told:
+            self._say(resident, batch)
         if loop.asked:
             for call in loop.take_commands():
-                if self._local and call.kind is Kind.STEP and not call.target.needs_row:
+                if self._local and call.kind is Kind.STEP and not call.target.needs_row and not resident.paused:
                     resident.steps_open += 1
                     batch.started.append((resident, call))
                 else:
@@ -337,32 +550,112 @@ class Advance:
         if loop.ended is not None:
             self._finish(resident, batch)
             return
-        if not loop.calls:
+        if not loop.calls and not loop.undoing:
             self.hold(resident, "waits for nothing: no step, timer or message can ever wake it", batch)
             return
         status, wake_at = (RunState.RUNNING, None) if resident.steps_open else (RunState.WAITING, resident.wakes_at())
-        if status is not resident.status or wake_at != resident.wake_at or resident.held is not None:
-            resident.status, resident.wake_at, resident.held = status, wake_at, None
+        if loop.undoing is not None:
+            status, wake_at = RunState.UNDOING, None
+        waits = waits_for(resident) if status is RunState.WAITING else None
+        if (
+            status is not resident.status
+            or wake_at != resident.wake_at
+            or waits != resident.waits
+            or resident.held is not None
+        ):
+            resident.status, resident.wake_at, resident.waits, resident.held = status, wake_at, waits, None
             resident.losses = 0 if not resident.suspect else resident.losses
             batch.change(resident)
-        if wake_at is not None and wake_at - batch.now > RESIDENT_FOR and not resident.rows:
+        if wake_at is None:
+            sleeps = status is RunState.WAITING and self._residence.crowded
+        else:
+            sleeps = wake_at - batch.now > RESIDENT_FOR
+        if sleeps and not resident.rows:
             batch.evicted.append(resident)
+
+    def _say(self, resident: Resident, batch: Batch) -> None:
+        """Write down which new ways the workflow took, and what it published."""
+        loop = resident.loop
+        news, loop.news = loop.news, []
+        for name in news:
+            batch.append(resident, Kind.PATCH, name, 0, Outcome.OK, b"true")
+        if loop.published is not resident.told:
+            resident.told = loop.published
+            resident.published = _encode(loop.published)
+            batch.change(resident)
 
     def _dispatch(self, resident: Resident, call: Call, batch: Batch) -> None:
         if call.kind is Kind.TIMER:
             self._residence.remember_timer(resident, call, due_time(call))
             return
-        resident.steps_open += 1
+        if call.kind is Kind.MESSAGE:
+            return  # it is for somebody else to send one
+        if call.kind is Kind.STEP:
+            resident.steps_open += 1
+        if resident.paused:
+            resident.put_off(call)
+            return
+        if call.kind is Kind.CHILD:
+            self._start_child(resident, call, batch)
+            return
+        if call.kind is Kind.ASK:
+            self._put_question(resident, call, batch)
+            return
         if self._local and not call.target.needs_row:
             batch.started.append((resident, call))
         else:
             self._insert(resident, call, batch, lambda facts, new: ready_row(facts, new, resident.term))
 
+    def _start_child(self, resident: Resident, call: Call, batch: Batch) -> None:
+        """Start a run for a call, once, whoever drives this one: its id says for which."""
+        workflow = call.target
+        id = child_id(resident.id, resident.part, call.key)
+        if len(id) > LONGEST_ID:
+            message = f"its id would have {len(id)} characters, {LONGEST_ID} are possible: children are nested too deep"
+            self._settle(resident, call, RunEnding(id, RunState.FAILED, _raw(RunError("TooDeep", message))), batch)
+            return
+        if resident.children is None:
+            resident.children = {}
+        resident.children[id] = call.key
+        at, span = workflow.deadline
+        batch.turn.terms[resident.shard] = resident.term
+        batch.turn.starts.append(
+            NewRun(
+                self._env.new_id(), self._namespace, id, workflow.name, workflow.version, call.body,
+                priority=workflow.priority or resident.priority, deadline=at, deadline_in=span,
+                parent=resident.num, root=resident.root,
+            )
+        )  # fmt: skip
+
+    def _put_question(self, resident: Resident, call: Call, batch: Batch) -> None:
+        facts = CallFacts(
+            resident.num, resident.id, resident.part, resident.shard, call.key, "ask", self.queue, b"{}", call.body,
+            timeout=0, alone=False,
+        )  # fmt: skip
+        id = resident.rows[call.key] = self._env.new_id()
+        batch.turn.terms[resident.shard] = resident.term
+        batch.turn.attempts.append(question_row(facts, id, resident.term))
+
+    def _settle(self, resident: Resident, call: Call, ending: RunEnding, batch: Batch) -> None:
+        self._feed(resident, call, Outcome.FAILED, _encode(ending), batch)
+
+    def _settle_stopped(self, resident: Resident, call: Call, cause: Cause, attempts: int, batch: Batch) -> None:
+        """Give the outcome of a call that was asked to stop before the undo: nobody tries it again."""
+        message = "it was asked to stop" if attempts else "it was asked to stop before it began"
+        failure = FinalFailure(call.name, "CancelledError", message, attempts, cause)
+        self._feed(resident, call, Outcome.FAILED, _encode(failure), batch)
+
     def _stop(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Let go of a call that the workflow cancelled; a later outcome is dropped."""
-        if call.kind is Kind.TIMER:
+        if call.kind is Kind.CHILD:
+            self._cancel_child(resident, call, batch)
+        if call.kind is Kind.STEP and resident.loop.undoing is not None and resident.asks(call):
+            self._ask_to_stop(resident, call, batch)
             return
-        resident.steps_open -= 1
+        if call.kind not in (Kind.STEP, Kind.ASK):
+            return
+        if call.kind is Kind.STEP:
+            resident.steps_open -= 1
         attempt = resident.local.pop(call.key, None)
         if attempt is not None:
             batch.stopped.append(attempt)
@@ -373,12 +666,83 @@ class Advance:
             batch.turn.terms[resident.shard] = resident.term
             batch.turn.dropped.append(row)
 
+    def _ask_to_stop(self, resident: Resident, call: Call, batch: Batch) -> None:
+        """Have an attempt end before the undo; a result that comes all the same counts, and is undone."""
+        attempt = resident.local.get(call.key)
+        if attempt is not None:
+            batch.asked_to_stop.append(attempt)
+        elif (row := resident.rows.get(call.key)) is not None:
+            batch.turn.terms[resident.shard] = resident.term
+            batch.turn.dropped.append(row)
+            self.stopping.add(resident.num)
+        else:
+            batch.not_begun.append((resident, call))
+
+    def settle_dropped(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch) -> None:
+        """Settle calls whose rows did not run and are gone; those that still run will be final."""
+        self.stopping.discard(resident.num)
+        there = {row.id for row in rows}
+        for key, id in list(resident.rows.items()):
+            call = resident.loop.calls.get(key)
+            if call is not None and call.kind is Kind.STEP and id not in there:
+                del resident.rows[key]
+                self._settle_stopped(resident, call, Cause.CANCELLED, 0, batch)
+
+    def _cancel_child(self, resident: Resident, call: Call, batch: Batch) -> None:
+        """Cancel a child that nobody waits for any more; one that this very turn was to start is not started."""
+        id = child_id(resident.id, resident.part, call.key)
+        if resident.loop.undoing is None and resident.children is not None:
+            resident.children.pop(id, None)
+        starts = batch.turn.starts
+        for place, start in enumerate(starts):
+            if start.id == id:
+                del starts[place]
+                return
+        batch.turn.terms[resident.shard] = resident.term
+        reason = _encode(f"the run that started it, {resident.id!r}, does not wait for it any more")
+        batch.turn.facts.append(TurnFact(None, self._namespace, id, FactKind.CANCEL, "parent", "run", reason))
+
+    def _go_on_as(self, resident: Resident, next: Continued, batch: Batch) -> None:
+        """Begin the next part of a run, in place."""
+        old, workflow = resident.loop, self._registry.find(next.workflow, next.version)
+        unread = old.mailbox.unread()
+        body = next_part_body(next.workflow, next.version, next.input, unread)
+        resident.part += 1
+        batch.append(resident, Kind.CONTINUED, next.workflow, 0, Outcome.OK, body)
+        batch.events.append(_event(happened.RUN_CONTINUED, resident, batch, note=f"as {next.workflow!r}"))
+        batch.change(resident)
+        if workflow is None:
+            resident.gone = True
+            batch.evicted.append(resident)
+            batch.reloaded.append(resident.num)
+            return
+        args, kwargs = workflow.signature.decode_args(next.input)
+        resident.workflow, resident.steps_open, resident.rows, resident.children = workflow, 0, {}, None
+        resident.loop = self._loop(workflow, args, kwargs, resident.id, resident.part)
+        resident.told = resident.loop.published = old.published
+        for message in unread:
+            resident.loop.mailbox.arrive(message)
+        old.close()
+        try:
+            resident.loop.begin(batch.now)
+        except Broken as broken:
+            self._broken(resident, broken, batch)
+            return
+        self._rest(resident, batch)
+
     def _finish(self, resident: Resident, batch: Batch) -> None:
         ended = resident.loop.ended
         assert ended is not None  # noqa: S101 - asked by the caller
         outcome = ended.outcome
-        if ended.error is not None and outcome is Outcome.FAILED:
-            body = _encode(run_error_of(ended.error))
+        if resident.loop.continued is not None:
+            self._go_on_as(resident, resident.loop.continued, batch)
+            return
+        if resident.loop.late and outcome is not Outcome.OK:
+            outcome = Outcome.FAILED if outcome is Outcome.CANCELLED else outcome
+            body = _encode(RunError("DeadlineExceeded", _with_trouble(LATE, ended.not_undone), cause=Cause.LATE))
+        elif ended.error is not None and outcome is not Outcome.CANCELLED:
+            error = run_error_of(ended.error)
+            body = _encode(msgspec.structs.replace(error, message=_with_trouble(error.message, ended.not_undone)))
         elif outcome is Outcome.OK:
             try:
                 body, _ = resident.workflow.signature.encode_result(ended.value)
@@ -396,10 +760,17 @@ class Advance:
     def _end(self, resident: Resident, outcome: Outcome, body: bytes, batch: Batch) -> None:
         resident.gone = True
         resident.status, kind = _ENDINGS[outcome]
-        resident.wake_at, resident.held = None, None
+        resident.wake_at = resident.waits = resident.held = None
+        if resident.parent is not None:
+            batch.turn.facts.append(self._ending(resident.parent, resident.id, resident.status, body))
         batch.append(resident, Kind.END, "", 0, outcome, body)
         batch.change(resident)
         batch.events.append(_event(kind, resident, batch))
+
+    def _ending(self, parent: int, id: str, state: RunState, body: bytes) -> TurnFact:
+        """Tell the run that waits for this one."""
+        told = _encode(RunEnding(id, state, msgspec.Raw(body)))
+        return TurnFact(parent, self._namespace, "", FactKind.CHILD, id, "run", told)
 
     def _broken(self, resident: Resident, broken: Broken, batch: Batch) -> None:
         if isinstance(broken.__cause__, KeyboardInterrupt):
@@ -432,11 +803,11 @@ class Advance:
         self._decide(resident, "warned", note, batch)
         batch.events.append(_event(happened.RUN_WARNED, resident, batch, cause="never awaited", note=note))
 
-    def _decide(self, resident: Resident, chosen: str, message: str, batch: Batch) -> None:
+    def _decide(self, resident: Resident, chosen: str, message: str, batch: Batch, call: str = "") -> None:
         body = _encode(Decision(rule="the scheduler's own", chosen=chosen, message=message))
         fence = first_fence(resident.term)
         batch.turn.terms[resident.shard] = resident.term
-        batch.turn.decisions.append(DecisionRow(resident.num, "", fence, resident.seq, "scheduler", body))
+        batch.turn.decisions.append(DecisionRow(resident.num, call, fence, resident.seq, "scheduler", body))
 
     def _insert(
         self, resident: Resident, call: Call, batch: Batch, make: Callable[[CallFacts, int], NewAttempt]
@@ -463,6 +834,8 @@ class Advance:
             call.body,
             resolved.policy.timeout,
             resolved.policy.own,
+            resident.priority,
+            resident.paused,
         )
 
 
@@ -470,37 +843,86 @@ _ENDINGS = {
     Outcome.OK: (RunState.COMPLETED, happened.RUN_COMPLETED),
     Outcome.FAILED: (RunState.FAILED, happened.RUN_FAILED),
     Outcome.CANCELLED: (RunState.CANCELLED, happened.RUN_CANCELLED),
+    Outcome.UNDONE: (RunState.UNDONE, happened.RUN_UNDONE),
+    Outcome.UNDO_FAILED: (RunState.UNDO_FAILED, happened.RUN_UNDO_FAILED),
 }
 
 
+def child_id(parent: str, part: int, key: str) -> str:
+    """Name the run that a call starts; a part that is done again starts another one."""
+    key = _NOT_IN_IDS.sub("_", key)
+    return f"{parent}/{key}" if part == 0 else f"{parent}/{key}~{part + 1}"
+
+
+def waits_for(resident: Resident) -> str | None:
+    """Say for what beside time a run waits, of much the first."""
+    said = []
+    for call in islice(resident.loop.calls.values(), MOST_SAID):
+        if call.kind is Kind.MESSAGE:
+            said.append(f"a message on {call.body.decode()!r}")
+        elif call.kind is Kind.CHILD:
+            said.append(f"run {child_id(resident.id, resident.part, call.key)!r}")
+        elif call.kind is Kind.ASK:
+            said.append(f"an answer to {call.key!r}")
+    return ", ".join(said) or None
+
+
+def _raw(error: RunError) -> msgspec.Raw:
+    return msgspec.Raw(_encode(error))
+
+
+def _with_trouble(message: str, not_undone: tuple[str, ...]) -> str:
+    return "; ".join((message, *not_undone))
+
+
+def _cancels(loaded: Loaded) -> bool:
+    return any(fact.kind is FactKind.CANCEL for fact in loaded.facts)
+
+
+def _plain_entry(run: int, seq: int, kind: Kind, key: str, batch: Batch, body: bytes) -> JournalRow:  # noqa: PLR0913
+    return (run, seq, kind.value, key, 0, 0, Outcome.OK.value, None, None, batch.now, body)
+
+
+def _paused_event(run: str, fact: Fact, batch: Batch) -> Event:
+    kind = happened.RUN_PAUSED if fact.kind is FactKind.PAUSE else happened.RUN_UNPAUSED
+    return Event(kind, batch.now, "scheduler", run, cause=fact.actor, note=str(plain(fact.body)))
+
+
 def in_order(
-    finals: Iterable[AttemptRow], facts: Iterable[Fact], timers: Iterable[Call] = ()
-) -> list[AttemptRow | Fact | Call]:
+    finals: Iterable[AttemptRow], facts: Iterable[Fact], timers: Iterable[Call | Deadline] = ()
+) -> list[AttemptRow | Fact | Call | Deadline]:
     """Put what arrived for a run into the order in which the store saw it; a timer comes after what was in time."""
-    timed: list[tuple[Micros, int, int, AttemptRow | Fact | Call]] = []
+    timed: list[tuple[Micros, int, int, AttemptRow | Fact | Call | Deadline]] = []
     timed.extend((row.ended_at or 0, 0, row.id, row) for row in finals)
     timed.extend((fact.at, 1, fact.id, fact) for fact in facts)
     timed.extend((due_time(call), 2, n, call) for n, call in enumerate(timers))
     return [arrived for _, _, _, arrived in sorted(timed, key=lambda item: item[:3])]
 
 
-def _replay(resident: Resident, journal: Iterable[JournalEntry], *, begun_at: Micros) -> set[str]:
+def _replay(resident: Resident, part: Part, *, begun_at: Micros) -> set[str]:
     """Run the workflow against its journal; gives the keys of calls it cancelled on the way."""
     loop = resident.loop
     loop.replaying = True
+    loop.patches = {entry.key: True for entry in part.entries if entry.kind == Kind.PATCH}
     cancelled: set[str] = set()
     loop.begin(begun_at)
-    for entry in journal:
+    for entry in part.entries:
+        if entry.kind == Kind.PATCH:
+            continue
         loop.take_commands()
         if loop.ended is not None:
             raise Diverged(f"{entry.key!r} at {entry.seq}", "nothing more: the workflow has ended")
         if entry.kind == Kind.CANCEL:
             resident.cancel_reason = str(plain(entry.body))
             loop.cancel(entry.at, resident.cancel_reason)
+        elif entry.kind == Kind.LATE:
+            resident.deadline, resident.cancel_reason = None, LATE
+            loop.cancel(entry.at, LATE, late=True)
+        elif entry.kind == Kind.MESSAGE:
+            loop.message(entry.at, message_of(entry))
         else:
             loop.feed(entry.key, entry.at, Outcome(entry.outcome), entry.body, entry.digest)
         cancelled.update(call.key for call in loop.take_cancels())
-        resident.seq = entry.seq
     loop.take_commands()
     loop.replaying = False
     return cancelled
@@ -524,7 +946,7 @@ def _is_row_of(resident: Resident, row: AttemptRow) -> bool:
     return resident.finishing is not None and resident.finishing.get(row.call) == row.id
 
 
-def due_time(call: Call) -> Micros:
+def due_time(call: Call | Deadline) -> Micros:
     """Give the time of a timer."""
     assert call.due is not None  # noqa: S101 - only timers are asked
     return call.due

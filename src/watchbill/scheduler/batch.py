@@ -15,10 +15,13 @@ class Batch:
     __slots__ = (
         "_changed",
         "_journal",
+        "asked_to_stop",
         "events",
         "evicted",
         "handed_over",
+        "not_begun",
         "now",
+        "reloaded",
         "reported",
         "started",
         "stopped",
@@ -32,6 +35,9 @@ class Batch:
         self._changed: dict[int, Resident] = {}
         self.started: list[tuple[Resident, Call]] = []  # calls to start on the rowless lane
         self.stopped: list[Attempt] = []  # local attempts nobody wants any more
+        self.asked_to_stop: list[Attempt] = []  # local attempts that shall end; whether they took effect is waited for
+        self.not_begun: list[tuple[Resident, Call]] = []  # calls to settle: they were asked to stop before they began
+        self.reloaded: list[int] = []  # runs that leave memory and come back: their journal says something else now
         self.handed_over: list[Attempt] = []  # local attempts that have a row now
         self.reported: list[Attempt] = []  # of these, those that have ended
         self.evicted: list[Resident] = []

@@ -15,6 +15,7 @@ from watchbill.flow.context import Attempt
 from watchbill.flow.execute import Executor
 from watchbill.flow.replay import Call
 from watchbill.model.failure import Cause, Failure
+from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.residence import Resident
 
 NOT_BEGUN: Final = Failure("NotBegun", "the lease was not certain when its turn came", cause=Cause.CANCELLED)
@@ -117,6 +118,19 @@ class Lane:
                     queue[attempt] = due  # it had to wait for a thread
         return [attempt for attempt in dict.fromkeys(visible) if attempt.row is None and runs_here(attempt)]
 
+    def let_go(self, batch: Batch) -> None:
+        """Stop, or hand over to the agent, what the committed turn says."""
+        for attempt in batch.stopped:
+            self.executor.abandon(attempt)
+        for attempt in batch.asked_to_stop:
+            self.executor.cancel(attempt)
+        for attempt in batch.handed_over:
+            resident = attempt.owner[0]
+            resident.local.pop(attempt.call, None)
+            self.executor.hand_over(attempt)
+        for attempt in batch.reported:
+            self.executor.report(attempt)
+
     def enqueue(self, calls: Iterable[tuple[Resident, Call]]) -> None:
         """Start these when there are slots; their turn is committed."""
         self._ready.extend(calls)
@@ -131,6 +145,9 @@ class Lane:
             resident, call = owner = ready.popleft()
             if resident.gone or resident.loop.calls.get(call.key) is not call:
                 continue  # the workflow no longer waits for it
+            if resident.paused:
+                resident.put_off(call)
+                continue
             step = call.target
             policy = step.resolve(resident.workflow.defaults, call.options).policy
             args, kwargs = call.args

@@ -5,12 +5,13 @@ from typing import Final
 
 import msgspec
 
-from watchbill.clock import Micros
-from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
+from watchbill.clock import SECOND, Micros
+from watchbill.model.attempt import AttemptRow, NewAttempt, RowKind, first_fence
 from watchbill.model.failure import Cause, Failure, FinalFailure
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
 
+HEAD_START: Final[Micros] = 60 * SECOND  # for each point of priority
 SUSPECT_FROM: Final = 2  # run losses: from here on a run is advanced alone, named in the store first
 QUARANTINED_FROM: Final = 5  # reached only by a run that was named at three deaths
 QUARANTINED: Final = "quarantined"  # how the reason of a held run begins when only a person may let it go
@@ -40,11 +41,18 @@ class CallFacts(msgspec.Struct, frozen=True):
     args: bytes
     timeout: Micros
     alone: bool
+    priority: int = 0
+    held: bool = False
 
 
 def ready_row(facts: CallFacts, id: int, term: int) -> NewAttempt:
     """Make the row of a call that needs one before it starts."""
     return _row(facts, id, AttemptState.READY, first_fence(term))
+
+
+def question_row(facts: CallFacts, id: int, term: int) -> NewAttempt:
+    """Make the row of a question: a person answers it, and no agent gets it."""
+    return _row(facts, id, AttemptState.PARKED, first_fence(term))._replace(kind=RowKind.ASK, why="ask")
 
 
 def lost_row(facts: CallFacts, id: int, term: int) -> NewAttempt:
@@ -127,6 +135,8 @@ def _row(
         policy=facts.policy,
         args=facts.args,
         result=result,
+        rank_ahead=facts.priority * HEAD_START,
+        held=facts.held,
     )
 
 

@@ -4,17 +4,30 @@ import heapq
 from collections import deque
 from collections.abc import Collection
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 from watchbill.clock import Micros
 from watchbill.flow.context import Attempt
 from watchbill.flow.replay import Call, WorkflowLoop
 from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import first_fence
+from watchbill.model.call import Kind
 from watchbill.model.run import RunChange, RunRow
 from watchbill.scheduler.plan import SUSPECT_FROM
 
-DueTimers = dict[int, deque[Call]]  # by run, in order of time
+MOST_WAITING: Final = 10_000  # runs in memory that no time wakes: about 20 MB
+
+
+class Deadline:
+    """The time by which a run shall have ended; a timer that its code does not see."""
+
+    __slots__ = ("due",)
+
+    def __init__(self, due: Micros) -> None:
+        self.due = due
+
+
+DueTimers = dict[int, deque[Call | Deadline]]  # by run, in order of time
 
 
 class Resident:
@@ -23,6 +36,8 @@ class Resident:
     __slots__ = (
         "begun_at",
         "cancel_reason",
+        "children",
+        "deadline",
         "fence",
         "finishing",
         "gone",
@@ -32,7 +47,12 @@ class Resident:
         "loop",
         "losses",
         "num",
+        "parent",
         "part",
+        "paused",
+        "priority",
+        "published",
+        "root",
         "rows",
         "seq",
         "shard",
@@ -40,6 +60,9 @@ class Resident:
         "steps_open",
         "suspect",
         "term",
+        "told",
+        "waiting",
+        "waits",
         "wake_at",
         "workflow",
     )
@@ -67,17 +90,49 @@ class Resident:
         self.finishing: dict[str, int] | None = None  # rowless calls that want to finish: key -> the id of the done row
         self.cancel_reason: str | None = None
         self.gone = False  # ended, held or evicted: whatever still arrives for it is dropped
+        self.parent, self.root, self.priority = run.parent, run.root, run.priority
+        self.deadline = None if run.deadline is None else Deadline(run.deadline)
+        self.paused = run.paused
+        self.waiting: list[Call] | None = None  # calls that begin when the run goes on
+        self.children: dict[str, str] | None = None  # runs that it waits for: id -> key
+        self.published = run.published
+        self.waits = run.waits
+        self.told: object = None  # what of the loop's published values is in `published`
 
     def change(self) -> RunChange:
         """Give the row as it is to be now."""
-        return RunChange(self.num, self.status, self.wake_at, self.losses, self.held, self.begun_at)
+        return RunChange(
+            self.num,
+            self.status,
+            self.wake_at,
+            self.losses,
+            self.held,
+            self.begun_at,
+            self.part,
+            self.paused,
+            self.published,
+            waits=self.waits,
+        )
 
-    def wakes_at(self) -> Micros:
-        """Say when the first timer that it waits for is due."""
-        return min(due for call in self.loop.calls.values() if (due := call.due) is not None)
+    def wakes_at(self) -> Micros | None:
+        """Say when the first timer that it waits for is due, or its deadline; None: time alone never wakes it."""
+        dues = [due for call in self.loop.calls.values() if (due := call.due) is not None]
+        if self.deadline is not None:
+            dues.append(self.deadline.due)
+        return min(dues, default=None)
 
-    def asks(self, call: Call) -> bool:
+    def put_off(self, call: Call) -> None:
+        """Keep a call that was to begin until the run goes on."""
+        if self.waiting is None:
+            self.waiting = []
+        self.waiting.append(call)
+        if call.kind is Kind.STEP:
+            self.steps_open -= 1
+
+    def asks(self, call: Call | Deadline) -> bool:
         """True while the workflow still waits for this very call."""
+        if isinstance(call, Deadline):
+            return not self.gone and self.deadline is call
         return not self.gone and self.loop.calls.get(call.key) is call
 
 
@@ -88,15 +143,20 @@ class Residence:
         self.runs: dict[int, Resident] = {}
         # Held or of unknown code, with their shards: not looked at again under this term.
         self.asleep: dict[int, int] = {}
-        self._timers: list[tuple[Micros, int, Resident, Call]] = []
+        self._timers: list[tuple[Micros, int, Resident, Call | Deadline]] = []
         self._ties = count()
         self._prune_at = 1_000
+
+    @property
+    def crowded(self) -> bool:
+        """True when those who wait for something that may never come have to wait elsewhere."""
+        return len(self.runs) > MOST_WAITING
 
     def admit(self, resident: Resident) -> None:
         """Keep a run in memory."""
         self.runs[resident.num] = resident
 
-    def remember_timer(self, resident: Resident, call: Call, due: Micros) -> None:
+    def remember_timer(self, resident: Resident, call: Call | Deadline, due: Micros) -> None:
         """Fire this call when its time has come."""
         heapq.heappush(self._timers, (due, next(self._ties), resident, call))
         if len(self._timers) > self._prune_at:

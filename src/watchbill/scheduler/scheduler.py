@@ -21,7 +21,7 @@ from watchbill.flow.replay import Call, step_guard
 from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Taken
-from watchbill.model.run import RunChange, RunRow
+from watchbill.model.run import RunRow, change_of
 from watchbill.model.states import RunState
 from watchbill.scheduler.advance import Advance, due_time, in_order
 from watchbill.scheduler.attendance import Attendance
@@ -39,7 +39,7 @@ from watchbill.scheduler.plan import (
     is_quarantined,
     reason_to_wait_for_code,
 )
-from watchbill.scheduler.residence import DueTimers, Residence, Resident
+from watchbill.scheduler.residence import Deadline, DueTimers, Residence, Resident
 from watchbill.scheduler.share import surplus
 from watchbill.scheduler.store_time import StoreTime
 from watchbill.scheduler.suspects import Careful, Suspects
@@ -104,6 +104,7 @@ class Scheduler(Loop):
             env,
             registry,
             self._residence,
+            namespace=namespace,
             agent=process,
             local=executor is not None,
             events=events,
@@ -123,6 +124,7 @@ class Scheduler(Loop):
         self._takeovers: deque[Takeover] = deque()
         self._catching_up = False  # shards were taken, and not all their runs have been looked at
         self._suspects = Suspects()
+        self._reloaded: list[int] = []  # runs to bring back: their journal says something else than it did
         self._look_asked = True
         self._look_at: Micros | None = None  # store time of the next thing that is due there
         self._poll_at: Micros = 0
@@ -271,6 +273,8 @@ class Scheduler(Loop):
         self._residence.clear()
         self._takeovers.clear()
         self._suspects.clear()
+        self._reloaded.clear()
+        self._advance.stopping.clear()
 
     def _uncounted_shards(self) -> set[int]:
         """Give the shards taken after an unclean end whose runs have not all been brought back."""
@@ -301,6 +305,7 @@ class Scheduler(Loop):
                 taken = takeover.shards.get(run.run.shard) if run is not None else None
                 if run is not None and taken is not None:
                     self._bring_back(run, taken.term, batch, unclean=taken.unclean)
+            self._advance.settle_not_begun(batch)
         if not await self._commit(batch):
             return
         takeover.after = nums[-1] if nums else 0
@@ -310,7 +315,7 @@ class Scheduler(Loop):
 
     def _charge(self, loaded: Loaded, taken: Taken, batch: Batch) -> Loaded | None:
         """Count an unclean end against a run; gives the run as charged, or None when it is not to be driven."""
-        run, known = loaded.run, loaded.run.workflow in self._registry.workflows
+        run, known = loaded.run, self._knows(loaded.run)
         if is_quarantined(run) or not known:
             self._residence.asleep[run.num] = run.shard
         if is_quarantined(run):
@@ -330,7 +335,7 @@ class Scheduler(Loop):
                 Event(happened.RUN_HELD, batch.now, self.name, run.id, cause=WAITS_FOR_CODE, note=reason or "")
             )
         batch.turn.terms[run.shard] = taken.term
-        batch.turn.runs.append(RunChange(run.num, run.status, run.wake_at, run.losses, run.held, run.begun_at))
+        batch.turn.runs.append(change_of(run))
         return msgspec.structs.replace(loaded, run=run) if known and run.losses < QUARANTINED_FROM else None
 
     def _bring_back(self, loaded: Loaded, term: int, batch: Batch, *, unclean: bool) -> None:
@@ -339,7 +344,12 @@ class Scheduler(Loop):
         unclean = unclean or has_uncounted_losses(run)
         if run.status is RunState.SCHEDULED:
             if run.losses >= SUSPECT_FROM:
-                self._suspects.add(run.shard, run.num, run.losses, lambda later: self._advance.begin(run, term, later))
+                self._suspects.add(
+                    run.shard,
+                    run.num,
+                    run.losses,
+                    lambda later: self._advance.begin_loaded(loaded, term, later),
+                )
         elif run.losses >= SUSPECT_FROM:
             self._suspects.add(
                 run.shard,
@@ -358,6 +368,7 @@ class Scheduler(Loop):
         batch = self._batch()
         with step_guard():
             item.work(batch)
+            self._advance.settle_not_begun(batch)
         if await self._name(item.shard, None) and await self._commit(batch):
             self._suspects.counted(item.run)
         self._look_asked = True  # for what could not be given to this run meanwhile
@@ -397,10 +408,12 @@ class Scheduler(Loop):
         look = _without(look, self._suspects.runs())
         self._look_at = None if look.next_due is None else max(look.next_due, look.now + WAKE_APART)
         here, asleep = self._residence.runs, self._residence.asleep
-        absent = [run.num for run in look.due if run.status is not RunState.SCHEDULED]
+        absent = [run.num for run in look.due if run.status is not RunState.SCHEDULED or run.early]
+        absent += self._reloaded
+        self._reloaded.clear()
         absent += [row.run for row in look.finals if row.run not in asleep]
         absent += [fact.run for fact in look.facts]
-        wanted = sorted({num for num in absent if num not in here})
+        wanted = sorted({num for num in absent if num not in here} | (self._advance.stopping & here.keys()))
         return look, await self._store.load(wanted) if wanted else []
 
     def _take_in(self, batch: Batch, look: Look | None, loaded: list[Loaded]) -> None:
@@ -414,12 +427,13 @@ class Scheduler(Loop):
         if look is not None:
             told = {fact.run for fact in look.facts}
             for run in look.due:
-                if run.num not in told:  # cancelled before it began: its code need not run
+                if run.num not in told and not run.early:  # what was told may mean that its code need not run
                     self._begin(run, batch)
             for run_loaded in loaded:
                 self._take_loaded(run_loaded, batch)
             self._drop_orphans(look, {run_loaded.run.num for run_loaded in loaded}, batch)
         self._take_arrived(look, timers, batch)
+        self._advance.settle_not_begun(batch)
 
     def _take_outcomes(self, lane: Lane, timers: DueTimers, batch: Batch) -> None:
         for attempt in lane.take_ended():
@@ -470,19 +484,32 @@ class Scheduler(Loop):
     def _take_loaded(self, loaded: Loaded, batch: Batch) -> None:
         run = loaded.run
         term = self._leases.terms.get(run.shard)
-        if term is None or run.num in self._residence.runs:
+        if term is None:
+            return
+        if (resident := self._residence.runs.get(run.num)) is not None:
+            if run.num in self._advance.stopping:
+                self._advance.settle_dropped(resident, loaded.attempts, batch)
             return
         codeless = run.status in (RunState.SCHEDULED, RunState.DIVERGED) or is_quarantined(run)
         if loaded.facts and codeless:
-            self._advance.end_without_code(loaded, term, batch)
-        elif run.workflow in self._registry.workflows and not codeless:
+            self._advance.tell_without_code(loaded, term, batch)
+            self._look_asked = True  # it may be due
+        elif run.status is RunState.SCHEDULED and self._is_due(run, batch.now):
+            self._advance.begin_loaded(loaded, term, batch)
+        elif self._knows(run) and not codeless:
             self._bring_back(loaded, term, batch, unclean=False)
         else:
             self._residence.asleep[run.num] = run.shard
 
+    def _knows(self, run: RunRow) -> bool:
+        return self._registry.find(run.workflow, run.version) is not None
+
+    def _is_due(self, run: RunRow, now: Micros) -> bool:
+        return self._knows(run) and not run.paused and run.wake_at is not None and run.wake_at <= now
+
     def _take_arrived(self, look: Look | None, timers: DueTimers, batch: Batch) -> None:
         """Deliver finals, facts and timers to runs in memory, each run's in order of time."""
-        arrived: dict[int, tuple[list[AttemptRow], list[Fact], list[Call]]] = {}
+        arrived: dict[int, tuple[list[AttemptRow], list[Fact], list[Call | Deadline]]] = {}
         for row in look.finals if look is not None else ():
             arrived.setdefault(row.run, ([], [], []))[0].append(row)
         for fact in look.facts if look is not None else ():
@@ -500,7 +527,7 @@ class Scheduler(Loop):
                     continue
                 self._deliver(resident_now, item, batch)
 
-    def _deliver(self, resident: Resident, item: AttemptRow | Fact | Call, batch: Batch) -> None:
+    def _deliver(self, resident: Resident, item: AttemptRow | Fact | Call | Deadline, batch: Batch) -> None:
         if resident.suspect:
             self._carefully(resident, lambda later: self._advance.deliver(resident, item, later))
         else:
@@ -565,14 +592,7 @@ class Scheduler(Loop):
     def _let_out(self, batch: Batch) -> None:
         lane = self._lane
         if lane is not None:
-            for attempt in batch.stopped:
-                lane.executor.abandon(attempt)
-            for attempt in batch.handed_over:
-                resident = attempt.owner[0]
-                resident.local.pop(attempt.call, None)
-                lane.executor.hand_over(attempt)
-            for attempt in batch.reported:
-                lane.executor.report(attempt)
+            lane.let_go(batch)
         for resident in batch.evicted:
             if not resident.gone and resident.status is not RunState.WAITING:
                 continue  # something else arrived in the same turn and moved it on
@@ -580,6 +600,9 @@ class Scheduler(Loop):
                 lane.abandon(resident)
             self._residence.evict(resident)
             self._look_for(resident)
+        if batch.reloaded or self._advance.stopping:
+            self._reloaded.extend(batch.reloaded)
+            self._look_asked = True
         if lane is not None:
             lane.enqueue(batch.started)
             self._start_ready()

@@ -17,6 +17,7 @@ from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
+from watchbill.model.facts import FactKind
 from watchbill.model.lease import Member, Terms
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.states import RunState
@@ -43,19 +44,6 @@ class Submitted(msgspec.Struct, frozen=True):
 
     run: RunRow
     new: bool
-
-
-class FactKind(StrEnum):
-    """What a client may tell a run."""
-
-    CANCEL = "cancel"
-    SEND = "send"
-    PAUSE = "pause"
-    RESUME = "resume"
-    RETRY = "retry"
-    REWIND = "rewind"
-    ANSWER = "answer"
-    CHILD = "child"  # told by a run that has ended to the one that started it
 
 
 class NewFact(msgspec.Struct, frozen=True):
@@ -117,6 +105,13 @@ class ClientStore(Protocol):
         """Insert all runs, or, if an id of one is taken by other work (workflow, version or input differ), none.
 
         An equal one that is there already is given back as it is. Raises DuplicateRun. A resend (same num) is equal.
+        """
+        ...
+
+    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+        """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken.
+
+        `loose`: its arguments differ, so what was recorded fits calls whatever their arguments are.
         """
         ...
 

@@ -13,13 +13,14 @@ from watchbill.env import Threads
 from watchbill.errors import StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.flow.values import encode
+from watchbill.model.facts import FactKind
 from watchbill.model.lease import Member
 from watchbill.model.run import SHARDS_PER_REGION as SHARDS
 from watchbill.model.run import NewRun
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.scheduler.share import shares
 from watchbill.store.open import open_store
-from watchbill.store.protocol import FactKind, NewFact
+from watchbill.store.protocol import NewFact
 from watchbill.store.sqlite.burial import end_all
 from watchbill.testing.chance import Chance
 from watchbill.testing.changes import Changes

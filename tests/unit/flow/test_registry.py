@@ -34,7 +34,10 @@ def test_steps_and_workflows_are_found_by_name():
 def test_the_names_are_those_of_the_workflows_in_order():
     registry = a_registry()
     registry.add_workflow(Workflow(release, name="archive"))
-    assert registry.names() == ("archive", "release")
+    registry.add_workflow(Workflow(release, name="archive", version=2))
+    assert registry.names() == ("archive@1", "archive@2", "release@1")
+    assert registry.workflow("archive").version == 2
+    assert registry.find("archive", 1) is not registry.find("archive", 2)
 
 
 def test_an_unknown_name_is_answered_with_what_was_probably_meant():

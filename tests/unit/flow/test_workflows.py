@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from watchbill.clock import SECOND
-from watchbill.errors import InvalidOptionError, WatchbillError
-from watchbill.flow.replay import WorkflowLoop
+from watchbill.errors import InvalidOptionError
 from watchbill.flow.scan import scan
 from watchbill.flow.steps import Step
 from watchbill.flow.workflows import LATER_OPTIONS, START_KEYWORDS, Workflow
@@ -134,16 +133,3 @@ def test_what_is_allowed_passes_the_scan():
 def test_an_allowance_for_nothing_is_refused(allow, why):
     with pytest.raises(InvalidOptionError, match=why):
         Workflow(release, allow=allow)
-
-
-def test_child_runs_come_later():
-    child = Workflow(release)
-
-    async def parent() -> None:
-        with pytest.raises(WatchbillError, match=r"child runs come with a later version; await release\.plain"):
-            await child("a")
-
-    loop = WorkflowLoop(parent, (), {})
-    loop.begin(0)
-    assert loop.ended is not None
-    assert loop.ended.error is None

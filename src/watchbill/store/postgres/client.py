@@ -11,7 +11,8 @@ import msgspec
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
 from watchbill.model.decision import Decision, DecisionRow
-from watchbill.model.run import NewRun, RunRow, as_inserted, shard_number
+from watchbill.model.facts import FactKind
+from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
 from watchbill.model.states import RunState
 from watchbill.store.bodies import joined
 from watchbill.store.postgres.blobs import Blobs
@@ -21,7 +22,7 @@ from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows
 from watchbill.store.postgres.shards import home_shards
-from watchbill.store.protocol import Ending, FactKind, Hint, NewFact, Record, Submitted, Told
+from watchbill.store.protocol import Ending, Hint, NewFact, Record, Submitted, Told
 from watchbill.store.same import check_same
 
 _DECISION: Final = msgspec.json.Decoder(Decision)
@@ -51,6 +52,11 @@ class PostgresClient:
         """Insert all runs, or none; an equal one that is there already is given back as it is."""
         self._writing()
         return await self._ask(runs) if runs else []
+
+    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+        """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken."""
+        hints = self._writing()
+        return await self._lines.door(lambda: self._copy(run, source, entries, hints, loose=loose))
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""
@@ -164,6 +170,32 @@ class PostgresClient:
             return refused
 
     # --- the others
+
+    async def _copy(self, run: NewRun, source: int, entries: Sequence[int], hints: SharedHints, *, loose: bool) -> bool:
+        if run.namespace not in self._homes:
+            self._homes[run.namespace] = await home_shards(self._lines, run.namespace)
+        blobs = Blobs(self._lines.env)
+        values = {
+            "num": run.num,
+            "shard": _home(run, self._homes),
+            "namespace": run.namespace,
+            "id": run.id,
+            "workflow": run.workflow,
+            "version": run.version,
+            "input": blobs.stored(run.input, run=run.num),
+            "priority": run.priority,
+            "deadline": run.deadline,
+            "tags": joined(run.tags),
+            "source": source,
+            "entries": sorted(entries),
+            "loose": loose,
+        }
+        made = await self._lines.rows(self._lines.others, "copy", values | blobs.values())
+        if made:
+            hints.give(Hint.SCHEDULER)
+            return True
+        there = await self._find(run.namespace, run.id)
+        return there is not None and there.num == run.num  # an answer was lost
 
     async def _tell(self, news: Sequence[NewFact], hints: SharedHints) -> list[Told]:
         if not news:
@@ -292,7 +324,9 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         return None
     [run] = found
     these = {"runs": [run.num]}
-    now, known = await db.row("record_context", {"namespace": namespace, "workflow": run.workflow})
+    now, known = await db.row(
+        "record_context", {"namespace": namespace, "workflow": code_name(run.workflow, run.version)}
+    )
     return Record(
         run=run,
         journal=tuple(journal_entries(await db.rows("load_journal", these))),

@@ -6,10 +6,11 @@ from typing import Any, TypeVar
 
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import JournalEntry
+from watchbill.model.facts import FactKind
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.postgres.connections import Row
-from watchbill.store.protocol import Fact, FactKind
+from watchbill.store.protocol import Fact
 
 T = TypeVar("T", JournalEntry, AttemptRow, Fact)
 
@@ -46,8 +47,8 @@ def by_run(found: Sequence[T]) -> dict[int, list[T]]:
 
 
 def _run(*columns: Any) -> RunRow:  # noqa: ANN401
-    *others, tags, published, early = columns
-    return RunRow(*others[:6], RunState(others[6]), *others[7:], tuple(tags or ()), published, early)  # type: ignore[call-arg]
+    *others, tags, published, early, waits = columns
+    return RunRow(*others[:6], RunState(others[6]), *others[7:], tuple(tags or ()), published, early, waits)  # type: ignore[call-arg]
 
 
 def _attempt(*columns: Any) -> AttemptRow:  # noqa: ANN401

@@ -110,10 +110,12 @@ def _run_columns(turn: Turn) -> dict[str, object]:
         "pauseds",
         "publisheds",
         "earlies",
+        "waits",
     )
     columns = _columns("run", names, changes)
     columns["run_sources"] = [source_bits(change.status) for change in changes]
     columns["run_helds"] = [_sayable(change.held) for change in changes]
+    columns["run_waits"] = [_sayable(change.waits) for change in changes]
     return columns
 
 

@@ -7,10 +7,11 @@ import msgspec
 
 from watchbill.clock import Micros
 from watchbill.model.decision import Decision, DecisionRow
-from watchbill.model.run import NewRun, RunRow, as_inserted, deadline_at, due_at, shard_number
+from watchbill.model.facts import FactKind
+from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
 from watchbill.model.states import RunState
 from watchbill.store.bodies import fits, joined, reference
-from watchbill.store.protocol import Ending, FactKind, Hint, NewFact, Record, Submitted, Told
+from watchbill.store.protocol import Ending, Hint, NewFact, Record, Submitted, Told
 from watchbill.store.same import check_same
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
@@ -48,6 +49,13 @@ class SqliteClient:
     def _submitted(self, answers: list[Submitted]) -> None:
         if any(answer.new for answer in answers):
             self._lanes.hints.give(Hint.SCHEDULER)
+
+    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+        """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken."""
+        return await self._lanes.write(
+            lambda db: copy(db, run, source, entries, loose=loose),
+            lambda made: self._lanes.hints.give(Hint.SCHEDULER) if made else None,
+        )
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""
@@ -102,6 +110,21 @@ def insert(
     if len(small) < len(pairs):
         inserted += sum(_submit_large(db, run, shard, now) for run, shard in pairs if not fits(run.input))
     return pairs, inserted
+
+
+def copy(db: Writer, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+    """Insert a run with chosen entries of another one's journal."""
+    now = db.now()
+    there = find(db, run.namespace, run.id)
+    if there is not None:
+        return there.num == run.num  # an answer was lost
+    these: Named = {"run": run.num, "source": source, "entries": json_text(entries)}
+    db.run("copy_blobs", these)
+    values = _values(run, _home_shards(db, run.namespace)[shard_number(run.id)], now, db.spill(run.num, run.input))
+    if db.run("copy_run", (*values[:12], source)).rowcount != 1:
+        raise ValueError(f"run number {source} is not there to be copied")
+    db.run("copy_journal", {**these, "loose": loose})
+    return True
 
 
 def _values(run: NewRun, shard: int, now: int, input: bytes) -> tuple[Value, ...]:
@@ -182,7 +205,7 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
     if run is None:
         return None
     this, now = {"run": run.num}, db.now()
-    code: Named = {"namespace": namespace, "workflow": run.workflow, "now": now}
+    code: Named = {"namespace": namespace, "workflow": code_name(run.workflow, run.version), "now": now}
     return Record(
         run=run,
         journal=journal_entries(db, db.run("journal_of_run", this)),

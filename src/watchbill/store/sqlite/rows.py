@@ -4,10 +4,11 @@ import sqlite3
 
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import JournalEntry
+from watchbill.model.facts import FactKind
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.bodies import TAG_END
-from watchbill.store.protocol import Fact, FactKind
+from watchbill.store.protocol import Fact
 from watchbill.store.sqlite.database import Database
 
 
@@ -17,12 +18,12 @@ def run_rows(db: Database, cursor: sqlite3.Cursor) -> list[RunRow]:
         RunRow(
             num, shard, namespace, id, workflow, version, RunState(status), part, losses, priority,
             wake_at, held, bool(paused), db.whole(num, input), created_at, begun_at, ended_at,
-            deadline, parent, root, _tags(tags), published, bool(early),
+            deadline, parent, root, _tags(tags), published, bool(early), waits,
         )
         for (
             num, shard, namespace, id, workflow, version, status, part, losses, priority,
             wake_at, held, paused, input, created_at, begun_at, ended_at,
-            deadline, parent, root, tags, published, early,
+            deadline, parent, root, tags, published, early, waits,
         ) in cursor
     ]  # fmt: skip
 

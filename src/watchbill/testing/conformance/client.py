@@ -4,8 +4,9 @@ import pytest
 
 from watchbill.errors import DuplicateRun
 from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.facts import FactKind
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import FactKind, NewFact, Told
+from watchbill.store.protocol import NewFact, Told
 from watchbill.testing.conformance.scene import NOON, a_change, a_decision, a_run, a_verdict, an_entry
 
 

@@ -5,8 +5,9 @@ import pytest
 
 from watchbill.clock import SECOND
 from watchbill.model.attempt import RowKind
+from watchbill.model.facts import FactKind
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import FactKind, NewFact, TurnFact
+from watchbill.store.protocol import NewFact, TurnFact
 from watchbill.testing.conformance.scene import KNOWN, LIMIT, NOON, a_change, a_run
 
 LARGE = b'"' + b"x" * 300_000 + b'"'

@@ -18,7 +18,7 @@ from watchbill.store.protocol import Store, Turn, TurnAnswer
 NOON: Micros = 1_800_000_000 * SECOND
 LIMIT = 100
 STEPS = ("charge",)
-KNOWN = ("order",)
+KNOWN = ("order@1",)
 ME = 7
 AGENT = 70
 

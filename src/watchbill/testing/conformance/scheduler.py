@@ -148,7 +148,7 @@ async def test_a_look_finds_what_is_due_and_says_when_the_next_will_be(scene):
     assert look.due == (now,)
     assert (look.next_due, look.more, look.now) == (NOON + 60, False, NOON)
     scene.clock.pass_by(60)
-    look = await scene.store.scheduler.look(list(scene.terms), [*KNOWN, unknown.workflow], 100)
+    look = await scene.store.scheduler.look(list(scene.terms), [*KNOWN, f"{unknown.workflow}@1"], 100)
     assert {run.num for run in look.due} == {1, 2, 3}
     assert look.next_due is None
 

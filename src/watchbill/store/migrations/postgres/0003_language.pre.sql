@@ -3,6 +3,9 @@
 -- Something was journalled for a run before it began.
 ALTER TABLE watchbill.run ADD COLUMN early boolean NOT NULL DEFAULT false;
 
+-- What a run that waits waits for, in words, beside time: its calls without rows are in no other place.
+ALTER TABLE watchbill.run ADD COLUMN waits text;
+
 -- The tree under a root, for those that are in one.
 CREATE INDEX run_tree ON watchbill.run (root, num) WHERE parent IS NOT NULL;
 

@@ -3,6 +3,9 @@
 -- Something was journalled for a run before it began.
 ALTER TABLE run ADD COLUMN early INTEGER NOT NULL DEFAULT 0;
 
+-- What a run that waits waits for, in words, beside time: its calls without rows are in no other place.
+ALTER TABLE run ADD COLUMN waits TEXT;
+
 -- The tree under a root, for those that are in one.
 CREATE INDEX run_tree ON run (root, num) WHERE parent IS NOT NULL;
 

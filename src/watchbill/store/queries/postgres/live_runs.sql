@@ -8,7 +8,7 @@ CROSS JOIN LATERAL (
         AND status IN (0, 1, 3, 4)
         AND (status <> 0 OR (:due::boolean AND wake_at <= (SELECT watchbill.at(:now::bigint))))
         AND num + 0 > :after::bigint
-        AND (:known::text[] IS NULL OR workflow = ANY (:known))
+        AND (:known::text[] IS NULL OR workflow || '@' || version = ANY (:known))
     ORDER BY num + 0
     LIMIT :limit::bigint
 ) AS live

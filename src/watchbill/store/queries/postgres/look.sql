@@ -11,9 +11,9 @@ SELECT
             WHERE run.shard = mine.shard
                 AND status IN (0, 2)
                 AND wake_at <= (SELECT watchbill.at(:now::bigint))
-                AND NOT paused
+                AND (NOT paused OR status = 2)
                 AND run.held IS NULL
-                AND workflow = ANY (:known::text[])
+                AND workflow || '@' || version = ANY (:known::text[])
             ORDER BY wake_at
             LIMIT :share::bigint
         ) AS due
@@ -52,9 +52,9 @@ SELECT
             WHERE run.shard = mine.shard
                 AND status IN (0, 2)
                 AND wake_at > (SELECT watchbill.at(:now::bigint))
-                AND NOT paused
+                AND (NOT paused OR status = 2)
                 AND run.held IS NULL
-                AND workflow = ANY (:known::text[])
+                AND workflow || '@' || version = ANY (:known::text[])
             ORDER BY wake_at
             LIMIT 1
         ) AS later

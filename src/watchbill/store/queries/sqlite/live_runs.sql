@@ -9,7 +9,7 @@ WHERE run.num IN (
         AND live.status IN (0, 1, 3, 4)
         AND (live.status <> 0 OR (:due AND live.wake_at <= :now))
         AND live.num > :after
-        AND (:known IS NULL OR live.workflow IN (SELECT value FROM json_each(:known)))
+        AND (:known IS NULL OR live.workflow || '@' || live.version IN (SELECT value FROM json_each(:known)))
     ORDER BY live.num
     LIMIT :limit
 )

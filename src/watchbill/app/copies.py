@@ -1,0 +1,73 @@
+"""Copies: what a new run takes over from one that has ended, or is to go another way. Pure."""
+
+from typing import NamedTuple
+
+from watchbill.errors import InvalidOptionError
+from watchbill.flow.names import did_you_mean
+from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.states import RunState
+from watchbill.scheduler.parts import OUTCOMES, Part, current_part, rewound
+from watchbill.store.protocol import Record
+
+UNDONE = (RunState.UNDONE, RunState.UNDO_FAILED)
+
+
+class Origin(NamedTuple):
+    """Where a copy begins: the part of the run that is in force, and the entries that are kept."""
+
+    part: Part
+    kept: tuple[int, ...]
+
+
+def after(record: Record, call: str) -> Origin:
+    """Keep everything up to and including a call's outcome."""
+    part = current_part(record.run, record.journal)
+    places = [place for place, entry in enumerate(part.entries) if entry.key == call and entry.kind in OUTCOMES]
+    if not places:
+        raise _unknown(record, part, call)
+    return Origin(part, _seqs(part.entries[: places[-1] + 1]))
+
+
+def before(record: Record, call: str) -> Origin:
+    """Leave out a call's outcome and all that came after it."""
+    part = current_part(record.run, record.journal)
+    check_call(record, call)
+    return Origin(part, _seqs(tuple(rewound(list(part.entries), call))))
+
+
+def failed(record: Record, step: str | None) -> Origin:
+    """Leave out the first failure of a step, of any or of that one, and all that came after it.
+
+    When no step failed the run's own code did: all is kept. When all it did was undone, nothing is.
+    """
+    part = current_part(record.run, record.journal)
+    if record.run.status in UNDONE:
+        return Origin(part, ())
+    for entry in part.entries:
+        is_failure = entry.kind == Kind.STEP and entry.outcome == Outcome.FAILED
+        if is_failure and step in (None, entry.key, _step(entry.key)):
+            return Origin(part, _seqs(tuple(rewound(list(part.entries), entry.key))))
+    if step is not None:
+        raise InvalidOptionError(f"no call of step {step!r} failed in run {record.run.id!r}: there is nothing to retry")
+    return Origin(part, _seqs(tuple(entry for entry in part.entries if entry.kind != Kind.END)))
+
+
+def check_call(record: Record, call: str) -> None:
+    """Refuse a call that has no outcome in what is in force."""
+    part = current_part(record.run, record.journal)
+    if not any(entry.key == call and entry.kind in OUTCOMES for entry in part.entries):
+        raise _unknown(record, part, call)
+
+
+def _seqs(entries: tuple[JournalEntry, ...]) -> tuple[int, ...]:
+    return tuple(entry.seq for entry in entries if entry.kind not in (Kind.END, Kind.CANCEL, Kind.LATE))
+
+
+def _step(key: str) -> str:
+    name, dot, number = key.rpartition("/")[2].rpartition(".")
+    return name if dot and number.isdigit() else key.rpartition("/")[2]
+
+
+def _unknown(record: Record, part: Part, call: str) -> InvalidOptionError:
+    known = [entry.key for entry in part.entries if entry.kind in OUTCOMES]
+    return InvalidOptionError(f"run {record.run.id!r} has no outcome of a call {call!r}{did_you_mean(call, known)}")

@@ -1,0 +1,63 @@
+"""Undo: what a run that failed has done is undone, in reverse order of start, one at a time.
+
+It runs on the run's own loop, as the end of its main task: every undo is a call with a key, in the journal like any
+other, so a crash in the middle goes on where it was.
+"""
+
+import asyncio
+from typing import NamedTuple, Protocol
+
+from watchbill.errors import StepFailed
+from watchbill.flow.futures import UndoableCall
+from watchbill.model.call import Outcome
+from watchbill.model.failure import Cause
+
+# Nobody knows whether such an attempt took effect. One that raised has cleaned up after itself.
+UNKNOWN = frozenset(
+    {Cause.LATE, Cause.STALLED, Cause.STARVED, Cause.LOST, Cause.KILLED, Cause.UNKNOWN, Cause.CANCELLED}
+)
+
+
+class Ended(NamedTuple):
+    """How the workflow function ended."""
+
+    outcome: Outcome
+    value: object
+    error: BaseException | None
+    not_undone: tuple[str, ...] = ()  # why, for each call that could not be undone
+
+
+class Undoing(Protocol):
+    """What is needed of the loop."""
+
+    undoable: list[UndoableCall]
+
+
+async def undo_all(loop: Undoing, ended: Ended) -> Ended:
+    """Undo what took effect, or may have; gives how the run ends."""
+    begun, trouble, undone = list(loop.undoable), [], 0
+    for call in begun:
+        if not call.done():
+            await asyncio.wait([call])  # its attempt has been asked to stop
+    for call in reversed(begun):
+        undo = call.target.undone_by
+        if undo is None or not may_have_taken_effect(call):
+            continue
+        result = None if call.cancelled() or call.exception() is not None else call.result()
+        args, kwargs = call.args
+        undone += 1
+        try:
+            await undo.options(key=f"undo:{call.key}")(result, *args, **kwargs)
+        except StepFailed as failed:
+            trouble.append(f"{call.key!r} is not undone: {failed}")
+    if trouble:
+        return Ended(Outcome.UNDO_FAILED, None, ended.error, tuple(trouble))
+    return ended if not undone or ended.outcome is Outcome.CANCELLED else ended._replace(outcome=Outcome.UNDONE)
+
+
+def may_have_taken_effect(call: UndoableCall) -> bool:
+    """Say whether a call that has ended needs to be undone."""
+    if call.cancelled():
+        return call.handed_out  # by the workflow itself, while it ran
+    failure = call.exception()
+    return failure is None or (isinstance(failure, StepFailed) and failure.cause in UNKNOWN and failure.attempts > 0)

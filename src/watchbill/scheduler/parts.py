@@ -1,0 +1,100 @@
+"""Parts: what of a run's journal its code sees now. Pure.
+
+A journal only grows. An entry may say that a part has ended there: `REWOUND` masks a call's outcome and all that came
+after it; `CONTINUED` begins anew, as another function with other arguments.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from watchbill.clock import Micros
+from watchbill.flow.replay import Message
+from watchbill.model.call import JournalEntry, Kind
+from watchbill.model.run import RunRow
+
+_decode_message = msgspec.json.Decoder(tuple[str, msgspec.Raw]).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Unread(msgspec.Struct, array_like=True):
+    """A message that nobody has received in the part that ended."""
+
+    topic: str
+    ref: str
+    body: msgspec.Raw
+
+
+class NextPart(msgspec.Struct):
+    """The body of a CONTINUED entry."""
+
+    workflow: str
+    version: int
+    input: msgspec.Raw
+    unread: list[Unread] = []
+
+
+_decode_next = msgspec.json.Decoder(NextPart).decode
+
+
+class Part(NamedTuple):
+    """What a run's code is given: its function, its arguments, and what has happened since."""
+
+    workflow: str
+    version: int
+    input: bytes
+    begun_at: Micros | None
+    unread: tuple[Message, ...]
+    entries: tuple[JournalEntry, ...]
+
+
+def current_part(run: RunRow, journal: Iterable[JournalEntry]) -> Part:
+    """Read a journal up to its end; gives what is in force."""
+    part = Part(run.workflow, run.version, run.input, run.begun_at, (), ())
+    kept: list[JournalEntry] = []
+    for entry in journal:
+        if entry.kind == Kind.CONTINUED:
+            body = _decode_next(entry.body)
+            unread = tuple(Message(one.topic, one.ref, bytes(one.body)) for one in body.unread)
+            part = Part(body.workflow, body.version, bytes(body.input), entry.at, unread, ())
+            kept = []
+        elif entry.kind == Kind.REWOUND:
+            kept = rewound(kept, entry.key)
+        else:
+            kept.append(entry)
+    return part._replace(entries=tuple(kept))
+
+
+def rewound(entries: list[JournalEntry], to: str) -> list[JournalEntry]:
+    """Leave out a call's outcome and all that came after it, but for messages: nobody sends them again."""
+    for place, entry in enumerate(entries):
+        if entry.key == to and entry.kind in OUTCOMES:
+            return entries[:place] + [later for later in entries[place:] if later.kind == Kind.MESSAGE]
+    return entries
+
+
+OUTCOMES = frozenset({Kind.STEP, Kind.TIMER, Kind.CHILD, Kind.ASK})
+
+
+def message_of(entry: JournalEntry) -> Message:
+    """Read a MESSAGE entry."""
+    ref, body = _decode_message(entry.body)
+    return Message(entry.key, ref, bytes(body))
+
+
+def message_body(message: Message) -> bytes:
+    """Write one: its topic is the entry's key."""
+    return _encode((message.ref, msgspec.Raw(message.body)))
+
+
+def told_message(ref: str, body: bytes) -> Message:
+    """Read a message as a client tells it."""
+    topic, raw = _decode_message(body)
+    return Message(topic, ref, bytes(raw))
+
+
+def next_part_body(workflow: str, version: int, input: bytes, unread: Iterable[Message]) -> bytes:
+    """Write a CONTINUED entry."""
+    left = [Unread(message.topic, message.ref, msgspec.Raw(message.body)) for message in unread]
+    return _encode(NextPart(workflow, version, msgspec.Raw(input), left))

@@ -1,0 +1,46 @@
+-- Insert a run that goes on from chosen entries of another one's journal, counted anew, with their large bodies; nothing
+-- when its id, or itself, is there.
+WITH made AS (
+    INSERT INTO watchbill.run (
+        num, shard, namespace, id, workflow, version, input, created_at, wake_at, priority, deadline, tags, root,
+        begun_at, early
+    )
+    SELECT
+        :num::bigint, :shard::integer, :namespace::text, :id::text, :workflow::text, :version::integer, :input::bytea,
+        watchbill.at(:now::bigint), watchbill.at(:now::bigint), :priority::integer, :deadline::bigint,
+        string_to_array(:tags::text, chr(31)), :num::bigint, begun_at, true
+    FROM watchbill.run
+    WHERE num = :source::bigint
+    ON CONFLICT DO NOTHING
+    RETURNING num
+),
+chosen AS MATERIALIZED (
+    SELECT
+        made.num AS copy, entry.*, row_number() OVER (ORDER BY entry.seq) AS place
+    FROM made
+    CROSS JOIN watchbill.journal AS entry
+    WHERE entry.run = :source::bigint
+        AND entry.seq = ANY (:entries::integer[])
+),
+copied AS (
+    INSERT INTO watchbill.journal (run, seq, kind, key, digest, fence, outcome, agent, started_at, at, body)
+    SELECT
+        copy, place, kind, key, CASE WHEN NOT :loose::boolean THEN digest END, fence, outcome, agent, started_at, at, body
+    FROM chosen
+),
+kept AS (
+    INSERT INTO watchbill.blob (run, n, body)
+    SELECT chosen.copy, large.n, large.body
+    FROM chosen
+    CROSS JOIN watchbill.blob AS large
+    WHERE large.run = :source::bigint
+        AND large.n = watchbill.referred(chosen.body)
+),
+own AS (
+    INSERT INTO watchbill.blob (run, n, body)
+    SELECT made.num, large.n, large.body
+    FROM made
+    CROSS JOIN unnest(:blob_ns::bigint[], :blob_bodies::bytea[]) AS large (n, body)
+)
+SELECT num
+FROM made

@@ -1,0 +1,207 @@
+"""Messages: kept per topic and in order, also before anybody waits for them; each is received once."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.rooms.scene import becomes, ends
+from watchbill import (
+    App,
+    InvalidOptionError,
+    InvalidValueError,
+    RunEnded,
+    RunFailed,
+    RunNotFound,
+    publish,
+    receive,
+    sleep,
+)
+
+
+def a_reader(app: App) -> Any:
+    @app.workflow
+    async def reads(count: int) -> list[int]:
+        return [await receive("n", int) for _ in range(count)]
+
+    return reads
+
+
+async def test_a_message_wakes_the_run_that_waits_for_it(app: App) -> None:
+    reads = a_reader(app)
+    async with app.rooms():
+        run = await app.start(reads, 1)
+        await becomes(run, lambda status: status.state == "waiting")
+        assert (await run.status()).waiting_for == "a message on 'n'"
+        await run.send("n", 7)
+        assert await ends(run) == [7]
+
+
+async def test_messages_are_received_in_order_also_when_they_came_first(app: App) -> None:
+    reads = a_reader(app)
+    run = await app.start(reads, 3)
+    for n in (1, 2, 3):
+        await run.send("n", n)
+    async with app.rooms():
+        assert await ends(run) == [1, 2, 3]
+
+
+async def test_a_run_that_has_not_begun_keeps_its_messages(app: App) -> None:
+    reads = a_reader(app)
+    async with app.rooms():
+        run = await app.start(reads, 2, delay=0.3)
+        await run.send("n", 1)
+        await run.send("n", 2)
+        assert (await run.status()).state == "scheduled"
+        assert await ends(run) == [1, 2]
+
+
+async def test_topics_are_apart_and_every_message_is_received_once(app: App) -> None:
+    @app.workflow
+    async def two() -> list[str]:
+        first, second = await asyncio.gather(receive("a", str), receive("b", str))
+        return [first, second, await receive("a", str, timeout=0.05, default="no more")]
+
+    async with app.rooms():
+        run = await app.start(two)
+        await run.send("b", "B")
+        await run.send("a", "A")
+        assert await ends(run) == ["A", "B", "no more"]
+
+
+async def test_the_same_id_is_the_same_message(app: App) -> None:
+    @app.workflow
+    async def counts() -> list[str]:
+        got = [await receive("m", str)]
+        await sleep(0.1)
+        got.append(await receive("m", str, timeout=0.1, default="-"))
+        return got
+
+    async with app.rooms():
+        run = await app.start(counts)
+        await run.send("m", "x", id="m-1")
+        await becomes(run, lambda status: status.waiting_for != "a message on 'm'")
+        await run.send("m", "x", id="m-1")
+        assert await ends(run) == ["x", "-"]
+
+
+async def test_a_timeout_raises_unless_there_is_a_default(app: App) -> None:
+    @app.workflow
+    async def waits() -> str:
+        try:
+            return await receive("never", str, timeout=0.02)
+        except TimeoutError as error:
+            return str(error)
+
+    async with app.rooms():
+        assert await ends(await app.start(waits)) == "no message came on 'never' in time"
+
+
+async def test_what_a_timeout_left_is_received_by_the_next(app: App) -> None:
+    @app.workflow
+    async def twice() -> list[str]:
+        return [await receive("m", str, timeout=0.05, default="late"), await receive("m", str)]
+
+    async with app.rooms():
+        run = await app.start(twice)
+        await becomes(run, lambda status: status.waiting_for == "a message on 'm'")  # and no longer for time
+        await run.send("m", "hello")
+        assert await ends(run) == ["late", "hello"]
+
+
+async def test_a_message_of_another_type_is_a_clear_error(app: App) -> None:
+    reads = a_reader(app)
+    async with app.rooms():
+        run = await app.start(reads, 1)
+        await run.send("n", "seven")
+        with pytest.raises(RunFailed, match="a message on 'n' is not what receive\\(\\) asks for"):
+            await ends(run)
+
+
+async def test_messages_survive_the_process(kept: str) -> None:
+    before = App(kept)
+    reads = a_reader(before)
+    async with before.rooms():
+        run = await before.start(reads, 3, id="r")
+        await run.send("n", 1)
+        await becomes(run, lambda status: status.state == "waiting")
+    await run.send("n", 2)
+    after = App(kept)
+    a_reader(after)
+    async with after.rooms():
+        await after.handle("r").send("n", 3)
+        assert await ends(after.handle("r")) == [1, 2, 3]
+
+
+async def test_nobody_hears_what_is_sent_to_the_unknown_or_the_dead(app: App) -> None:
+    reads = a_reader(app)
+    async with app.rooms():
+        with pytest.raises(RunNotFound):
+            await app.handle("nobody").send("n", 1)
+        run = await app.start(reads, 0)
+        await ends(run)
+        with pytest.raises(RunEnded, match="send is for runs that are open"):
+            await run.send("n", 1)
+
+
+@pytest.mark.parametrize("topic", ["", "x" * 101, "a\nb", 7])
+async def test_odd_topics_are_refused(app: App, topic: Any) -> None:
+    with pytest.raises(InvalidOptionError, match="a topic is text"):
+        await app.handle("x").send(topic, 1)
+
+
+async def test_a_message_that_cannot_be_stored_is_refused(app: App) -> None:
+    with pytest.raises(InvalidValueError):
+        await app.handle("x").send("t", object())
+
+
+async def test_many_messages(app: App) -> None:
+    reads = a_reader(app)
+    async with app.rooms():
+        run = await app.start(reads, 500)
+        await asyncio.gather(*(run.send("n", n) for n in range(500)))
+        assert sorted(await ends(run)) == list(range(500))
+
+
+# --- published
+
+
+async def test_everybody_can_read_what_is_published(app: App) -> None:
+    @app.workflow
+    async def tells() -> None:
+        publish("stage", "one")
+        await receive("go")
+        await publish("stage", "two")
+        publish("more", {"n": 1})
+
+    async with app.rooms():
+        run = await app.start(tells)
+        await becomes(run, lambda status: status.state == "waiting")
+        assert await run.published() == {"stage": "one"}
+        await run.send("go", None)
+        await ends(run)
+        assert await run.published() == {"stage": "two", "more": {"n": 1}}
+
+
+async def test_what_is_published_is_still_there_after_a_restart(kept: str) -> None:
+    def tells(app: App) -> Any:
+        @app.workflow
+        async def tells() -> str:
+            publish("a", 1)
+            await receive("go")
+            publish("b", 2)
+            return "done"
+
+        return tells
+
+    before = App(kept)
+    async with before.rooms():
+        run = await before.start(tells(before), id="p")
+        await becomes(run, lambda status: status.state == "waiting")
+    after = App(kept)
+    tells(after)
+    async with after.rooms():
+        assert await after.handle("p").published() == {"a": 1}
+        await after.handle("p").send("go", None)
+        await ends(after.handle("p"))
+        assert await after.handle("p").published() == {"a": 1, "b": 2}
