@@ -100,6 +100,7 @@ class WorkflowLoop(Drain):
         "sparing",
         "stale",
         "undo",
+        "undo_from",
         "undoable",
         "undoing",
     )
@@ -146,6 +147,7 @@ class WorkflowLoop(Drain):
         self.undoable: list[UndoableCall] = []
         self.sparing = False
         self.undoing: Ended | None = None  # why
+        self.undo_from = 0  # the number of the last call before
 
     # For the scheduler.
 
@@ -268,6 +270,10 @@ class WorkflowLoop(Drain):
         self.never_awaited += 1
         return call
 
+    def is_stopping(self, call: Call) -> bool:
+        """True for a call that was asked to stop before the undo: its outcome is waited for, and not tried again."""
+        return self.undoing is not None and call.number <= self.undo_from
+
     def receive_call(self, topic: str, decode: Callable[[bytes], object]) -> Call:
         """Make a call that the next message on a topic answers."""
         call = self.step_call(None, f"receive:{topic}", topic.encode(), (), decode, kind=Receive)
@@ -343,7 +349,7 @@ class WorkflowLoop(Drain):
         if self.dead:
             return
         if self.ended is not None and self.ended.outcome is not Outcome.OK and self.undo and self.undoable:
-            self.undoing, self.ended = self.ended, None
+            self.undoing, self.ended, self.undo_from = self.ended, None, self._number
             self._stop_others()
             self.ended = await undo_all(self, self.undoing)
         self._over = True

@@ -268,7 +268,7 @@ class Advance:
                     self._dispatch(resident, call, batch)
             elif call.key in resident.rows:
                 resident.steps_open += 1
-            elif resident.loop.undoing is not None:
+            elif resident.loop.is_stopping(call):
                 # It was asked to stop; nobody can tell any more what became of it, unless it had not begun.
                 resident.steps_open += 1
                 self._settle_stopped(resident, call, Cause.LOST, int(unclean), batch)
@@ -304,7 +304,7 @@ class Advance:
         if resident.gone or resident.loop.calls.get(call.key) is not call:
             return
         failure = attempt.failure
-        if failure is not None and resident.loop.undoing is not None and attempt.cancelled:
+        if failure is not None and resident.loop.is_stopping(call):
             self._settle_stopped(resident, call, failure.cause, int(not attempt.queued), batch)
         elif failure is None:
             self._feed(
@@ -649,7 +649,7 @@ class Advance:
         """Let go of a call that the workflow cancelled; a later outcome is dropped."""
         if call.kind is Kind.CHILD:
             self._cancel_child(resident, call, batch)
-        if call.kind is Kind.STEP and resident.loop.undoing is not None and resident.asks(call):
+        if call.kind is Kind.STEP and resident.loop.is_stopping(call) and resident.asks(call):
             self._ask_to_stop(resident, call, batch)
             return
         if call.kind not in (Kind.STEP, Kind.ASK):

@@ -4,8 +4,10 @@ The journal alone records an attempt that is the first of its call, runs here an
 lasts longer, or has something to say, gets a row by the next turn and is handed over to the agent of this process.
 """
 
+import heapq
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Final
 
 from watchbill.borrowed import FinishPlan
@@ -16,6 +18,7 @@ from watchbill.flow.execute import Executor
 from watchbill.flow.replay import Call
 from watchbill.model.failure import Cause, Failure
 from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.plan import HEAD_START
 from watchbill.scheduler.residence import Resident
 
 NOT_BEGUN: Final = Failure("NotBegun", "the lease was not certain when its turn came", cause=Cause.CANCELLED)
@@ -44,7 +47,7 @@ class Lane:
         self._plan_finish = plan_finish
         self._ended: list[Attempt] = []
         self._moved: list[Attempt] = []
-        self._ready: deque[tuple[Resident, Call]] = deque()
+        self._ready = ReadyCalls()
         # One queue per span, each in order of start: no timer per step, and the head is always the next one due. What
         # has ended leaves at once: a second's worth of dead attempts would be most of what the collector looks at.
         self._unseen: dict[Micros, OrderedDict[Attempt, Micros]] = {}
@@ -60,7 +63,7 @@ class Lane:
             attempt.ended_boot = attempt.ended_boot or self._env.clock.boot()
         if attempt.failure is NOT_BEGUN and attempt.row is None:
             attempt.owner[0].local.pop(attempt.call, None)
-            self._ready.append(attempt.owner)
+            self._ready.put(attempt.owner)
         else:
             self._ended.append(attempt)
             if len(self._ended) > 1:
@@ -133,7 +136,9 @@ class Lane:
 
     def enqueue(self, calls: Iterable[tuple[Resident, Call]]) -> None:
         """Start these when there are slots; their turn is committed."""
-        self._ready.extend(calls)
+        boot = self._env.clock.boot()
+        for owner in calls:
+            self._ready.put(owner, boot)
 
     def start(self, now: Micros) -> None:
         """Start what is ready, as far as there are slots. The caller has made sure that the lease is trusted."""
@@ -142,7 +147,7 @@ class Lane:
         shortest = VISIBLE_AFTER
         started = False
         while ready and executor.free > 0:
-            resident, call = owner = ready.popleft()
+            resident, call = owner = ready.take()
             if resident.gone or resident.loop.calls.get(call.key) is not call:
                 continue  # the workflow no longer waits for it
             if resident.paused:
@@ -189,6 +194,37 @@ class Lane:
         for resident in residents:
             for attempt in list(resident.local.values()):
                 self.executor.cancel(attempt)
+
+
+class ReadyCalls:
+    """Calls that wait for a slot: in order, and a priority is a head start of a minute for each point."""
+
+    def __init__(self) -> None:
+        self._plain: deque[tuple[Resident, Call]] = deque()  # while nobody has a priority: the common case
+        self._ranked: list[tuple[Micros, int, tuple[Resident, Call]]] = []
+        self._ties = count()
+
+    def __bool__(self) -> bool:
+        return bool(self._plain or self._ranked)
+
+    def put(self, owner: tuple[Resident, Call], at: Micros = 0) -> None:
+        """Let a call wait."""
+        priority = owner[0].priority
+        if not priority and not self._ranked:
+            self._plain.append(owner)
+            return
+        while self._plain:
+            heapq.heappush(self._ranked, (at, next(self._ties), self._plain.popleft()))
+        heapq.heappush(self._ranked, (at - priority * HEAD_START, next(self._ties), owner))
+
+    def take(self) -> tuple[Resident, Call]:
+        """Take the most urgent one."""
+        return heapq.heappop(self._ranked)[2] if self._ranked else self._plain.popleft()
+
+    def clear(self) -> None:
+        """Forget them all."""
+        self._plain.clear()
+        self._ranked.clear()
 
 
 def _unseen_for(attempt: Attempt) -> Micros:

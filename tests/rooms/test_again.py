@@ -1,0 +1,554 @@
+"""Runs that are paused, tried again, rewound, forked; and code that changes under them."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.rooms.scene import Ear, becomes, ends
+from watchbill import (
+    App,
+    InvalidOptionError,
+    InvalidValueError,
+    Permanent,
+    RunEnded,
+    RunFailed,
+    attempt,
+    continue_as,
+    now,
+    patched,
+    random,
+    receive,
+    sleep,
+    uuid,
+)
+from watchbill.events import RUN_PAUSED, RUN_UNPAUSED
+
+
+class Shop:
+    """Three steps in a row that count how often they ran, and of which one can be told to fail."""
+
+    def __init__(self, app: App) -> None:
+        self.ran: list[str] = []
+        self.broken: set[str] = set()
+        self.go = asyncio.Event()
+
+        @app.step(retry=0)
+        async def one(n: int) -> int:
+            self.ran.append("one")
+            return n + 1
+
+        @app.step(retry=0)
+        async def two(n: int) -> int:
+            self.ran.append("two")
+            if "wait" in self.broken:
+                await self.go.wait()
+            if "two" in self.broken:
+                raise Permanent("two is broken")
+            return n + 1
+
+        @app.step(retry=0)
+        async def three(n: int) -> int:
+            self.ran.append("three")
+            return n + 1
+
+        @app.workflow
+        async def order(n: int, by: int = 1) -> int:
+            return by * await three(await two(await one(n)))
+
+        self.order = order
+
+
+# --- pause
+
+
+async def test_nothing_new_starts_while_a_run_is_paused(app: App, ear: Ear) -> None:
+    shop = Shop(app)
+    shop.broken = {"wait"}
+    async with app.rooms():
+        run = await app.start(shop.order, 1)
+        async with asyncio.timeout(20):
+            while shop.ran != ["one", "two"]:
+                await asyncio.sleep(0)
+        await run.pause("stop the line")
+        await ear.hears(RUN_PAUSED)
+        assert (await run.status()).paused
+        shop.go.set()  # what runs is finished and recorded
+        await becomes(run, lambda status: [step.state for step in status.steps] == ["completed", "completed"])
+        assert shop.ran == ["one", "two"]
+        await run.resume()
+        assert await ends(run) == 4
+    assert [event.note for event in ear.of(RUN_PAUSED)] == ["stop the line"]
+    assert len(ear.of(RUN_UNPAUSED)) == 1
+
+
+async def test_a_pause_survives_the_process(kept: str) -> None:
+    before = App(kept)
+    shop = Shop(before)
+    run = await before.start(shop.order, 1, id="r")
+    await run.pause()
+    async with before.rooms():
+        await becomes(run, lambda status: status.paused)
+        assert shop.ran == []
+    after = App(kept)
+    again = Shop(after)
+    async with after.rooms():
+        assert (await after.handle("r").status()).paused
+        await after.handle("r").resume()
+        assert await ends(after.handle("r")) == 4
+    assert again.ran == ["one", "two", "three"]
+
+
+async def test_retries_wait_while_a_run_is_paused(app: App) -> None:
+    ran = []
+
+    @app.step(retry=5)
+    async def flaky() -> int:
+        ran.append(1)
+        if len(ran) == 1:
+            raise ValueError("once")
+        return len(ran)
+
+    @app.workflow
+    async def order() -> int:
+        return await flaky.options(retry=3)()
+
+    async with app.rooms():
+        run = await app.start(order)
+        await becomes(run, lambda status: status.health == "retrying")
+        await run.pause()
+        await becomes(run, lambda status: status.paused)
+        await becomes(run, lambda status: [step.state for step in status.steps] == ["ready"])  # its backoff is over
+        await asyncio.sleep(0.05)
+        assert ran == [1]
+        await run.resume()
+        assert await ends(run) == 2
+
+
+async def test_time_and_messages_go_on_while_a_run_is_paused(app: App) -> None:
+    @app.workflow
+    async def waits() -> list[str]:
+        first = await receive("m", str)
+        await sleep(0.05)
+        return [first]
+
+    async with app.rooms():
+        run = await app.start(waits)
+        await becomes(run, lambda status: status.state == "waiting")
+        await run.pause()
+        await becomes(run, lambda status: status.paused)
+        await run.send("m", "hello")
+        assert await ends(run) == ["hello"], "it starts nothing, so nothing holds it back"
+
+
+# --- retry
+
+
+async def test_a_failed_run_is_retried_as_a_new_one_from_where_it_failed(app: App) -> None:
+    shop = Shop(app)
+    shop.broken = {"two"}
+    async with app.rooms():
+        run = await app.start(shop.order, 1, id="r")
+        with pytest.raises(RunFailed):
+            await ends(run)
+        shop.broken = set()
+        again = await run.retry()
+        assert again.id == "r~2"
+        assert await ends(again) == 4
+        assert shop.ran == ["one", "two", "two", "three"]
+        assert (await run.status()).state == "failed", "what has ended never changes"
+        third = await again.retry()
+        assert (third.id, await ends(third)) == ("r~3", 4)
+
+
+async def test_a_run_whose_own_code_failed_keeps_all_it_has_seen(app: App) -> None:
+    shop, broken = Shop(app), [True]
+
+    @app.step
+    async def count() -> int:
+        shop.ran.append("count")
+        return 1
+
+    @app.workflow
+    async def own() -> int:
+        n = await count()
+        if broken:
+            raise ValueError("a bug")
+        return n
+
+    async with app.rooms():
+        run = await app.start(own, id="r")
+        with pytest.raises(RunFailed):
+            await ends(run)
+        broken.clear()
+        assert await ends(await run.retry()) == 1
+    assert shop.ran == ["count"]
+
+
+async def test_nothing_to_retry_is_said(app: App) -> None:
+    shop = Shop(app)
+    async with app.rooms():
+        run = await app.start(shop.order, 1)
+        await ends(run)
+        with pytest.raises(InvalidOptionError, match="no call of step 'two' failed"):
+            await run.retry("two")
+
+
+# --- rewind
+
+
+async def test_a_live_run_is_rewound_in_place(app: App) -> None:
+    keys = []
+
+    @app.step
+    async def one() -> str:
+        keys.append(attempt().key)
+        return "one"
+
+    @app.step
+    async def two() -> str:
+        keys.append(attempt().key)
+        return "two"
+
+    @app.workflow
+    async def order() -> list[str]:
+        return [await one(), await two(), await receive("go", str)]
+
+    async with app.rooms():
+        run = await app.start(order, id="r")
+        await becomes(run, lambda status: status.waiting_for == "a message on 'go'")
+        assert await run.rewind("two") is run
+        await becomes(run, lambda status: len(keys) == 3 and status.waiting_for == "a message on 'go'")
+        await run.send("go", "now")
+        assert await ends(run) == ["one", "two", "now"]
+    assert [key.split(":")[3] for key in keys] == ["one", "two", "two"]
+    assert keys[1] != keys[2], "what is done again is another effect"
+
+
+async def test_messages_are_not_lost_by_a_rewind(app: App) -> None:
+    ran = []
+
+    @app.step
+    async def work() -> int:
+        ran.append(1)
+        return len(ran)
+
+    @app.workflow
+    async def order() -> list[object]:
+        return [await work(), await receive("m", str), await receive("go", str)]
+
+    async with app.rooms():
+        run = await app.start(order)
+        await run.send("m", "hello")
+        await becomes(run, lambda status: status.waiting_for == "a message on 'go'")
+        await run.rewind("work")
+        await becomes(run, lambda status: len(ran) == 2 and status.waiting_for == "a message on 'go'")
+        await run.send("go", "now")
+        assert await ends(run) == [2, "hello", "now"]
+
+
+async def test_a_rewind_survives_the_process(kept: str) -> None:
+    def shop(app: App, ran: list[str]) -> Any:
+        @app.step
+        async def one() -> int:
+            ran.append("one")
+            return len(ran)
+
+        @app.workflow
+        async def order() -> int:
+            first = await one()
+            await receive("go")
+            return first
+
+        return order
+
+    ran: list[str] = []
+    before = App(kept)
+    async with before.rooms():
+        run = await before.start(shop(before, ran), id="r")
+        await becomes(run, lambda status: status.state == "waiting")
+        await run.rewind("one")
+        await becomes(run, lambda status: len(ran) == 2 and status.state == "waiting")
+    after = App(kept)
+    shop(after, ran)
+    async with after.rooms():
+        await after.handle("r").send("go", None)
+        assert await ends(after.handle("r")) == 2
+    assert ran == ["one", "one"]
+
+
+async def test_a_call_that_is_not_there_is_named(app: App) -> None:
+    shop = Shop(app)
+    async with app.rooms():
+        run = await app.start(shop.order, 1)
+        await ends(run)
+        for act in (run.rewind, run.fork):
+            with pytest.raises(InvalidOptionError, match="no outcome of a call 'tow'; did you mean 'two'"):
+                await act("tow")
+
+
+# --- fork
+
+
+async def test_a_fork_keeps_what_was_seen_and_changes_arguments(app: App) -> None:
+    shop = Shop(app)
+    async with app.rooms():
+        run = await app.start(shop.order, 1, id="r")
+        assert await ends(run) == 4
+        fork = await run.fork("two", by=10)
+        assert (fork.id, await ends(fork)) == ("r~2", 40)
+        assert shop.ran == ["one", "two", "three", "three"]
+        with pytest.raises(InvalidValueError, match="has no parameter 'bye'; did you mean 'by'"):
+            await run.fork("two", bye=1)
+
+
+async def test_a_fork_of_a_live_run_leaves_it_alone(app: App) -> None:
+    shop = Shop(app)
+    shop.broken = {"wait"}
+    async with app.rooms():
+        run = await app.start(shop.order, 1, id="r")
+        await becomes(run, lambda status: len(status.steps) == 1)
+        shop.broken = set()
+        assert await ends(await run.fork("one")) == 4
+        shop.go.set()
+        assert await ends(run) == 4
+
+
+async def test_what_has_ended_hears_nothing(app: App) -> None:
+    shop = Shop(app)
+    async with app.rooms():
+        run = await app.start(shop.order, 1)
+        await ends(run)
+        for act in (run.pause, run.resume):
+            with pytest.raises(RunEnded):
+                await act()
+
+
+# --- the code changes
+
+
+async def test_a_run_stays_with_the_version_it_began_with(app: App) -> None:
+    @app.workflow(name="greet")
+    async def old() -> str:
+        await receive("go")
+        return "old"
+
+    @app.workflow(name="greet", version=2)
+    async def new() -> str:
+        return "new"
+
+    async with app.rooms():
+        first = await app.start(old, id="a")
+        assert await ends(await app.start(new, id="b")) == "new"
+        await first.send("go", None)
+        assert await ends(first) == "old"
+
+
+async def test_a_version_that_is_not_here_waits_for_its_code(kept: str) -> None:
+    before = App(kept)
+
+    @before.workflow(name="greet")
+    async def one() -> str:
+        await receive("go")
+        return "one"
+
+    async with before.rooms():
+        await becomes(await before.start(one, id="r"), lambda status: status.state == "waiting")
+    after = App(kept)
+
+    @after.workflow(name="greet", version=2)
+    async def two() -> str:
+        return "two"
+
+    async with after.rooms():
+        await after.handle("r").send("go", None)
+        assert await ends(await after.start(two, id="s")) == "two"
+        status = await becomes(after.handle("r"), lambda status: status.health == "waiting_for_code")
+        assert status.state == "waiting"
+
+
+async def test_patched_is_true_for_runs_that_had_not_passed(kept: str) -> None:
+    def greet(app: App, *, new: bool) -> Any:
+        @app.step
+        async def step() -> str:
+            return "step"
+
+        @app.step
+        async def extra() -> str:
+            return "extra"
+
+        @app.workflow
+        async def order() -> list[str]:
+            said = [await step()]
+            if new and patched("extra"):
+                said.append(await extra())
+            await receive("go")
+            if new and patched("late"):
+                said.append("late")
+            return said
+
+        return order
+
+    before = App(kept)
+    order = greet(before, new=False)
+    async with before.rooms():
+        await becomes(await before.start(order, id="old"), lambda status: status.state == "waiting")
+    after = App(kept)
+    order = greet(after, new=True)
+    async with after.rooms():
+        await becomes(await after.start(order, id="new"), lambda status: status.state == "waiting")
+    last = App(kept)
+    greet(last, new=True)
+    async with last.rooms():
+        for id in ("old", "new"):
+            await last.handle(id).send("go", None)
+        assert await ends(last.handle("old")) == ["step", "late"]
+        assert await ends(last.handle("new")) == ["step", "extra", "late"]
+
+
+async def test_time_and_chance_are_the_same_in_every_replay(kept: str) -> None:
+    def lucky(app: App) -> Any:
+        @app.workflow
+        async def lucky() -> list[str]:
+            drawn = [str(random()), str(uuid()), now().isoformat(), str(random())]
+            seen = await receive("before", list[str])
+            return ["same" if seen == drawn else f"{seen} {drawn}", *drawn]
+
+        return lucky
+
+    before = App(kept)
+    async with before.rooms():
+        run = await before.start(lucky(before), id="r")
+        await becomes(run, lambda status: status.state == "waiting")
+    after = App(kept)
+    lucky(after)
+    other = App(kept)
+    async with after.rooms():
+        await after.handle("r").send("before", [])
+        drawn = (await ends(after.handle("r")))[1:]
+        fork = await after.start(after.registry.workflow("lucky"), id="s")
+        await fork.send("before", drawn)
+        assert (await ends(fork))[0] != "same", "another run, other chance"
+    assert 0 <= float(drawn[0]) < 1
+    assert drawn[0] != drawn[3]
+    assert other is not after
+
+
+# --- parts
+
+
+async def test_a_run_continues_as_another_workflow(app: App) -> None:
+    @app.step
+    async def double(n: int) -> int:
+        return 2 * n
+
+    @app.workflow
+    async def countdown(n: int, total: int = 0) -> int:
+        total += await double(n)
+        if n:
+            await continue_as(countdown, n - 1, total=total)
+        return total
+
+    async with app.rooms():
+        run = await app.start(countdown, 5)
+        assert await ends(run) == 30
+
+
+async def test_unread_messages_go_on_to_the_next_part(kept: str) -> None:
+    def reader(app: App) -> Any:
+        @app.workflow
+        async def reads(left: int, seen: list[int]) -> list[int]:
+            seen = [*seen, await receive("n", int)]
+            if left > 1:
+                await continue_as(reads, left - 1, seen)
+            return seen
+
+        return reads
+
+    before = App(kept)
+    run = await before.start(reader(before), 5, [], id="r")
+    for n in range(3):
+        await run.send("n", n)
+    async with before.rooms():
+        await becomes(run, lambda status: status.state == "waiting")
+    after = App(kept)
+    reader(after)
+    async with after.rooms():
+        for n in (3, 4):
+            await after.handle("r").send("n", n)
+        assert await ends(after.handle("r")) == [0, 1, 2, 3, 4]
+
+
+# --- wishes
+
+
+async def test_a_run_begins_when_it_was_asked_to(app: App) -> None:
+    shop = Shop(app)
+    async with app.rooms():
+        later = await app.start(shop.order, 1, delay=0.2)
+        at = datetime.now(UTC) + timedelta(seconds=0.2)
+        timed = await app.start(shop.order, 1, at=at)
+        assert (await later.status()).state == "scheduled"
+        await ends(later)
+        await ends(timed)
+        assert datetime.now(UTC) >= at
+
+
+async def test_a_run_that_is_late_is_stopped_and_fails(app: App) -> None:
+    cleaned = []
+
+    @app.step
+    async def clean() -> None:
+        cleaned.append(1)
+
+    @app.workflow(deadline=0.1)
+    async def slow() -> None:
+        try:
+            await sleep("1h")
+        finally:
+            await clean()
+
+    async with app.rooms():
+        with pytest.raises(RunFailed, match=r"\(late\).*its deadline has passed"):
+            await ends(await app.start(slow))
+    assert cleaned == [1]
+
+
+async def test_the_more_urgent_run_is_served_first(app: App) -> None:
+    order: list[str] = []
+
+    @app.step
+    async def work(name: str) -> None:
+        order.append(name)
+        await asyncio.sleep(0.005)
+
+    @app.workflow
+    async def job(name: str) -> None:
+        await work(name)
+
+    low = [(job, (f"low-{n}",)) for n in range(20)]
+    high = [(job, (f"high-{n}",), {"priority": 10}) for n in range(3)]
+    handles = await app.start_many([*low, *high])
+    async with app.rooms(slots=1):
+        await asyncio.gather(*(ends(handle) for handle in handles))
+    assert sorted(order[:3]) == ["high-0", "high-1", "high-2"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ({"priority": 101}, "from -100 to 100"),
+        ({"priority": "high"}, "from -100 to 100"),
+        ({"at": datetime(2030, 1, 1)}, "must have a time zone"),
+        ({"delay": -1}, "zero or more"),
+        ({"deadline": 0}, "above zero"),
+        ({"tags": "one"}, "a list of texts"),
+        ({"tags": ["a\nb"]}, "a tag is text"),
+        ({"region": "eu"}, "later version"),
+    ],
+)
+async def test_odd_wishes_are_refused(app: App, wish: dict[str, Any], said: str) -> None:
+    shop = Shop(app)
+    with pytest.raises(InvalidOptionError, match=said):
+        await app.start(shop.order, 1, **wish)

@@ -1,0 +1,244 @@
+"""Undo: what a run that failed has done is undone, in reverse order of start, one at a time."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from tests.rooms.scene import becomes, ends
+from watchbill import App, Permanent, RunCancelled, RunFailed, RunUndoFailed, RunUndone, receive, sleep
+
+
+class Saga:
+    """Steps that can be undone, and a list of all that happened."""
+
+    def __init__(self, app: App, *, on_failure: Any = "undo") -> None:
+        self.did: list[str] = []
+        self.broken: set[str] = set()
+
+        @app.step(retry=0)
+        async def book(what: str) -> str:
+            if what in self.broken:
+                raise Permanent(f"no {what}")
+            self.did.append(f"book {what}")
+            return f"{what}-1"
+
+        @book.undo
+        async def unbook(booked: str, what: str) -> None:
+            if f"undo {what}" in self.broken:
+                raise Permanent(f"{what} stays")
+            self.did.append(f"unbook {what} {booked}")
+
+        @app.workflow(on_failure=on_failure)
+        async def trip(*places: str) -> list[str]:
+            return [await book(place) for place in places]
+
+        self.trip = trip
+
+
+async def test_what_was_done_is_undone_in_reverse_order(app: App) -> None:
+    saga = Saga(app)
+    saga.broken = {"car"}
+    async with app.rooms():
+        run = await app.start(saga.trip, "train", "hotel", "car", "boat")
+        with pytest.raises(RunUndone, match="no car") as caught:
+            await ends(run)
+        assert isinstance(caught.value, RunFailed)
+        assert caught.value.step == "book"
+        assert (await run.status()).state == "undone"
+    assert saga.did == ["book train", "book hotel", "unbook hotel hotel-1", "unbook train train-1"]
+
+
+async def test_with_nothing_to_undo_it_simply_failed(app: App) -> None:
+    saga = Saga(app)
+    saga.broken = {"train"}
+    async with app.rooms():
+        with pytest.raises(RunFailed) as caught:
+            await ends(await app.start(saga.trip, "train"))
+    assert type(caught.value) is RunFailed
+
+
+async def test_what_is_kept_is_not_undone(app: App) -> None:
+    saga = Saga(app, on_failure="keep")
+    saga.broken = {"hotel"}
+    async with app.rooms():
+        with pytest.raises(RunFailed):
+            await ends(await app.start(saga.trip, "train", "hotel"))
+    assert saga.did == ["book train"]
+
+
+async def test_an_undo_that_fails_does_not_stop_the_others(app: App) -> None:
+    saga = Saga(app)
+    saga.broken = {"car", "undo hotel"}
+    async with app.rooms():
+        run = await app.start(saga.trip, "train", "hotel", "car")
+        with pytest.raises(RunUndoFailed, match="hotel stays"):
+            await ends(run)
+        assert (await run.status()).state == "undo_failed"
+    assert saga.did[-1] == "unbook train train-1"
+
+
+async def test_a_cancelled_run_is_undone_too(app: App) -> None:
+    saga = Saga(app)
+
+    @app.workflow
+    async def waits() -> None:
+        await saga.trip.plain("train")
+        await sleep("1h")
+
+    async with app.rooms():
+        run = await app.start(waits)
+        await becomes(run, lambda status: status.state == "waiting")
+        await run.cancel("no")
+        with pytest.raises(RunCancelled, match="no"):
+            await ends(run)
+    assert saga.did == ["book train", "unbook train train-1"]
+
+
+async def test_an_undo_waits_until_what_runs_has_ended(app: App) -> None:
+    """A thread cannot be stopped: its result comes all the same, and is undone, not before."""
+    did: list[str] = []
+    begun, go = threading.Event(), threading.Event()
+
+    @app.step
+    def slow() -> str:
+        begun.set()
+        go.wait(20)
+        did.append("slow")
+        return "s-1"
+
+    @slow.undo
+    async def unslow(result: str) -> None:
+        did.append(f"unslow {result}")
+
+    @app.step(retry=0)
+    async def fails() -> None:
+        await asyncio.to_thread(begun.wait, 20)
+        raise Permanent("no")
+
+    @app.workflow
+    async def both() -> None:
+        await asyncio.gather(slow(), fails())
+
+    async with app.rooms():
+        run = await app.start(both)
+        await becomes(run, lambda status: status.state == "undoing")
+        assert did == []
+        go.set()
+        with pytest.raises(RunUndone):
+            await ends(run)
+    assert did == ["slow", "unslow s-1"]
+
+
+async def test_an_async_step_that_was_stopped_is_undone_without_a_result(app: App) -> None:
+    did: list[object] = []
+
+    @app.step
+    async def slow() -> str:
+        await asyncio.sleep(60)
+        return "never"
+
+    @slow.undo
+    async def unslow(result: str | None) -> None:
+        did.append(result)
+
+    @app.step(retry=0)
+    async def fails() -> None:
+        raise Permanent("no")
+
+    @app.workflow
+    async def both() -> None:
+        await asyncio.gather(slow(), fails())
+
+    async with app.rooms():
+        with pytest.raises(RunUndone):
+            await ends(await app.start(both))
+    assert did == [None], "it began, and nobody knows how far it came"
+
+
+async def test_a_visible_attempt_is_stopped_and_waited_for(app: App) -> None:
+    did: list[object] = []
+
+    @app.step
+    async def slow() -> str:
+        await asyncio.sleep(60)
+        return "never"
+
+    @slow.undo
+    async def unslow(result: str | None) -> None:
+        did.append(result)
+
+    @app.workflow
+    async def both() -> None:
+        running = asyncio.create_task(slow())
+        await receive("fail")
+        running.add_done_callback(lambda _: None)
+        raise ValueError("no")
+
+    async with app.rooms():
+        run = await app.start(both)
+        await becomes(run, lambda status: [step.state for step in status.steps] == ["running"])  # it has a row by now
+        await run.send("fail", None)
+        with pytest.raises(RunUndone):
+            await ends(run)
+    assert did == [None]
+
+
+async def test_an_undo_goes_on_after_a_restart(kept: str) -> None:
+    def saga(app: App, did: list[str], *, stuck: bool) -> Any:
+        @app.step
+        async def book(n: int) -> int:
+            did.append(f"book {n}")
+            return n
+
+        @book.undo
+        async def unbook(result: int, n: int) -> None:
+            did.append(f"unbook {n}")
+            if n == 2 and stuck:
+                await asyncio.sleep(60)
+
+        @app.workflow
+        async def trip() -> None:
+            for n in (1, 2, 3):
+                await book(n)
+            raise ValueError("no")
+
+        return trip
+
+    did: list[str] = []
+    before = App(kept)
+    async with before.rooms():
+        run = await before.start(saga(before, did, stuck=True), id="r")
+        async with asyncio.timeout(20):
+            while "unbook 2" not in did:
+                await asyncio.sleep(0)
+        assert (await run.status()).state == "undoing"
+    after = App(kept)
+    saga(after, did, stuck=False)
+    async with after.rooms():
+        with pytest.raises(RunUndone):
+            await ends(after.handle("r"))
+    assert did == ["book 1", "book 2", "book 3", "unbook 3", "unbook 2", "unbook 2", "unbook 1"]
+
+
+async def test_a_completed_child_is_undone_by_its_workflows_undo(app: App) -> None:
+    did: list[str] = []
+
+    @app.step
+    async def refund(result: str, n: int) -> None:
+        did.append(f"refund {result} {n}")
+
+    @app.workflow(undo=refund)
+    async def pay(n: int) -> str:
+        return f"paid {n}"
+
+    @app.workflow
+    async def order() -> None:
+        await pay(7)
+        raise ValueError("no")
+
+    async with app.rooms():
+        with pytest.raises(RunUndone):
+            await ends(await app.start(order))
+    assert did == ["refund paid 7 7"]
