@@ -235,7 +235,7 @@ async def test_messages_are_not_lost_by_a_rewind(app: App) -> None:
         return len(ran)
 
     @app.workflow
-    async def order() -> list[object]:
+    async def order() -> list[Any]:
         return [await work(), await receive("m", str), await receive("go", str)]
 
     async with app.rooms():
