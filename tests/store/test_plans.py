@@ -20,6 +20,13 @@ INDEXES = {
     "look_finals": "attempt_final",
     "live_runs": "run_live",
     "runs": "run_list",
+    "old_runs": "run_list",
+    "inbox": "attempt_asked",
+    "delete_next": "run_tree",
+    "delete_attempts": "attempt_run",
+    "open_code": "run_live",
+    "open_held": "run_live",
+    "open_quarantined": "attempt_run",
     "lease_pick": "attempt_ready",
     "leased_rows": "attempt_agent",
     "beat_cancels": "attempt_agent",
@@ -63,9 +70,11 @@ def test_the_hot_ones_use_the_index_made_for_them(connection, name, index):
     assert any(f"INDEX {index} " in f"{step} " for step in plan(connection, name)), plan(connection, name)
 
 
-@pytest.mark.parametrize("name", ["look_due", "look_facts", "look_finals", "lease_pick", "watch_due", "runs"])
+@pytest.mark.parametrize(
+    "name", ["look_due", "look_facts", "look_finals", "lease_pick", "watch_due", "runs", "old_runs", "inbox"]
+)
 def test_the_head_of_a_list_is_read_without_sorting_all_of_it(connection, name):
     steps = plan(connection, name)
     sorts = [step for step in steps if "TEMP B-TREE" in step]
     # Shares of several shards or queues are merged; each of them is read in order.
-    assert len(sorts) == {"watch_due": 0, "runs": 0, "lease_pick": 3}.get(name, 1), steps
+    assert len(sorts) == {"watch_due": 0, "runs": 0, "old_runs": 0, "lease_pick": 3}.get(name, 1), steps

@@ -58,7 +58,24 @@ INDEXES: Mapping[str, set[str]] = {
         "decision_pkey (run, call)",
     },
     "find_run": {"run_namespace_id_key (namespace, id)"},
-    "runs": {"run_list ((namespace || ''::text))"},
+    "runs": {"run_list ((namespace || ''::text), created_at, num)"},
+    "id_of_run": {"run_pkey (num)"},
+    "ids_beginning": {"run_namespace_id_key (namespace)"},
+    "inbox": {
+        "all of attempt_asked",
+        "run_pkey (num)",
+        "decision_pkey (run, call)",
+        "fact_run_kind_ref_key (run, kind, ref)",
+    },
+    "answer": {"attempt_asked (id)", "run_pkey (num)", "fact_run_kind_ref_key (run, kind, ref)"},
+    "delete_root": {"run_pkey (num)", "run_tree (root)"},
+    "delete_next": {"run_tree (root)"},
+    "delete_decisions": {"decision_pkey (run)"},
+    "delete_attempts": {"attempt_run (run)"},
+    "delete_facts": {"fact_run_kind_ref_key (run)"},
+    "delete_journal": {"journal_pkey (run)", "journal_pkey (run, seq)", "blob_pkey (run, n)"},
+    "delete_run": {"blob_pkey (run)", "journal_pkey (run)", "run_pkey (num)"},
+    "old_runs": {"run_list ((namespace || ''::text), created_at, num)"},
     "decisions_of_run": {"decision_pkey (run)"},
     "record_context": {"all of scheduler"},
     # schedulers
@@ -276,6 +293,7 @@ def test_every_statement_is_looked_at():
     others = {
         "notify", "isolation", "place",  # read nothing of ours
         "queues_of_agent", "make_shards", "make_queue",  # a few rows for each namespace
+        "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening
     }  # fmt: skip
     assert set(texts()) - others == set(INDEXES)

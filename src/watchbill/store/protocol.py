@@ -19,6 +19,7 @@ from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.lease import Member, Terms
+from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
@@ -57,6 +58,19 @@ class NewFact(msgspec.Struct, frozen=True):
     body: bytes
 
 
+class Fact(msgspec.Struct, frozen=True):
+    """A fact as it is read."""
+
+    id: int
+    shard: int
+    run: int
+    kind: FactKind
+    ref: str
+    actor: str
+    body: bytes
+    at: Micros
+
+
 class TurnFact(NamedTuple):
     """Something that a turn tells another run, by its number or by its id."""
 
@@ -74,7 +88,8 @@ class Told(StrEnum):
 
     TOLD = "told"
     ENDED = "ended"  # the run is terminal: nothing to tell any more
-    UNKNOWN = "unknown"  # no such run
+    UNKNOWN = "unknown"  # no such run, or no such question
+    ANSWERED = "answered"  # somebody else's answer is there before this one
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -94,8 +109,35 @@ class Record(msgspec.Struct, frozen=True):
     attempts: tuple[AttemptRow, ...]
     decisions: tuple[tuple[DecisionRow, Micros], ...]  # with the time of each, in order
     now: Micros
-    cancelling: bool  # a cancel has been told and not yet taken in
+    told: tuple[Fact, ...]  # what its scheduler has not yet taken in
+    parent: str | None  # the id of the run that started it
     known: bool  # a scheduler that attends its namespace has its code; True also when none attends
+
+    @property
+    def cancelling(self) -> bool:
+        """True when a cancel has been told and not yet taken in."""
+        return any(fact.kind is FactKind.CANCEL for fact in self.told)
+
+
+class Deleted(StrEnum):
+    """What became of a tree of runs that was to be deleted."""
+
+    GONE = "gone"  # all of it; also when it was not there
+    MORE = "more"  # the limit cut something off: ask again
+    LIVE = "live"  # a run in it has not ended: nothing was deleted
+
+
+class Checkup(msgspec.Struct, frozen=True):
+    """What a doctor wants to know about a store and a namespace."""
+
+    engine: str  # and its version
+    mode: str  # how it makes commits durable
+    schema: int
+    now: Micros
+    schedulers: tuple[Member, ...]  # who attend
+    code: tuple[tuple[str, int, int], ...]  # workflow and version of open runs, with their number
+    held: tuple[tuple[str, str | None], ...]  # runs that nothing moves, and why: some of them
+    quarantined: tuple[tuple[str, str], ...]  # runs and calls: some of them
 
 
 class ClientStore(Protocol):
@@ -131,27 +173,47 @@ class ClientStore(Protocol):
         """Read all about one run, in one snapshot."""
         ...
 
-    async def runs(
-        self, namespace: str, *, statuses: Sequence[RunState] = (), workflow: str | None = None, limit: int = 100
+    async def runs(  # noqa: PLR0913
+        self,
+        namespace: str,
+        *,
+        statuses: Sequence[RunState] = (),
+        workflow: str | None = None,
+        tags: Sequence[str] = (),
+        before: tuple[Micros, int] | None = None,
+        limit: int = 100,
     ) -> list[RunRow]:
-        """Read runs, newest first."""
+        """Read runs, newest first; those that have all of the tags.
+
+        `before`: only older ones than the run of that (created_at, num), which is the last of the page before.
+        """
+        ...
+
+    async def beginning(self, namespace: str, beginning: str, limit: int) -> list[str]:
+        """Read the ids of runs that begin so, in order."""
+        ...
+
+    async def inbox(self, namespace: str, limit: int) -> list[InboxItem]:
+        """Read the questions that wait for a person, oldest first."""
+        ...
+
+    async def answer(self, namespace: str, question: int, actor: str, body: bytes) -> Told:
+        """Tell a run the answer to its question, which is known by the id of its row; the first answer counts."""
+        ...
+
+    async def delete(self, root: int, limit: int) -> Deleted:
+        """Delete a run that has ended and the tree under it, with all that belongs to them: so many rows at a time.
+
+        Children go first; of each run its last journal entry goes with its row, so that who is there has a result.
+        """
+        ...
+
+    async def checkup(self, namespace: str, limit: int) -> Checkup:
+        """Read what a doctor wants to know; of long lists the first."""
         ...
 
 
 # --- scheduler
-
-
-class Fact(msgspec.Struct, frozen=True):
-    """A fact as it is read."""
-
-    id: int
-    shard: int
-    run: int
-    kind: FactKind
-    ref: str
-    actor: str
-    body: bytes
-    at: Micros
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -227,6 +289,25 @@ class TurnAnswer(msgspec.Struct, frozen=True):
     now: Micros
 
 
+class OldRun(NamedTuple):
+    """A run that was made long ago."""
+
+    num: int
+    workflow: str
+    version: int
+    status: RunState
+    is_root: bool
+    created_at: Micros
+    ended_at: Micros | None
+
+
+class OldRuns(msgspec.Struct, frozen=True):
+    """A page of them."""
+
+    runs: tuple[OldRun, ...]
+    now: Micros
+
+
 class SchedulerStore(Protocol):
     """For schedulers."""
 
@@ -296,6 +377,14 @@ class SchedulerStore(Protocol):
 
         `again` says that an answer was lost: then a key of journal or attempt that is there means it was applied.
         """
+        ...
+
+    async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
+        """Read runs that were made so long ago, oldest first, from behind the run of that (created_at, num) on."""
+        ...
+
+    async def delete(self, root: int, limit: int) -> Deleted:
+        """Delete a run that has ended and the tree under it, so many rows at a time."""
         ...
 
 

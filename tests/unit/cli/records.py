@@ -8,10 +8,11 @@ from watchbill.clock import SECOND, Micros
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
+from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, FinalFailure, RunError
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import Record
+from watchbill.store.protocol import Fact, Record
 
 NOON: Micros = 1_800_014_400 * SECOND  # 2027-01-15 12:00:00 UTC
 HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold red]a[/bold red][/]\r\n\x9b31m\u202eb"
@@ -42,7 +43,7 @@ def a_run(**changes: Any) -> RunRow:
 
 
 def a_record(
-    *, journal=(), attempts=(), decisions=(), after: Micros = 90 * SECOND, cancelling=False, known=True, **run
+    *, journal=(), attempts=(), decisions=(), told=(), after: Micros = 90 * SECOND, cancelling=False, known=True, **run
 ) -> Record:
     """A run of noon, looked at `after` a while."""
     return Record(
@@ -51,9 +52,14 @@ def a_record(
         attempts=tuple(attempts),
         decisions=tuple((row, NOON) for row in decisions),
         now=NOON + after,
-        cancelling=cancelling,
+        told=(a_fact(FactKind.CANCEL),) if cancelling else tuple(told),
+        parent=None,
         known=known,
     )
+
+
+def a_fact(kind: FactKind, body: object = "", actor: str = "ada") -> Fact:
+    return Fact(1, 1, 1, kind, "r", actor, msgspec.json.encode(body), NOON + 60 * SECOND)
 
 
 def an_ended_run(status: RunState, body: object, *, journal=(), after: Micros = SECOND, **run) -> Record:

@@ -11,18 +11,21 @@ import msgspec
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
 from watchbill.model.decision import Decision, DecisionRow
-from watchbill.model.facts import FactKind
+from watchbill.model.lease import FOREVER
+from watchbill.model.question import InboxItem, inbox_item
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
 from watchbill.model.states import RunState
 from watchbill.store.bodies import joined
 from watchbill.store.postgres.blobs import Blobs
+from watchbill.store.postgres.checkup import checkup
 from watchbill.store.postgres.connections import Connections, Row, Session
+from watchbill.store.postgres.deletion import delete
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows
 from watchbill.store.postgres.shards import home_shards
-from watchbill.store.protocol import Ending, Hint, NewFact, Record, Submitted, Told
+from watchbill.store.protocol import Checkup, Deleted, Ending, Hint, NewFact, Record, Submitted, Told
 from watchbill.store.same import check_same
 
 _DECISION: Final = msgspec.json.Decoder(Decision)
@@ -75,17 +78,59 @@ class PostgresClient:
         """Read all about one run, in one snapshot."""
         return await self._lines.door(lambda: self._lines.snapshot(lambda db: record(db, namespace, id)))
 
-    async def runs(
-        self, namespace: str, *, statuses: Sequence[RunState] = (), workflow: str | None = None, limit: int = 100
+    async def runs(  # noqa: PLR0913
+        self,
+        namespace: str,
+        *,
+        statuses: Sequence[RunState] = (),
+        workflow: str | None = None,
+        tags: Sequence[str] = (),
+        before: tuple[Micros, int] | None = None,
+        limit: int = 100,
     ) -> list[RunRow]:
         """Read runs, newest first."""
+        before_at, before_num = (FOREVER, 0) if before is None else before
         values = {
             "namespace": namespace,
             "workflow": workflow,
             "statuses": list(statuses) or None,
+            "tags": list(tags) or None,
+            "before": before_at,
+            "before_num": before_num,
             "limit": min(limit, _EVERY),
         }
         return await self._lines.door(lambda: self._runs(values))
+
+    async def beginning(self, namespace: str, beginning: str, limit: int) -> list[str]:
+        """Read the ids of runs that begin so, in order."""
+        values = {"namespace": namespace, "beginning": beginning, "limit": limit}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "ids_beginning", values))
+        return [cast(str, id) for (id,) in found]
+
+    async def inbox(self, namespace: str, limit: int) -> list[InboxItem]:
+        """Read the questions that wait for a person, oldest first."""
+        values = {"namespace": namespace, "limit": limit}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "inbox", values))
+        return [inbox_item(*row) for row in cast(Sequence[Any], found)]
+
+    async def answer(self, namespace: str, question: int, actor: str, body: bytes) -> Told:
+        """Tell a run the answer to its question; the first answer counts."""
+        hints = self._writing()
+        values = {"namespace": namespace, "question": question, "actor": actor, "body": body}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "answer", values))
+        told = _answered(cast(Sequence[Any], found))
+        if told is Told.TOLD:
+            hints.give(Hint.SCHEDULER)
+        return told
+
+    async def delete(self, root: int, limit: int) -> Deleted:
+        """Delete a run that has ended and the tree under it, so many rows at a time."""
+        self._writing()
+        return await self._lines.door(lambda: self._lines.transact(lambda db: delete(db, root, limit)))
+
+    async def checkup(self, namespace: str, limit: int) -> Checkup:
+        """Read what a doctor wants to know."""
+        return await self._lines.door(lambda: self._lines.snapshot(lambda db: checkup(db, namespace, limit)))
 
     def _writing(self) -> SharedHints:
         if self._hints is None:
@@ -333,9 +378,15 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         attempts=tuple(attempt_rows(await db.rows("load_attempts", these))),
         decisions=tuple([_decision(row) for row in await db.rows("decisions_of_run", {"run": run.num})]),
         now=cast(Micros, now),
-        cancelling=any(fact.kind is FactKind.CANCEL for fact in facts(await db.rows("load_facts", these))),
+        told=tuple(facts(await db.rows("load_facts", these))),
+        parent=None if run.parent is None else await _id_of(db, run.parent),
         known=cast(bool, known),
     )
+
+
+async def _id_of(db: Session, num: int) -> str | None:
+    found = await db.rows("id_of_run", {"num": num})
+    return cast(str, found[0][0]) if found else None
 
 
 def _decision(row: Row) -> tuple[DecisionRow, Micros]:
@@ -347,6 +398,16 @@ def _told(status: object) -> Told:
     if status is None:
         return Told.UNKNOWN
     return Told.ENDED if RunState(cast(int, status)).terminal else Told.TOLD
+
+
+def _answered(found: Sequence[Any]) -> Told:
+    """Read what became of an answer: the run that asks may not be there, or have ended, or have another answer."""
+    if not found:
+        return Told.UNKNOWN
+    [(status, new, same)] = found
+    if RunState(status).terminal:
+        return Told.ENDED
+    return Told.TOLD if new or same else Told.ANSWERED
 
 
 def _ending(*columns: Any) -> Ending:  # noqa: ANN401

@@ -14,13 +14,14 @@ from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.hints import turned
 from watchbill.store.postgres.connections import Connections, Row, Session
+from watchbill.store.postgres.deletion import delete
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.marks import OpenRows
 from watchbill.store.postgres.refusals import REFUSED
 from watchbill.store.postgres.rows import attempt_rows, by_run, facts, journal_entries, run_rows
 from watchbill.store.postgres.shards import find_queue, home_shards, region_shards
 from watchbill.store.postgres.turn import turn_statement, turn_values
-from watchbill.store.protocol import Fact, Hint, Loaded, Look, Turn, TurnAnswer
+from watchbill.store.protocol import Deleted, Fact, Hint, Loaded, Look, OldRun, OldRuns, Turn, TurnAnswer
 
 # A turn has been written whole when one of its keys is there: only these, others may belong to somebody else's work.
 _KEYS_OF_A_TURN: Final = frozenset({"journal_pkey", "attempt_pkey"})
@@ -103,6 +104,17 @@ class PostgresScheduler:
         loaded = await self._lines.door(lambda: self._lines.snapshot(lambda db: load(db, nums)))
         self._open.open((row.id, row.shard) for run in loaded for row in run.attempts)
         return loaded
+
+    async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
+        """Read runs that were made so long ago, oldest first, from behind a place on."""
+        values = {"namespace": namespace, "age": age, "after": after[0], "after_num": after[1], "limit": limit}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "old_runs", values))
+        rows = cast(Sequence[Any], found)
+        return OldRuns(tuple([_old(*row[1:]) for row in rows if row[1] is not None]), rows[0][0])
+
+    async def delete(self, root: int, limit: int) -> Deleted:
+        """Delete a run that has ended and the tree under it, so many rows at a time."""
+        return await self._lines.door(lambda: self._lines.transact(lambda db: delete(db, root, limit)))
 
     async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:
         """Write one turn, all or nothing."""
@@ -256,3 +268,8 @@ async def load(db: Session, nums: Sequence[int]) -> list[Loaded]:
 def _cut(share: int, *parts: Sequence[RunRow] | Sequence[Fact] | Sequence[AttemptRow]) -> bool:
     """Say whether a shard had more of anything than its share: one row above it was asked for, to know."""
     return any(max(Counter(row.shard for row in part).values(), default=0) > share for part in parts)
+
+
+def _old(*columns: Any) -> OldRun:  # noqa: ANN401
+    num, workflow, version, status, is_root, created_at, ended_at = columns
+    return OldRun(num, workflow, version, RunState(status), is_root, created_at, ended_at)

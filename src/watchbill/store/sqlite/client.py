@@ -7,17 +7,22 @@ import msgspec
 
 from watchbill.clock import Micros
 from watchbill.model.decision import Decision, DecisionRow
-from watchbill.model.facts import FactKind
+from watchbill.model.lease import FOREVER
+from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
 from watchbill.model.states import RunState
 from watchbill.store.bodies import fits, joined, reference
-from watchbill.store.protocol import Ending, Hint, NewFact, Record, Submitted, Told
+from watchbill.store.protocol import Checkup, Deleted, Ending, Hint, NewFact, Record, Submitted, Told
 from watchbill.store.same import check_same
+from watchbill.store.sqlite.checkup import checkup
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
+from watchbill.store.sqlite.deletion import delete
+from watchbill.store.sqlite.inbox import answer, inbox
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows
 from watchbill.store.sqlite.shards import HOME_REGION, make_shards
 
+ABOVE_IDS: Final = "\x7f"  # above every character that an id has
 _DECISION: Final = msgspec.json.Decoder(Decision)
 
 
@@ -73,11 +78,56 @@ class SqliteClient:
         """Read all about one run, in one snapshot."""
         return await self._lanes.read(lambda db: record(db, namespace, id))
 
-    async def runs(
-        self, namespace: str, *, statuses: Sequence[RunState] = (), workflow: str | None = None, limit: int = 100
+    async def runs(  # noqa: PLR0913
+        self,
+        namespace: str,
+        *,
+        statuses: Sequence[RunState] = (),
+        workflow: str | None = None,
+        tags: Sequence[str] = (),
+        before: tuple[Micros, int] | None = None,
+        limit: int = 100,
     ) -> list[RunRow]:
         """Read runs, newest first."""
-        return await self._lanes.read(lambda db: newest_runs(db, namespace, statuses, workflow, limit))
+        before_at, before_num = (FOREVER, 0) if before is None else before
+        values: Named = {
+            "namespace": namespace,
+            "statuses": json_text(statuses) if statuses else None,
+            "workflow": workflow,
+            "tags": json_text(tags) if tags else None,
+            "before": before_at,
+            "before_num": before_num,
+            "limit": limit,
+        }
+        return await self._lanes.read(lambda db: run_rows(db, db.run("runs", values)))
+
+    async def beginning(self, namespace: str, beginning: str, limit: int) -> list[str]:
+        """Read the ids of runs that begin so, in order."""
+        values: Named = {
+            "namespace": namespace,
+            "beginning": beginning,
+            "beyond": beginning + ABOVE_IDS,
+            "limit": limit,
+        }
+        return await self._lanes.read(lambda db: [id for (id,) in db.run("ids_beginning", values)])
+
+    async def inbox(self, namespace: str, limit: int) -> list[InboxItem]:
+        """Read the questions that wait for a person, oldest first."""
+        return await self._lanes.read(lambda db: inbox(db, namespace, limit))
+
+    async def answer(self, namespace: str, question: int, actor: str, body: bytes) -> Told:
+        """Tell a run the answer to its question; the first answer counts."""
+        return await self._lanes.write(
+            lambda db: answer(db, namespace, question, actor, body), lambda told: self._told([told])
+        )
+
+    async def delete(self, root: int, limit: int) -> Deleted:
+        """Delete a run that has ended and the tree under it, so many rows at a time."""
+        return await self._lanes.write(lambda db: delete(db, root, limit))
+
+    async def checkup(self, namespace: str, limit: int) -> Checkup:
+        """Read what a doctor wants to know."""
+        return await self._lanes.read(lambda db: checkup(db, namespace, limit))
 
     def _told(self, answers: list[Told]) -> None:
         if Told.TOLD in answers:
@@ -212,18 +262,15 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
         attempts=tuple(attempt_rows(db, db.run("attempts_of_run", this))),
         decisions=tuple([(DecisionRow(*row[:-1]), row[-1]) for row in db.run("decisions_of_run", this)]),
         now=now,
-        cancelling=any(fact.kind is FactKind.CANCEL for fact in facts(db.run("facts_of_run", this))),
+        told=facts(db.run("facts_of_run", this)),
+        parent=None if run.parent is None else _id_of(db, run.parent),
         known=bool(db.run("code_known", code).fetchone()[0]),
     )
 
 
-def newest_runs(
-    db: Database, namespace: str, statuses: Sequence[RunState], workflow: str | None, limit: int
-) -> list[RunRow]:
-    """Read runs, newest first."""
-    chosen = json_text(statuses) if statuses else None
-    values = {"namespace": namespace, "workflow": workflow, "statuses": chosen, "limit": limit}
-    return run_rows(db, db.run("runs", values))
+def _id_of(db: Database, num: int) -> str | None:
+    row = db.run("id_of_run", {"num": num}).fetchone()
+    return None if row is None else row[0]
 
 
 def endings(db: Database, nums: Sequence[int]) -> list[Ending]:

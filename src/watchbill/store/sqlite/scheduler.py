@@ -13,13 +13,25 @@ from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunChange, RunRow
-from watchbill.model.states import AttemptState, source_bits
+from watchbill.model.states import AttemptState, RunState, source_bits
 from watchbill.store.bodies import all_fit, fits
 from watchbill.store.hints import turned
-from watchbill.store.protocol import CANCEL_GRACE, Fact, Hint, Loaded, Look, Turn, TurnAnswer
+from watchbill.store.protocol import (
+    CANCEL_GRACE,
+    Deleted,
+    Fact,
+    Hint,
+    Loaded,
+    Look,
+    OldRun,
+    OldRuns,
+    Turn,
+    TurnAnswer,
+)
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.client import insert
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text, until
+from watchbill.store.sqlite.deletion import delete
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows
 from watchbill.store.sqlite.shards import make_queue, make_shards, region_shards
@@ -90,6 +102,14 @@ class SqliteScheduler:
     async def load(self, nums: Sequence[int]) -> list[Loaded]:
         """Read runs with journal, rows and facts, in one snapshot; ended ones are left out."""
         return await self._lanes.read(lambda db: load(db, nums))
+
+    async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
+        """Read runs that were made so long ago, oldest first, from behind a place on."""
+        return await self._lanes.read(lambda db: old_runs(db, namespace, age, after, limit))
+
+    async def delete(self, root: int, limit: int) -> Deleted:
+        """Delete a run that has ended and the tree under it, so many rows at a time."""
+        return await self._lanes.write(lambda db: delete(db, root, limit))
 
     async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:
         """Write one turn, all or nothing."""
@@ -293,3 +313,28 @@ def _check(changed: int, asked: int, rule: str, rows: Sequence[RunChange] | Sequ
 def _cut(share: int, *parts: Sequence[RunRow] | Sequence[Fact] | Sequence[AttemptRow]) -> bool:
     """Say whether a shard had more of anything than its share: one row above it was asked for, to know."""
     return any(max(Counter(row.shard for row in part).values(), default=0) > share for part in parts)
+
+
+# --- what may be forgotten
+
+
+def old_runs(db: Database, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
+    """Read a page of old runs."""
+    now = db.now()
+    values: Named = {
+        "namespace": namespace,
+        "after": after[0],
+        "after_num": after[1],
+        "before": now - age,
+        "limit": limit,
+    }
+    rows = db.run("old_runs", values)
+    return OldRuns(
+        tuple(
+            [
+                OldRun(num, workflow, version, RunState(status), bool(is_root), created_at, ended_at)
+                for num, workflow, version, status, is_root, created_at, ended_at in rows
+            ]
+        ),
+        now,
+    )

@@ -1,0 +1,29 @@
+"""Checkup: what a doctor wants to know about a store on a server."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from watchbill.model.lease import Member
+from watchbill.store.migrate import known_schema
+from watchbill.store.postgres.connections import Session
+from watchbill.store.protocol import Checkup
+
+
+async def checkup(db: Session, namespace: str, limit: int) -> Checkup:
+    """Look at all that is open."""
+    this = {"namespace": namespace, "limit": limit}
+
+    async def asked(name: str) -> tuple[tuple[Any, ...], ...]:
+        return tuple([tuple(cast(Sequence[Any], row)) for row in await db.rows(name, this)])
+
+    version, mode, now = cast(Sequence[Any], await db.row("server", {}))
+    return Checkup(
+        engine=f"PostgreSQL {version}",
+        mode=f"synchronous_commit {mode}",
+        schema=known_schema("postgres"),  # a store with another one is not opened
+        now=now,
+        schedulers=tuple([Member(id, tuple(knows), info) for id, knows, info in await asked("attending")]),
+        code=await asked("open_code"),
+        held=await asked("open_held"),
+        quarantined=await asked("open_quarantined"),
+    )

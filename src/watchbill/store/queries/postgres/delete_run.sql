@@ -1,0 +1,12 @@
+-- Delete a run that has ended, with its last entry and the large bodies it has left.
+WITH blobs AS (
+    DELETE FROM watchbill.blob
+    WHERE run = :run::bigint
+),
+entry AS (
+    DELETE FROM watchbill.journal
+    WHERE run = :run
+)
+DELETE FROM watchbill.run
+WHERE num = :run
+    AND status >= 10

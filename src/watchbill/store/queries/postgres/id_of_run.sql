@@ -1,0 +1,4 @@
+-- Read the id of a run.
+SELECT id
+FROM watchbill.run
+WHERE num = :num::bigint

@@ -1,0 +1,3 @@
+-- Delete the large bodies that a run has left.
+DELETE FROM blob
+WHERE run = :run

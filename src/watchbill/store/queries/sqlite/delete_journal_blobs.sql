@@ -1,0 +1,16 @@
+-- Delete the large bodies of a run's first entries, so many entries, but not of its last one.
+DELETE FROM blob
+WHERE run = :run
+    AND n IN (
+        SELECT CAST(CAST(substr(body, 2) AS TEXT) AS INTEGER)
+        FROM (
+            SELECT body
+            FROM journal
+            WHERE run = :run
+                AND seq < (SELECT max(seq) FROM journal WHERE run = :run)
+            ORDER BY seq
+            LIMIT :limit
+        )
+        WHERE length(body) < 22
+            AND substr(body, 1, 1) = x'00'
+    )

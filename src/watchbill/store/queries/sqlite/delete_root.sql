@@ -1,0 +1,13 @@
+-- Read whether a run has ended, and whether a run in the tree under it has not.
+SELECT
+    status,
+    EXISTS (
+        SELECT 1
+        FROM run AS child
+        WHERE child.root = :root
+            AND child.parent IS NOT NULL
+            AND child.status < 10
+    ) AS lives
+FROM run
+WHERE num = :root
+    AND parent IS NULL

@@ -1,0 +1,2 @@
+-- Say how the file makes commits durable.
+PRAGMA journal_mode

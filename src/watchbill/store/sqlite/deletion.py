@@ -1,0 +1,38 @@
+"""Deletion: trees of runs that have ended go, root last, so many rows at a time."""
+
+from typing import Final
+
+from watchbill.model.states import RunState
+from watchbill.store.protocol import Deleted
+from watchbill.store.sqlite.database import Writer
+
+# What goes together is one part: an entry and its large body, a run's row and its result.
+_PARTS: Final = (
+    ("delete_decisions",),
+    ("delete_attempts",),
+    ("delete_facts",),
+    ("delete_journal_blobs", "delete_journal"),
+)
+_LAST: Final = ("delete_blobs", "delete_end", "delete_run")
+
+
+def delete(db: Writer, root: int, limit: int) -> Deleted:
+    """Delete so many rows of a tree."""
+    found = db.run("delete_root", {"root": root}).fetchone()
+    if found is None:
+        return Deleted.GONE
+    status, lives = found
+    if lives or not RunState(status).terminal:
+        return Deleted.LIVE
+    left = limit
+    while left > 0:
+        youngest = db.run("delete_next", {"root": root}).fetchone()
+        num = root if youngest is None else youngest[0]
+        for part in _PARTS:
+            left -= sum([db.run(name, {"run": num, "limit": left}).rowcount for name in part])
+            if left <= 0:
+                return Deleted.MORE
+        left -= sum([db.run(name, {"run": num}).rowcount for name in _LAST])
+        if num == root:
+            return Deleted.GONE
+    return Deleted.MORE
