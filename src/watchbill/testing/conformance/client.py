@@ -26,7 +26,7 @@ async def test_a_run_can_be_submitted_before_anybody_drives_its_namespace(store)
     [answer] = await store.client.submit([a_run(5)])
     shards = await store.scheduler.shards("default", "")
     assert answer.run.shard in shards
-    look = await store.scheduler.look(shards, ["order"], 10)
+    look = await store.scheduler.look(shards, ["order@1"], 10)
     assert [run.num for run in look.due] == [5]
 
 
