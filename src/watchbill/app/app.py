@@ -4,6 +4,7 @@ import asyncio
 import builtins
 import contextlib
 import functools
+import inspect
 import os
 import re
 import sys
@@ -88,7 +89,6 @@ class App:
 
         def add(function: Callable[..., Any]) -> Step[..., Any]:
             step: Step[..., Any] = Step(function, **options)
-            step.add = self.registry.add_step
             self.registry.add_step(step)
             return step
 
@@ -108,6 +108,18 @@ class App:
             return workflow
 
         return add if function is None else add(function)
+
+    def lifespan(self, function: Callable[[], AsyncIterator[Any]]) -> Callable[[], AsyncIterator[Any]]:
+        """Set up what steps share, once in every process that runs them: `@app.lifespan` on an async generator.
+
+        What it yields is `attempt().state`: pools, clients. After the last step it goes on behind its `yield`.
+        """
+        if self.registry.lifespan is not None:
+            raise InvalidOptionError("this App has a lifespan already: put both into one")
+        if not inspect.isasyncgenfunction(function):
+            raise InvalidOptionError(f"@app.lifespan takes an `async def` that yields once, got {function!r}")
+        self.registry.lifespan = contextlib.asynccontextmanager(function)
+        return function
 
     # --- running
 

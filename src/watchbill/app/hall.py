@@ -98,16 +98,17 @@ class Hall:
                     threads=threads,
                     on_failure=waiting.fail,
                 )
-                await house.start()
-                try:
-                    with busy_interpreter():
-                        yield
-                finally:
-                    deaf()
-                    deaf_elsewhere()
-                    self._waiting = None
-                    waiting.close()
-                    await house.stop()
+                async with self._registry.alive() if agent else contextlib.nullcontext():
+                    await house.start()
+                    try:
+                        with busy_interpreter():
+                            yield
+                    finally:
+                        deaf()
+                        deaf_elsewhere()
+                        self._waiting = None
+                        waiting.close()
+                        await house.stop()
         finally:
             self.loop = None
 

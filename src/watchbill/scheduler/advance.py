@@ -763,9 +763,19 @@ class Advance:
         resident.wake_at = resident.waits = resident.held = None
         if resident.parent is not None:
             batch.turn.facts.append(self._ending(resident.parent, resident.id, resident.status, body))
+        if resident.workflow.notify is not None:
+            self._notify(resident, resident.workflow.notify, body, batch)
         batch.append(resident, Kind.END, "", 0, outcome, body)
         batch.change(resident)
         batch.events.append(_event(kind, resident, batch))
+
+    def _notify(self, resident: Resident, url: str, body: bytes, batch: Batch) -> None:
+        """Start the run that tells somebody how this one ended: with its end, or not at all."""
+        from watchbill.flow.notify import News, delivery  # only where somebody is told
+
+        part = "result" if resident.status is RunState.COMPLETED else "error"
+        news = News(resident.id, resident.workflow.name, resident.status.word, **{part: msgspec.Raw(body)})
+        batch.turn.starts.append(delivery(self._env.new_id(), self._namespace, url, news, resident.root))
 
     def _ending(self, parent: int, id: str, state: RunState, body: bytes) -> TurnFact:
         """Tell the run that waits for this one."""
