@@ -48,6 +48,7 @@ class Workflow(Generic[P, T]):
     """A workflow of an App. Calling it outside a workflow simply runs the function, without any durability."""
 
     version = 1
+    app: object = None  # the App it belongs to; authoring knows no more of it than that
 
     def __init__(self, function: Callable[P, Coroutine[Any, Any, T]], **options: Unpack[WorkflowOptions]) -> None:
         check_function(function, "workflow")

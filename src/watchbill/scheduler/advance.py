@@ -3,7 +3,7 @@
 No I/O and no waiting here: everything it decides becomes true with the commit of the batch, or not at all.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from msgspec import UNSET
@@ -15,6 +15,7 @@ from watchbill.errors import InvalidValueError
 from watchbill.events import Event, Events
 from watchbill.flow.context import Attempt
 from watchbill.flow.failures import run_error_of
+from watchbill.flow.recheck import follow
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Call, Diverged, WorkflowLoop
 from watchbill.flow.values import plain
@@ -484,25 +485,14 @@ def in_order(
     return [arrived for _, _, _, arrived in sorted(timed, key=lambda item: item[:3])]
 
 
-def _replay(resident: Resident, journal: Iterable[JournalEntry], *, begun_at: Micros) -> set[str]:
+def _replay(resident: Resident, journal: Sequence[JournalEntry], *, begun_at: Micros) -> set[str]:
     """Run the workflow against its journal; gives the keys of calls it cancelled on the way."""
-    loop = resident.loop
-    loop.replaying = True
     cancelled: set[str] = set()
-    loop.begin(begun_at)
-    for entry in journal:
-        loop.take_commands()
-        if loop.ended is not None:
-            raise Diverged(f"{entry.key!r} at {entry.seq}", "nothing more: the workflow has ended")
+    for entry in follow(resident.loop, journal, begun_at):
         if entry.kind == Kind.CANCEL:
             resident.cancel_reason = str(plain(entry.body))
-            loop.cancel(entry.at, resident.cancel_reason)
-        else:
-            loop.feed(entry.key, entry.at, Outcome(entry.outcome), entry.body, entry.digest)
-        cancelled.update(call.key for call in loop.take_cancels())
+        cancelled.update(call.key for call in resident.loop.take_cancels())
         resident.seq = entry.seq
-    loop.take_commands()
-    loop.replaying = False
     return cancelled
 
 
