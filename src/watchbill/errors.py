@@ -73,7 +73,7 @@ class NotInWorkflowError(WatchbillError, RuntimeError):
 
     def __init__(self, call: str) -> None:
         self.call = call
-        super().__init__(f"asyncio {call}() is not possible inside a workflow: put it in a step")
+        super().__init__(f"{call} is not possible inside a workflow: put it in a step")
 
 
 class ImpureWorkflowError(WatchbillError):

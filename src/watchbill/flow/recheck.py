@@ -53,6 +53,7 @@ def recheck(
     loop = WorkflowLoop(workflow.plain, args, kwargs)
     with step_guard():
         loop.guarded = True
+        loop.owner = workflow
         try:
             for _ in follow(loop, [entry for entry in journal if entry.kind != Kind.END], begun_at):
                 loop.take_cancels()

@@ -147,6 +147,7 @@ class Advance:
             return None
         loop = WorkflowLoop(workflow.plain, args, kwargs, clock=self._env.clock.boot)
         loop.guarded = True
+        loop.owner = workflow
         resident = Resident(run, workflow, loop, term)
         self._residence.admit(resident)
         return resident

@@ -19,6 +19,7 @@ from watchbill.model.call import JournalEntry, Kind
 from watchbill.model.states import AttemptState, RunState
 from watchbill.testing.bodies import Bodies
 from watchbill.testing.changes import AttemptSeen, Change, Changes, EntrySeen, LeaseSeen, RunSeen
+from watchbill.testing.elsewhere import Elsewhere
 from watchbill.testing.patient import PatientLoop
 from watchbill.testing.trial import Died, Trial
 from watchbill.testing.virtual import Life
@@ -129,12 +130,13 @@ def crash_everywhere(  # noqa: PLR0913 - what the fixture's method of that name 
     *,
     skew: Micros,
     replays: bool,
+    elsewhere: Elsewhere | None,
     only: int | None,
     fresh: Callable[[], object] | None,
     died: Callable[[], object] | None,
 ) -> int:
     """Run straight, to count the transactions; then once for each of them and each side of it. Gives how many."""
-    world = World(app, workflow, args, kwargs, skew, replays, fresh or _nothing, died or _nothing)
+    world = World(app, workflow, args, kwargs, skew, replays, elsewhere, fresh or _nothing, died or _nothing)
     result, run, points = world.play(None)
     _check(check, result, run, partial(CrashError, workflow.name, 0, 0, None))
     if only is not None and not 1 <= only <= len(points):
@@ -160,6 +162,7 @@ class World(NamedTuple):
     kwargs: dict[str, Any]
     skew: Micros
     replays: bool
+    elsewhere: Elsewhere | None
     fresh: Callable[[], object]
     died: Callable[[], object]
 
@@ -168,7 +171,9 @@ class World(NamedTuple):
         self.fresh()
         counting = Counting(point)
         with _loop() as loop, Bodies(self.app.registry) as bodies:
-            trial = Trial(self.app, loop, self.skew, counting)
+            # The same run each time: elsewhere, once is enough.
+            elsewhere = self.elsewhere if point is None else None
+            trial = Trial(self.app, loop, self.skew, elsewhere=elsewhere, tally=counting)
             try:
                 trial.start_process()
                 trial.replays = self.replays

@@ -17,11 +17,13 @@ from watchbill.clock import Clock, Micros
 from watchbill.env import Done, Job, Threads
 from watchbill.errors import WatchbillError
 from watchbill.events import Event
+from watchbill.flow.divergence import Diverged
 from watchbill.flow.recheck import recheck
 from watchbill.flow.workflows import Workflow
 from watchbill.store.open import MEMORY, connect_memory, open_store
 from watchbill.store.protocol import Record, Store
 from watchbill.testing.chance import Chance
+from watchbill.testing.elsewhere import Elsewhere
 from watchbill.testing.envs import Ids, SimClock, SimEnv, StoreThreads
 from watchbill.testing.patient import Crew, PatientLoop
 from watchbill.testing.virtual import Life, VirtualLoop
@@ -35,14 +37,14 @@ LONGEST: Final = 20 * 365 * 86_400  # virtual seconds after which a run that has
 class ReplayError(WatchbillError, AssertionError):
     """A run that has ended does something else when it is replayed: after a crash it would be held as diverged."""
 
-    def __init__(self, run: str, workflow: str, recorded: str, asked: str, where: str = "") -> None:
+    def __init__(self, run: str, workflow: str, difference: Diverged, where: str = "") -> None:
         self.run = run
         self.workflow = workflow
-        self.recorded = recorded
-        self.asked = asked
+        self.recorded = difference.recorded
+        self.asked = difference.asked
         super().__init__(
             f"workflow {workflow!r} cannot be replayed: run {run!r} has ended, and run again from its journal{where} it"
-            f" does something else: the journal has {recorded}, the code asks for {asked}. A workflow may depend on its"
+            f" does something else: {difference}. A workflow may depend on its"
             " arguments and on what it awaits alone: not on the order of a set, a module's state, a clock or chance"
         )
 
@@ -80,9 +82,18 @@ class Tally(Protocol):
 class Trial:
     """One App, one store, one process after the other."""
 
-    def __init__(self, app: App, loop: PatientLoop, skew: Micros, tally: Tally | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        loop: PatientLoop,
+        skew: Micros,
+        *,
+        elsewhere: Elsewhere | None = None,
+        tally: Tally | None = None,
+    ) -> None:
         self.app = app
         self.replays = True  # each run that has ended
+        self._elsewhere = elsewhere
         self._loop = loop
         self._clock = SimClock(loop, skew=skew)
         self._ids = Ids(loop)
@@ -144,10 +155,15 @@ class Trial:
         for id in ended if self.replays else ():
             record = self.record(id)
             run, workflow = record.run, self.app.registry.workflows[record.run.workflow]
-            if run.begun_at is not None:
-                difference = recheck(workflow, run.input, run.begun_at, record.journal)
+            if run.begun_at is None:
+                continue  # it was cancelled before
+            difference = recheck(workflow, run.input, run.begun_at, record.journal)
+            if difference is not None:
+                raise ReplayError(id, workflow.name, difference)
+            if self._elsewhere is not None:
+                difference = self._elsewhere.recheck(workflow, run.input, run.begun_at, record.journal)
                 if difference is not None:
-                    raise ReplayError(id, workflow.name, difference.recorded, difference.asked)
+                    raise ReplayError(id, workflow.name, difference, " in a process with another PYTHONHASHSEED")
 
     def close(self) -> None:
         """End it all, in silence: what the processes left behind is closed. The event loop is not ours."""

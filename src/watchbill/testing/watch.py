@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -10,9 +11,11 @@ from watchbill.app.handle import Handle
 from watchbill.app.sync import Bridge
 from watchbill.clock import EPOCH, SECOND, Micros, micros, to_datetime
 from watchbill.errors import InvalidOptionError, WatchbillError
+from watchbill.flow.guard import GUARD
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.testing.crashes import Check, crash_everywhere
+from watchbill.testing.elsewhere import Elsewhere
 from watchbill.testing.envs import DAWN
 from watchbill.testing.patient import PatientLoop
 from watchbill.testing.trial import Trial
@@ -28,7 +31,10 @@ class Watch:
     returns when everything has happened that can happen without time passing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, elsewhere: Elsewhere | None = None) -> None:
+        self._elsewhere = elsewhere
+        self._guard = ExitStack()
+        self._guard.enter_context(GUARD.on())
         self.replays = True  # a run that has ended is run again from its journal, and must do the same again
         self._loop = PatientLoop()
         self._life = Life("test", self._loop)
@@ -98,6 +104,7 @@ class Watch:
             check,
             skew=self._skew + self._loop.now,
             replays=self.replays,
+            elsewhere=self._elsewhere,
             only=only,
             fresh=fresh,
             died=died,
@@ -109,6 +116,7 @@ class Watch:
             trial.close()
         self._loop.bury_all()
         self._loop.close()
+        self._guard.close()
 
     @property
     def _now(self) -> Micros:
@@ -118,7 +126,7 @@ class Watch:
         _refuse_inside_a_loop()
         app = _app_of(workflow)
         if app not in self._trials:
-            self._trials[app] = Trial(app, self._loop, self._skew)
+            self._trials[app] = Trial(app, self._loop, self._skew, elsewhere=self._elsewhere)
             self._trials[app].start_process()
         return self._trials[app]
 
