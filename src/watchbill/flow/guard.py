@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, Final
 
 from watchbill.errors import NotInWorkflowError
+from watchbill.flow.drain import Drain
 from watchbill.flow.replay import WorkflowLoop, current
 from watchbill.flow.workflows import Workflow
 
@@ -94,7 +95,7 @@ def _is_harmless(event: str, args: tuple[Any, ...]) -> bool:
     frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - there is no other way to see who asks
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
-        if module == WorkflowLoop.__module__:
+        if module in (Drain.__module__, WorkflowLoop.__module__):
             return False  # from here on down it is ours
         if module in LET_THROUGH or module.partition(".")[0] in LET_THROUGH:
             return True

@@ -2,8 +2,8 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -136,20 +136,21 @@ def crash_everywhere(  # noqa: PLR0913 - what the fixture's method of that name 
     died: Callable[[], object] | None,
 ) -> int:
     """Run straight, to count the transactions; then once for each of them and each side of it. Gives how many."""
-    world = World(app, workflow, args, kwargs, skew, replays, elsewhere, fresh or _nothing, died or _nothing)
-    result, run, points = world.play(None)
-    _check(check, result, run, partial(CrashError, workflow.name, 0, 0, None))
-    if only is not None and not 1 <= only <= len(points):
-        raise InvalidOptionError(f"only={only!r}: this workflow has crash points 1 to {len(points)}")
-    for number, point in enumerate(points, start=1):
-        if only is None or only == number:
-            failure = partial(CrashError, workflow.name, number, len(points), point.words)
-            try:
-                result, run, _ = world.play(point)
-            except Exception as error:
-                why = f"after it the run does not end as it does without: {type(error).__name__}: {error}"
-                raise failure(why) from error
-            _check(check, result, run, failure)
+    with ExitStack() as burials:
+        world = World(app, workflow, args, kwargs, skew, replays, elsewhere, fresh, died, burials)
+        result, run, points = world.play(None)
+        _check(check, result, run, partial(CrashError, workflow.name, 0, 0, None))
+        if only is not None and not 1 <= only <= len(points):
+            raise InvalidOptionError(f"only={only!r}: this workflow has crash points 1 to {len(points)}")
+        for number, point in enumerate(points, start=1):
+            if only is None or only == number:
+                failure = partial(CrashError, workflow.name, number, len(points), point.words)
+                try:
+                    result, run, _ = world.play(point)
+                except Exception as error:
+                    why = f"after it the run does not end as it does without: {type(error).__name__}: {error}"
+                    raise failure(why) from error
+                _check(check, result, run, failure)
     return len(points)
 
 
@@ -163,46 +164,42 @@ class World(NamedTuple):
     skew: Micros
     replays: bool
     elsewhere: Elsewhere | None
-    fresh: Callable[[], object]
-    died: Callable[[], object]
+    fresh: Callable[[], object] | None
+    died: Callable[[], object] | None
+    burials: ExitStack
 
     def play(self, point: Point | None) -> tuple[Any, CrashedRun, list[Point]]:
         """Begin with an empty store, die at that point, start again, and come to the end."""
-        self.fresh()
-        counting = Counting(point)
-        with _loop() as loop, Bodies(self.app.registry) as bodies:
-            # The same run each time: elsewhere, once is enough.
-            elsewhere = self.elsewhere if point is None else None
-            trial = Trial(self.app, loop, self.skew, elsewhere=elsewhere, tally=counting)
+        if self.fresh is not None:
+            self.fresh()
+        counting, loop = Counting(point), PatientLoop()
+        # The same run each time: elsewhere, once is enough.
+        elsewhere = self.elsewhere if point is None else None
+        trial = Trial(self.app, loop, self.skew, elsewhere=elsewhere, tally=counting)
+        trial.replays = self.replays
+        for last in (loop.close, loop.bury_all, trial.bury):
+            self.burials.callback(last)
+        with Bodies(self.app.registry) as bodies:
             try:
-                trial.start_process()
-                trial.replays = self.replays
-                crash = None
-                try:
-                    result = trial.run(self.workflow, self.args, self.kwargs, RUN_ID)
-                except Died:
-                    crash = None if point is None else point.words
-                    self.died()
-                    trial.start_process()
-                    result = trial.run(self.workflow, self.args, self.kwargs, RUN_ID)
+                result, crash = self._run(trial, point)
                 points = counting.points[:]
                 loop.settle()
                 trial.find_differences()
                 record = trial.record(RUN_ID)
-                run = CrashedRun(status_of(record), record.journal, bodies.steps, bodies.calls, crash)
-                return result, run, points
             finally:
-                trial.close()
+                trial.end()
+        return result, CrashedRun(status_of(record), record.journal, bodies.steps, bodies.calls, crash), points
 
-
-@contextmanager
-def _loop() -> Iterator[PatientLoop]:
-    loop = PatientLoop()
-    try:
-        yield loop
-    finally:
-        loop.bury_all()
-        loop.close()
+    def _run(self, trial: Trial, point: Point | None) -> tuple[Any, str | None]:
+        trial.start_process()
+        try:
+            return trial.run(self.workflow, self.args, self.kwargs, RUN_ID), None
+        except Died:
+            if self.died is not None:
+                self.died()
+            trial.start_process()
+            result = trial.run(self.workflow, self.args, self.kwargs, RUN_ID)
+            return result, None if point is None else point.words
 
 
 def _check(check: Check[T] | None, result: T, run: CrashedRun, failure: Callable[[str], CrashError]) -> None:
@@ -234,7 +231,3 @@ def _in_words(changes: Sequence[Change]) -> str:
             case LeaseSeen():
                 said["takes the shards"] = None
     return ", ".join(said) or "is the rooms' own"
-
-
-def _nothing() -> None:
-    pass

@@ -165,12 +165,15 @@ class Trial:
                 if difference is not None:
                     raise ReplayError(id, workflow.name, difference, " in a process with another PYTHONHASHSEED")
 
-    def close(self) -> None:
-        """End it all, in silence: what the processes left behind is closed. The event loop is not ours."""
-        for process in reversed(self._processes):
-            process.leave()
-            process.bury()
+    def end(self) -> None:
+        """Let the process die, for good."""
+        self._processes[-1].leave()
         self._deaf()
+
+    def bury(self) -> None:
+        """Close what the dead left behind: only now do their `finally` blocks run, when nobody looks any more."""
+        for process in self._processes:
+            process.hall.abandon()
         self._memory.close()
 
     def _hear(self, events: Sequence[Event]) -> None:
@@ -193,10 +196,6 @@ class Process:
         self.life.die()
         self._leaving.close()
 
-    def bury(self) -> None:
-        """Forget the runs that it had in memory, and let go of those of its threads that wait for an answer."""
-        self.hall.abandon()
-
 
 class TrialHall(Hall):
     """The hall of one process of a trial: its store is in memory, and outlives it."""
@@ -206,11 +205,27 @@ class TrialHall(Hall):
         self._memory = memory
         self._store_env = store_env
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop of the rooms, on which nothing happens while the test itself does something."""
+        if self._loop is not None and not self._loop.is_running():
+            raise WatchbillError(
+                "this App is in a test that uses `watch`: call watch.run() or watch.start(), not the App itself"
+            )
+        return self._loop
+
+    @loop.setter
+    def loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._loop = loop
+
     async def open(self) -> None:
         """Open the rooms, until the process dies."""
         self.loop = asyncio.get_running_loop()
         house, _ = self._build(await self._kept())
         await house.start()
+
+    async def close(self) -> None:
+        """Do nothing: the store is the test's."""
 
     async def record(self, id: str) -> Record:
         """Read all that is stored about a run."""
@@ -224,7 +239,7 @@ class TrialHall(Hall):
         self._stop_listening()
 
     def abandon(self) -> None:
-        """Forget what the rooms have in memory."""
+        """Forget what the rooms have in memory, and let go of threads that wait for them."""
         for room in self._house.rooms if self._house is not None else ():
             room.abandon()
 

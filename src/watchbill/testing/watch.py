@@ -113,7 +113,8 @@ class Watch:
     def close(self) -> None:
         """End the world."""
         for trial in reversed(self._trials.values()):
-            trial.close()
+            trial.end()
+            trial.bury()
         self._loop.bury_all()
         self._loop.close()
         self._guard.close()
