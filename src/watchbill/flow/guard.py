@@ -106,7 +106,7 @@ def _is_harmless(event: str, args: tuple[Any, ...]) -> bool:
 def _is_zone(path: object) -> bool:
     # The first use of a zone reads its file, and does so in C: no frame says who asks.
     zoneinfo = sys.modules.get("zoneinfo")
-    return zoneinfo is not None and isinstance(path, str) and path.startswith(tuple(zoneinfo.TZPATH))
+    return isinstance(path, str) and path.startswith(tuple(getattr(zoneinfo, "TZPATH", ())))
 
 
 def _written(event: str, args: tuple[Any, ...]) -> str:

@@ -177,7 +177,8 @@ class Trial:
         self._memory.close()
 
     def _hear(self, events: Sequence[Event]) -> None:
-        self._ended.extend(event.run for event in events if event.kind in ENDS)
+        if self._loop.is_running():  # else it is told in another world of the same App
+            self._ended.extend(event.run for event in events if event.kind in ENDS)
 
 
 class Process:
