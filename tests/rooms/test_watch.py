@@ -313,7 +313,8 @@ def test_threads_that_wait_for_each_other_get_there(watch: Watch) -> None:
     async def meeting() -> list[int]:
         return list(await asyncio.gather(meets(), meets()))
 
-    assert sorted(watch.run(meeting)) == [0, 1]
+    met = watch.run(meeting)
+    assert sorted(met) == [0, 1]
 
 
 # --- replays

@@ -80,7 +80,7 @@ class Guard:
             return
         loop = current()
         if loop is not None and loop.is_running() and not _is_allowed(loop, name) and not _is_harmless(event, args):
-            loop.refuse_for(NotInWorkflowError(_written(event, args)))
+            loop.refuse_for(NotInWorkflowError(name, _written(event, args)))
 
 
 def _is_allowed(loop: WorkflowLoop, name: str) -> bool:

@@ -30,7 +30,7 @@ class Refusals(Loop):
 
     def refuse(self, call: str) -> NoReturn:
         """Refuse one of the methods below."""
-        self.refuse_for(NotInWorkflowError(f"asyncio {call}()"))
+        self.refuse_for(NotInWorkflowError(call))
 
     def refuse_for(self, error: NotInWorkflowError) -> NoReturn:
         """Raise, and remember it: a workflow that swallows the error must not go on as if it had an answer."""
