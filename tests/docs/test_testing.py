@@ -73,3 +73,32 @@ def test_a_session_without_the_fixture_does_not_import_watchbill(project: Path) 
     )
     ended = run_pytest(project, "test_other.py")
     assert ended.returncode == 0, ended.stdout
+
+
+UNORDERED = """
+from watchbill import App
+
+app = App()
+
+
+@app.step
+def greet(name: str) -> str:
+    return name
+
+
+@app.workflow
+async def everybody() -> list[str]:
+    return [await greet(name) for name in {"ada", "alan", "barbara", "edsger", "grace", "niklaus", "tony"}]
+
+
+def test_everybody_is_greeted(watch):
+    assert len(watch.run(everybody)) == 7
+"""
+
+
+def test_a_workflow_that_depends_on_the_order_of_a_set_fails_its_test(project: Path) -> None:
+    (project / "test_unordered.py").write_text(UNORDERED)
+    ended = run_pytest(project, "test_unordered.py")
+    assert ended.returncode == 1
+    assert "ReplayError: workflow 'everybody' cannot be replayed" in ended.stdout
+    assert "in a process with another PYTHONHASHSEED" in ended.stdout
