@@ -275,6 +275,23 @@ def test_a_thread_that_hangs_is_late_in_real_time(watch: Watch) -> None:
         watch.run(does, "hangs")
 
 
+def test_a_thread_that_waits_for_the_test_does_not_stop_it(watch: Watch) -> None:
+    @app_of_this_test.step
+    def stands_by() -> None:
+        while not attempt().cancelled:
+            time.sleep(0.001)
+
+    @app_of_this_test.workflow
+    async def standing_by() -> None:
+        await stands_by()
+
+    run = watch.start(standing_by)
+    assert run.status().state == "running"
+    run.cancel("enough")
+    with pytest.raises(RunCancelled, match="enough"):
+        run.result()
+
+
 def test_the_network_is_refused_with_what_to_do(watch: Watch) -> None:
     with pytest.raises(RunFailed, match=r"create_connection\(\) is not possible under `watch`.*give the step a fake"):
         watch.run(does, "connects")

@@ -42,7 +42,7 @@ WATCHED: Final = {
     "os.spawn": "os.system",
     "os.system": "os.system",
     "subprocess.Popen": "subprocess.Popen",
-    "_thread.start_new_thread": "threading.Thread",  # since 3.12
+    "_thread.": "threading.Thread",  # since 3.12
     "time.sleep": "time.sleep",  # since 3.13
 }
 
