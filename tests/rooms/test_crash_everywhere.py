@@ -184,6 +184,15 @@ def test_what_a_check_raises_is_the_cause(watch: Watch) -> None:
     assert isinstance(found.value.__cause__, AssertionError)
 
 
+def test_a_check_may_fail_as_pytest_does(watch: Watch) -> None:
+    def check(result: str, run: CrashedRun) -> None:
+        if run.crash is not None:
+            pytest.fail("it crashed")
+
+    with pytest.raises(CrashError, match=r"crash point 1 of .*the check raised Failed: it crashed"):
+        watch.crash_everywhere(one, (), check)
+
+
 def test_a_check_that_fails_without_a_crash_says_so(watch: Watch) -> None:
     with pytest.raises(CrashError, match="workflow 'one', without any crash: the check returned False"):
         watch.crash_everywhere(one, (), lambda result, run: False)

@@ -12,7 +12,18 @@ from typing import Any
 
 import pytest
 
-from watchbill import App, InvalidOptionError, Retry, RunCancelled, RunFailed, RunHeld, WatchbillError, attempt, sleep
+from watchbill import (
+    App,
+    InvalidOptionError,
+    Retry,
+    RunCancelled,
+    RunFailed,
+    RunHeld,
+    StepFailed,
+    WatchbillError,
+    attempt,
+    sleep,
+)
 from watchbill.testing.trial import NeverEndsError, ReplayError
 from watchbill.testing.watch import Watch
 
@@ -273,6 +284,31 @@ def test_a_step_with_a_process_of_its_own_runs_here(watch: Watch) -> None:
 def test_a_thread_that_hangs_is_late_in_real_time(watch: Watch) -> None:
     with pytest.raises(RunFailed, match="late"):
         watch.run(does, "hangs")
+
+
+released = threading.Event()
+
+
+@app.step(isolation="own", timeout="300ms", retry=0)
+def hangs_alone() -> None:
+    released.wait(30)
+
+
+@app.workflow
+async def outlives_it() -> str:
+    try:
+        await hangs_alone()
+    except StepFailed as failed:
+        await sleep("30d")
+        return failed.cause
+    return ""
+
+
+def test_nobody_waits_for_the_thread_of_a_child_that_was_killed(watch: Watch) -> None:
+    begun = time.monotonic()
+    assert watch.run(outlives_it) == "late"
+    assert time.monotonic() - begun < 20
+    released.set()
 
 
 def test_a_thread_that_waits_for_the_test_does_not_stop_it(watch: Watch) -> None:

@@ -3,7 +3,7 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -192,14 +192,13 @@ class World(NamedTuple):
 
     def _run(self, trial: Trial, point: Point | None) -> tuple[Any, str | None]:
         trial.start_process()
-        try:
+        with suppress(Died):
             return trial.run(self.workflow, self.args, self.kwargs, RUN_ID), None
-        except Died:
-            if self.died is not None:
-                self.died()
-            trial.start_process()
-            result = trial.run(self.workflow, self.args, self.kwargs, RUN_ID)
-            return result, None if point is None else point.words
+        if self.died is not None:
+            self.died()
+        trial.start_process()
+        result = trial.run(self.workflow, self.args, self.kwargs, RUN_ID)
+        return result, None if point is None else point.words
 
 
 def _check(check: Check[T] | None, result: T, run: CrashedRun, failure: Callable[[str], CrashError]) -> None:
@@ -207,7 +206,9 @@ def _check(check: Check[T] | None, result: T, run: CrashedRun, failure: Callable
         return
     try:
         passed = check(result, run)
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # pytest.fail() raises no Exception
         raise failure(f"the check raised {type(error).__name__}: {error}; {_ran(run)}") from error
     if passed is False:
         raise failure(f"the check returned False for {result!r}; {_ran(run)}")

@@ -19,7 +19,7 @@ from watchbill.clock import SECOND, Micros, SystemClock
 from watchbill.env import Done, Job, SystemThreads
 from watchbill.errors import WatchbillError
 from watchbill.testing.chance import Chance
-from watchbill.testing.virtual import VirtualLoop
+from watchbill.testing.virtual import LIFE, Life, VirtualLoop
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., object])
@@ -57,7 +57,8 @@ class PatientLoop(VirtualLoop):
         self._called = threading.Event()  # something has come from another thread
         self._waited: Micros = 0  # real time spent with threads since the virtual time moved
         self._settling = False
-        self._executor: Crew | None = None
+        self.crews: list[Crew] = []
+        self._executors: dict[Life | None, Crew] = {}  # of asyncio.to_thread, by process
 
     def settle(self) -> None:
         """Let everything happen that can happen now, without any time passing."""
@@ -76,8 +77,9 @@ class PatientLoop(VirtualLoop):
 
     def run_in_executor(self, executor: object, func: Callable[..., T], *args: Any) -> "asyncio.Future[T]":  # type: ignore[override] # noqa: ANN401 - passed through
         """Run a function on one of our threads, whichever executor is named."""
-        if self._executor is None:
-            self._executor = Crew(self, "to_thread", EXECUTOR_THREADS)
+        life = LIFE.get()
+        if life not in self._executors:
+            self._executors[life] = Crew(self, "to_thread", EXECUTOR_THREADS)
         future: asyncio.Future[T] = self.create_future()
 
         def done(result: T | None, error: BaseException | None) -> None:
@@ -88,13 +90,13 @@ class PatientLoop(VirtualLoop):
             else:
                 future.set_result(cast(T, result))
 
-        self._executor.submit(partial(func, *args), done)
+        self._executors[life].submit(partial(func, *args), done)
         return future
 
     def close(self) -> None:
         """Let the threads end, too."""
-        if self._executor is not None:
-            self._executor.close()
+        for crew in self.crews:
+            crew.close()
         super().close()
 
     def _run_once(self) -> None:
@@ -105,33 +107,28 @@ class PatientLoop(VirtualLoop):
             self._run_one(ready.pop(0))
 
     def _move_on(self) -> None:
-        if self._next_at() == self.time():
-            super()._move_on()
-        elif self.at_work:
-            self._wait()
-        elif self._settling:
-            self.stop()
-        else:
-            super()._move_on()
-
-    def _wait(self) -> None:
-        """Wait for a thread, as long as a real clock would take to the next timer."""
         due = self._next_at()
-        left = None if due is None else due - self.time() - self._waited / SECOND
-        if self._settling:
-            left = SETTLED_WITHIN - self._waited / SECOND
-        begun = self._clock.boot()
-        if left is not None and left <= 0:
-            self._waited = 0
+        if due != self.time():
+            span = SETTLED_WITHIN if self._settling else None if due is None else due - self.time()
+            if self.at_work and self._wait(span):
+                return
             if self._settling:
                 self.stop()
-            else:
-                super()._move_on()
-        else:
-            self._called.clear()
-            if not self._ready:  # whoever says something puts it down first, then wakes us
-                self._called.wait(left)
-            self._waited += self._clock.boot() - begun
+                return
+        self._waited = 0
+        super()._move_on()
+
+    def _wait(self, span: float | None) -> bool:
+        """Wait for a thread, really; False when that has taken so many seconds since the time has moved."""
+        left = None if span is None else span - self._waited / SECOND
+        if left is not None and left <= 0:
+            return False
+        begun = self._clock.boot()
+        self._called.clear()
+        if not self._ready:  # whoever says something puts it down first, then wakes us
+            self._called.wait(left)
+        self._waited += self._clock.boot() - begun
+        return True
 
     def _write_to_self(self) -> None:
         self._called.set()
@@ -155,13 +152,20 @@ class PatientLoop(VirtualLoop):
 
 
 class Crew:
-    """Real threads of one virtual process. What they bring back belongs to it, and is dropped when it is dead."""
+    """Real threads of one virtual process. What they bring back belongs to it, and is dropped when it is dead.
+
+    Nobody waits for the threads of the dead: one that waits for an answer would never end.
+    """
 
     def __init__(self, loop: PatientLoop, name: str, count: int) -> None:
         self._loop = loop
         self._threads = SystemThreads(name, count)
         self._at_work = 0
         self._closed = False
+        loop.crews.append(self)
+        life = LIFE.get()
+        if life is not None:
+            life.on_death(self.close)
 
     def submit(self, job: Job[T], done: Done[T]) -> None:
         """Run `job` on a thread; then `done(result, error)` on the event loop. What the dead submit never begins."""

@@ -189,7 +189,7 @@ class Process:
         self.life = Life(name, env.loop)
         self.life.on_death(env.loop.stop)
         self._leaving = ExitStack()
-        for last in (app.meet_in(self.hall), self.hall.hear_no_more, env.close):
+        for last in (app.meet_in(self.hall), self.hall.hear_no_more):
             self._leaving.callback(last)
 
     def leave(self) -> None:
@@ -254,23 +254,13 @@ class TrialEnv(SimEnv):
     def __init__(self, loop: PatientLoop, clock: Clock, chance: Chance, ids: Ids) -> None:
         super().__init__(loop, clock, chance, ids)
         self._patient = loop
-        self._crews: list[Crew] = []
 
     def threads(self, name: str, count: int) -> Threads:
         """Make a pool of real threads."""
-        crew = Crew(self._patient, name, count)
-        self._crews.append(crew)
-        return crew
-
-    def close(self) -> None:
-        """Let the threads end."""
-        for crew in self._crews:
-            crew.close()
+        return Crew(self._patient, name, count)
 
     def _child_env(self) -> "TrialEnv":
-        child = TrialEnv(self._patient, self.clock, self._chance, self._ids)
-        child._crews = self._crews  # they end with those of the parent
-        return child
+        return TrialEnv(self._patient, self.clock, self._chance, self._ids)
 
 
 class StoreEnv(SimEnv):

@@ -132,6 +132,31 @@ def test_what_the_dead_submit_never_begins(loop: PatientLoop, life: Life) -> Non
     assert begun == []
 
 
+def test_time_is_not_held_back_by_a_thread_of_the_dead(loop: PatientLoop, life: Life) -> None:
+    over = threading.Event()
+
+    async def work() -> None:
+        await asyncio.to_thread(over.wait, 30)
+
+    life.start(work())
+    loop.settle()
+    life.die()
+    loop.play(Life("other", loop), asyncio.sleep(DAY))
+    assert loop.time() == DAY
+    over.set()
+
+
+def test_real_time_with_a_thread_counts_only_until_the_time_moves(loop: PatientLoop, life: Life) -> None:
+    async def work() -> float:
+        await asyncio.to_thread(time.sleep, 0.5)  # longer than all wait for it
+        await asyncio.sleep(1)
+        loop.call_later(0.5, life.die)
+        await asyncio.to_thread(time.sleep, 0.3)
+        return loop.time()
+
+    assert loop.play(life, work()) == 1
+
+
 def test_a_closed_crew_is_not_waited_for(loop: PatientLoop, life: Life) -> None:
     over = threading.Event()
     crews: list[Crew] = []
