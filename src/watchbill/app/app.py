@@ -105,6 +105,7 @@ class App:
         def add(function: Callable[..., Any]) -> Workflow[..., Any]:
             workflow: Workflow[..., Any] = Workflow(function, **options)
             self.registry.add_workflow(workflow)
+            workflow.app = self
             return workflow
 
         return add if function is None else add(function)
@@ -231,6 +232,20 @@ class App:
     async def close(self) -> None:
         """Let go of the store that a client without rooms has opened."""
         await self._hall.close()
+
+    def meet_in(self, hall: Client) -> Callable[[], None]:
+        """Meet in another hall than this App's own from now on, a test's; gives the function that goes back."""
+        own = vars(self)
+        before = own.get("_hall")
+        own["_hall"] = hall
+
+        def back() -> None:
+            if before is None:
+                del own["_hall"]
+            else:
+                own["_hall"] = before
+
+        return back
 
     @functools.cached_property
     def _hall(self) -> Client:
