@@ -154,12 +154,12 @@ def test_the_same_crashes_come_in_the_same_order_every_time(watch: Watch) -> Non
 
 
 def test_no_thread_is_left_behind(watch: Watch) -> None:
-    before = threading.active_count()
+    before = threading.enumerate()
     watch.crash_everywhere(saving)
-    for thread in threading.enumerate():
-        if thread.name.startswith("watchbill step"):
-            thread.join(10)
-    assert threading.active_count() == before
+    left = [thread for thread in threading.enumerate() if thread not in before]
+    for thread in left:
+        thread.join(10)  # they have been let go, and need a moment
+    assert not any(thread.is_alive() for thread in left)
 
 
 # --- what it finds
