@@ -6,12 +6,14 @@ import functools
 import gc
 import json
 import os
+import select
 import socket
+import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import IO, Any, Protocol, TypeVar
 
 from watchbill.clock import SECOND, Clock, Micros, SystemClock
 
@@ -345,6 +347,55 @@ class SystemChild(FramedWire):
         self.hang_up()
         code = await self._process.wait()
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+class Companion:
+    """A second interpreter beside this one, which answers one question at a time; see `answer_questions`."""
+
+    def __init__(self, module: str, environment: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **environment},
+        )
+
+    def ask(self, question: bytes, *, patience: float) -> bytes | None:
+        """Ask, and wait for the answer; None when it is gone, or says nothing for so many seconds."""
+        asked, answered = self._process.stdin, self._process.stdout
+        if asked is None or answered is None:
+            return None
+        try:
+            asked.write(len(question).to_bytes(8, "big") + question)
+            asked.flush()
+            if not select.select([answered], [], [], patience)[0]:
+                return None
+            return _read_framed(answered)
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """End it, and wait until it is gone."""
+        self._process.kill()
+        with self._process:  # closes the pipes
+            pass
+
+
+def answer_questions(answer: Callable[[bytes], bytes]) -> None:
+    """Be a companion until nobody asks any more. What the program prints meanwhile, or wants to read, goes nowhere."""
+    with open(os.dup(0), "rb") as asked, open(os.dup(1), "wb") as answered, open(os.devnull, "r+b") as nowhere:
+        os.dup2(nowhere.fileno(), 0)
+        os.dup2(nowhere.fileno(), 1)
+        while (question := _read_framed(asked)) is not None:
+            said = answer(question)
+            answered.write(len(said).to_bytes(8, "big") + said)
+            answered.flush()
+
+
+def _read_framed(file: IO[bytes]) -> bytes | None:
+    size = file.read(8)
+    return file.read(int.from_bytes(size, "big")) if len(size) == 8 else None
 
 
 def process_identity() -> dict[str, str | int]:

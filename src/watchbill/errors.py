@@ -71,9 +71,9 @@ class InvalidValueError(WatchbillError, TypeError):
 class NotInWorkflowError(WatchbillError, RuntimeError):
     """A workflow asked for something that only a step may do."""
 
-    def __init__(self, call: str) -> None:
+    def __init__(self, call: str, written: str | None = None) -> None:
         self.call = call
-        super().__init__(f"asyncio {call}() is not possible inside a workflow: put it in a step")
+        super().__init__(f"{written or f'asyncio {call}()'} is not possible inside a workflow: put it in a step")
 
 
 class ImpureWorkflowError(WatchbillError):

@@ -311,7 +311,7 @@ def test_handing_out_the_original_exception_is_caught(monkeypatch):
 
     def feed_original(loop: WorkflowLoop, entries: list[Entry]) -> None:
         with monkeypatch.context() as planted:
-            planted.setattr(replay, "rebuild_failure", original)
+            planted.setitem(replay.REBUILD, Kind.STEP, original)
             live(loop, entries)
 
     rebuild, live = replay.rebuild_failure, feed_live

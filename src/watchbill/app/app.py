@@ -4,6 +4,7 @@ import asyncio
 import builtins
 import contextlib
 import functools
+import inspect
 import os
 import re
 import sys
@@ -88,7 +89,6 @@ class App:
 
         def add(function: Callable[..., Any]) -> Step[..., Any]:
             step: Step[..., Any] = Step(function, **options)
-            step.add = self.registry.add_step
             self.registry.add_step(step)
             return step
 
@@ -105,9 +105,22 @@ class App:
         def add(function: Callable[..., Any]) -> Workflow[..., Any]:
             workflow: Workflow[..., Any] = Workflow(function, **options)
             self.registry.add_workflow(workflow)
+            workflow.app = self
             return workflow
 
         return add if function is None else add(function)
+
+    def lifespan(self, function: Callable[[], AsyncIterator[Any]]) -> Callable[[], AsyncIterator[Any]]:
+        """Set up what steps share, once in every process that runs them: `@app.lifespan` on an async generator.
+
+        What it yields is `attempt().state`: pools, clients. After the last step it goes on behind its `yield`.
+        """
+        if self.registry.lifespan is not None:
+            raise InvalidOptionError("this App has a lifespan already: put both into one")
+        if not inspect.isasyncgenfunction(function):
+            raise InvalidOptionError(f"@app.lifespan takes an `async def` that yields once, got {function!r}")
+        self.registry.lifespan = contextlib.asynccontextmanager(function)
+        return function
 
     # --- running
 
@@ -219,6 +232,20 @@ class App:
     async def close(self) -> None:
         """Let go of the store that a client without rooms has opened."""
         await self._hall.close()
+
+    def meet_in(self, hall: Client) -> Callable[[], None]:
+        """Meet in another hall than this App's own from now on, a test's; gives the function that goes back."""
+        own = vars(self)
+        before = own.get("_hall")
+        own["_hall"] = hall
+
+        def back() -> None:
+            if before is None:
+                del own["_hall"]
+            else:
+                own["_hall"] = before
+
+        return back
 
     @functools.cached_property
     def _hall(self) -> Client:

@@ -33,6 +33,7 @@ from watchbill.errors import (
 )
 from watchbill.events import Events
 from watchbill.flow.endings import error_of
+from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import current
 from watchbill.flow.scan import scan
@@ -60,10 +61,10 @@ class Hall:
     open: in memory there is one for all, on PostgreSQL one per event loop, to which its connections belong.
     """
 
-    def __init__(self, url: str, namespace: str, registry: Registry, events: Events) -> None:
+    def __init__(self, url: str, namespace: str, registry: Registry, events: Events, env: Env | None = None) -> None:
         self.url = url
         self.namespace = namespace
-        self.env: Env = SystemEnv()
+        self.env: Env = SystemEnv() if env is None else env
         self.loop: asyncio.AbstractEventLoop | None = None  # the event loop of the open rooms
         self._registry = registry
         self._events = events
@@ -71,6 +72,8 @@ class Hall:
         self._store: Store | None = None  # of the open rooms, or in memory
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Store]] = WeakKeyDictionary()
         self._waiting: Waiting | None = None
+        self._house: House | None = None
+        self._deaf: list[Callable[[], None]] = []
 
     @contextlib.asynccontextmanager
     async def rooms(
@@ -82,34 +85,57 @@ class Hall:
         self.loop = asyncio.get_running_loop()
         try:
             async with self._owned() as store:
-                self._waiting = waiting = Waiting(self.env, store.client, shared=not store.lasting_leases)
-                deaf = self._events.listen(waiting.notice)
-                deaf_elsewhere = store.listen(Hint.CLIENT, waiting.hint, elsewhere=True)
-                house = House(
-                    self.env,
-                    store,
-                    self._registry,
-                    self._events,
-                    namespace=self.namespace,
-                    scheduler=scheduler,
-                    agent=agent,
-                    supervisor=supervisor,
-                    slots=slots,
-                    threads=threads,
-                    on_failure=waiting.fail,
+                house, waiting = self._build(
+                    store, scheduler=scheduler, agent=agent, supervisor=supervisor, slots=slots, threads=threads
                 )
-                await house.start()
-                try:
-                    with busy_interpreter():
-                        yield
-                finally:
-                    deaf()
-                    deaf_elsewhere()
-                    self._waiting = None
-                    waiting.close()
-                    await house.stop()
+                async with self._registry.alive() if agent else contextlib.nullcontext():
+                    await house.start()
+                    try:
+                        with busy_interpreter():
+                            yield
+                    finally:
+                        self._stop_listening()
+                        self._waiting = self._house = None
+                        waiting.close()
+                        await house.stop()
         finally:
             self.loop = None
+
+    def _build(
+        self,
+        store: Store,
+        *,
+        scheduler: bool = True,
+        agent: bool = True,
+        supervisor: bool = True,
+        slots: int = DEFAULT_SLOTS,
+        threads: int = DEFAULT_THREADS,
+    ) -> tuple[House, Waiting]:
+        """Build the house around the store, and a place for those who wait for runs to end."""
+        self._waiting = waiting = Waiting(self.env, store.client, shared=not store.lasting_leases)
+        self._deaf = [
+            self._events.listen(waiting.notice),
+            store.listen(Hint.CLIENT, waiting.hint, elsewhere=True),
+        ]
+        self._house = house = House(
+            self.env,
+            store,
+            self._registry,
+            self._events,
+            namespace=self.namespace,
+            scheduler=scheduler,
+            agent=agent,
+            supervisor=supervisor,
+            slots=slots,
+            threads=threads,
+            on_failure=waiting.fail,
+        )
+        return house, waiting
+
+    def _stop_listening(self) -> None:
+        for deaf in self._deaf:
+            deaf()
+        self._deaf.clear()
 
     async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]], tx: object = None) -> list[Handle[Any]]:
         """Insert runs, all or none, and give their handles; `tx`: in the user's own transaction."""
@@ -316,7 +342,7 @@ class Hall:
     @contextlib.asynccontextmanager
     async def _owned(self) -> AsyncIterator[Store]:
         memory = is_memory(self.url)
-        store = self._store = await self._kept() if memory else await open_store(self.url, self.env)
+        store = self._store = await self._kept() if memory else await self._open()
         try:
             yield store
         finally:
@@ -340,10 +366,13 @@ class Hall:
         return await asyncio.shield(opening)
 
     async def _open_to_keep(self) -> Store:
-        store = await open_store(self.url, self.env)
+        store = await self._open()
         if is_memory(self.url):
             self._store = store
         return store
+
+    async def _open(self) -> Store:
+        return await open_store(self.url, self.env)
 
     async def _write(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
         async def once() -> T:
@@ -372,7 +401,7 @@ class Hall:
         if (store := await self._open_here()) is not None:
             yield store.client
             return
-        store = await open_store(self.url, self.env)
+        store = await self._open()
         try:
             yield store.client
         finally:

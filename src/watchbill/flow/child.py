@@ -5,6 +5,7 @@ import contextlib
 import signal
 import socket
 import sys
+from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
@@ -95,13 +96,24 @@ async def serve(env: Env, channel: Wire) -> None:
         # Not the step's failure: it never ran. It counts as one more death, and a person will see why.
         await channel.send(encode_message(Ended(failure=failure_of(error, cause=Cause.KILLED))))
         return
-    Executor(env, slots=1, threads=1).start(attempt, reporter, at=0, boot=env.clock.boot())
-    loop = asyncio.get_running_loop()
-    hearing, relaying = loop.create_task(reporter.hear()), loop.create_task(reporter.relay())
-    await asyncio.wait({hearing, relaying}, return_when=asyncio.FIRST_COMPLETED)
-    hearing.cancel()
-    if not relaying.done():
-        raise SystemExit(1)  # the parent is gone: there is nobody to work for, or to tell
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(_alive(attempt))
+        except Exception as error:
+            await channel.send(encode_message(Ended(failure=failure_of(error, cause=Cause.KILLED))))
+            return
+        Executor(env, slots=1, threads=1).start(attempt, reporter, at=0, boot=env.clock.boot())
+        loop = asyncio.get_running_loop()
+        hearing, relaying = loop.create_task(reporter.hear()), loop.create_task(reporter.relay())
+        await asyncio.wait({hearing, relaying}, return_when=asyncio.FIRST_COMPLETED)
+        hearing.cancel()
+        if not relaying.done():
+            raise SystemExit(1)  # the parent is gone: there is nobody to work for, or to tell
+
+
+def _alive(attempt: Attempt) -> AbstractAsyncContextManager[None]:
+    home = attempt.step.home
+    return home.alive() if home is not None else contextlib.nullcontext()
 
 
 def _attempt(order: Order) -> Attempt:

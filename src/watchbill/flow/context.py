@@ -133,6 +133,12 @@ class Attempt:
     # --- for the step's author
 
     @property
+    def state(self) -> Value:
+        """What `@app.lifespan` gave to this process: pools, clients; None without one."""
+        home = self.step.home
+        return None if home is None else home.state
+
+    @property
     def key(self) -> str:
         """The idempotency key: the same for every attempt of this call, unlike that of any other call."""
         namespace, run, part, call, digest = self._key
@@ -288,6 +294,7 @@ class Unattached:
     key = "unattached"
     cancelled = False
     restored = None
+    state = None
 
     def remaining(self) -> float:
         """Seconds until this attempt is late: never."""

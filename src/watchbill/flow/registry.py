@@ -1,6 +1,8 @@
 """Registry: the steps and workflows of one App, by name."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import Any
 
@@ -11,6 +13,8 @@ from watchbill.flow.steps import Step
 from watchbill.flow.workflows import Workflow
 from watchbill.model.run import code_name
 
+Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
+
 
 class Registry:
     """What a program has defined. Stored runs name their code; here it is found again."""
@@ -19,6 +23,8 @@ class Registry:
         self._steps: dict[str, Step[..., Any]] = {}
         self._workflows: dict[str, Workflow[..., Any]] = {}
         self._versions: dict[tuple[str, int], Workflow[..., Any]] = {}
+        self.lifespan: Lifespan | None = None
+        self.state: Any = None  # what the lifespan has given to this process, while it lasts
         self.steps: Mapping[str, Step[..., Any]] = MappingProxyType(self._steps)
         self.workflows: Mapping[str, Workflow[..., Any]] = MappingProxyType(self._workflows)  # the newest of each name
 
@@ -26,14 +32,25 @@ class Registry:
         """Make a step known; its name must be new."""
         self._refuse_twice(step)
         self._steps[step.name] = step
+        step.home = self
 
     def add_workflow(self, workflow: Workflow[..., Any]) -> None:
         """Make a workflow known; its name must be new, or its version: versions live side by side."""
         self._refuse_twice(workflow)
         self._versions[workflow.name, workflow.version] = workflow
+        if workflow.notify is not None:
+            self._add_notifier()
         newest = self._workflows.get(workflow.name)
         if newest is None or newest.version < workflow.version:
             self._workflows[workflow.name] = workflow
+
+    def _add_notifier(self) -> None:
+        from watchbill.flow import notify  # urllib takes long to import, and few programs tell anybody
+
+        if notify.NAME not in self._workflows:
+            self._steps[notify.post_step.name] = notify.post_step
+            self._versions[notify.NAME, notify.workflow.version] = notify.workflow
+            self._workflows[notify.NAME] = notify.workflow
 
     def find(self, name: str, version: int) -> Workflow[..., Any] | None:
         """Give the code of a run, if it is here."""
@@ -54,6 +71,18 @@ class Registry:
     def names(self) -> tuple[str, ...]:
         """Name the code that is here, in order: the runs that can be driven."""
         return tuple(sorted(code_name(name, version) for name, version in self._versions))
+
+    @contextlib.asynccontextmanager
+    async def alive(self) -> AsyncIterator[None]:
+        """Enter the program's lifespan, once per process that runs steps: what it gives is `attempt().state`."""
+        if self.lifespan is None:
+            yield
+            return
+        async with self.lifespan() as self.state:
+            try:
+                yield
+            finally:
+                self.state = None
 
     def _same(self, new: Step[..., Any] | Workflow[..., Any]) -> Workflow[..., Any] | None:
         if isinstance(new, Workflow):

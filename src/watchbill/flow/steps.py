@@ -2,9 +2,23 @@
 
 import functools
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Literal, NamedTuple, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 import msgspec
 
@@ -107,6 +121,20 @@ def check_undo(undo: object, owner: str) -> "Step[..., Any] | None":
 NO_WISHES: Final = Wishes()
 
 
+class Home(Protocol):
+    """What a step needs of the registry it is in."""
+
+    state: Any
+
+    def add_step(self, step: "Step[..., Any]") -> None:
+        """Make a step known."""
+        ...
+
+    def alive(self) -> AbstractAsyncContextManager[None]:
+        """Enter the program's lifespan."""
+        ...
+
+
 class Step(Generic[P, T]):
     """A step of an App. Inside a workflow a call of it is durable; outside, it simply runs the function."""
 
@@ -130,7 +158,7 @@ class Step(Generic[P, T]):
         self.signature = Signature(function, owner)
         self.needs_row = isolation == "own"  # an attempt in a process of its own is watched from the start
         self.undone_by = check_undo(options.get("undo"), owner)
-        self.add: Callable[[Step[..., Any]], None] | None = None  # makes another step known to the same App
+        self.home: Home | None = None  # the registry of its App
         self._wishes = wishes(owner, retry=options.get("retry"), timeout=options.get("timeout"))
         self._resolved: dict[object, Resolved] = {}
 
@@ -153,8 +181,8 @@ class Step(Generic[P, T]):
     def undo(self, function: Callable[..., Any]) -> "Step[..., Any]":
         """Make a function the step that undoes this one: `@charge.undo`; it gets the result and the arguments."""
         step: Step[..., Any] = function if isinstance(function, Step) else Step(function)
-        if step is not function and self.add is not None:
-            self.add(step)
+        if step is not function and self.home is not None:
+            self.home.add_step(step)
         if self.undone_by is not None:
             raise InvalidOptionError(f"{self!r} has an undo already: {self.undone_by!r}")
         self.undone_by = check_undo(step, self.signature.owner)

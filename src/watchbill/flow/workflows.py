@@ -21,7 +21,7 @@ from watchbill.model.policy import Retry
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LATER_OPTIONS: Final = ("catchup", "cron", "every", "notify", "overlap", "region", "retention", "tz")
+LATER_OPTIONS: Final = ("catchup", "cron", "every", "overlap", "region", "retention", "tz")
 ON_FAILURE: Final = ("undo", "keep")
 MOST_PRIORITY: Final = 100
 # The keywords of app.start: all others go to the workflow, so no parameter of a workflow may be called like one.
@@ -38,12 +38,15 @@ class WorkflowOptions(TypedDict, total=False):
     version: int
     deadline: Duration | datetime | None
     priority: int
+    notify: str | None
     undo: Step[..., Any] | None
     on_failure: Literal["undo", "keep"]
 
 
 class Workflow(Generic[P, T]):
     """A workflow of an App. Calling it outside a workflow simply runs the function, without any durability."""
+
+    app: object = None  # the App it belongs to; authoring knows no more of it than that
 
     def __init__(self, function: Callable[P, Coroutine[Any, Any, T]], **options: Unpack[WorkflowOptions]) -> None:
         check_function(function, "workflow")
@@ -61,6 +64,7 @@ class Workflow(Generic[P, T]):
         self.version = check_version(options.get("version", 1), owner)
         self.priority = check_priority(options.get("priority", 0), owner)
         self.deadline = check_deadline(options.get("deadline"), owner)
+        self.notify = check_url(options.get("notify"), owner)
         self.undone_by = check_undo(options.get("undo"), owner)
         self.on_failure = options.get("on_failure", "undo")
         if self.on_failure not in ON_FAILURE:
@@ -88,6 +92,13 @@ class Workflow(Generic[P, T]):
 
     def __repr__(self) -> str:
         return f"<{self.signature.owner}>"
+
+
+def check_url(url: object, owner: str) -> str | None:
+    """Refuse what nothing can be posted to."""
+    if url is not None and not (isinstance(url, str) and url.startswith(("http://", "https://"))):
+        raise InvalidOptionError(f"notify of {owner} must be an http or https URL, got {url!r}")
+    return url
 
 
 def check_version(version: object, owner: str) -> int:

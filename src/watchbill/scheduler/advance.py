@@ -6,7 +6,7 @@ No I/O and no waiting here: everything it decides becomes true with the commit o
 import re
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import UNSET
@@ -19,11 +19,19 @@ from watchbill.events import Event, Events
 from watchbill.flow.context import Attempt
 from watchbill.flow.endings import Ending as RunEnding
 from watchbill.flow.endings import read_ending
-from watchbill.flow.failures import run_error_of
+from watchbill.flow.finish import LATE, end_of
+from watchbill.flow.parts import (
+    Part,
+    current_part,
+    message_body,
+    message_of,
+    next_part_body,
+    told_message,
+)
+from watchbill.flow.recheck import follow, open_loop
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Call, Continued, Diverged, WorkflowLoop
 from watchbill.flow.values import plain
-from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
 from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
@@ -32,14 +40,6 @@ from watchbill.model.failure import Cause, FinalFailure, RunError
 from watchbill.model.run import LONGEST_ID, NewRun, RunRow, change_of
 from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.batch import Batch
-from watchbill.scheduler.parts import (
-    Part,
-    current_part,
-    message_body,
-    message_of,
-    next_part_body,
-    told_message,
-)
 from watchbill.scheduler.plan import (
     CallFacts,
     digest_of,
@@ -55,7 +55,6 @@ from watchbill.scheduler.residence import Deadline, Residence, Resident
 from watchbill.store.protocol import Fact, Loaded, TurnFact
 
 MOST_SAID: Final = 10  # of what a run waits for
-LATE: Final = "its deadline has passed"
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9._:@~/-]")
 
 RESIDENT_FOR: Micros = 5 * SECOND  # a run that sleeps longer costs a row instead of memory
@@ -230,28 +229,17 @@ class Advance:
             self._diverge(resident, Diverged(recorded, "nothing: that code is not here"), batch)
             return None
         try:
-            args, kwargs = workflow.signature.decode_args(part.input)
+            loop = open_loop(workflow, part, run, self._env.clock.boot)
         except InvalidValueError as error:
             resident = Resident(run, workflow, WorkflowLoop(workflow.plain, (), {}), term)
             recorded = f"input {part.input[:200].decode(errors='replace')}"
             self._diverge(resident, Diverged(recorded, f"other arguments: {error}"), batch)
             return None
-        resident = Resident(run, workflow, self._loop(workflow, args, kwargs, run.id, run.part), term)
-        for message in part.unread:
-            resident.loop.mailbox.arrive(message)
+        resident = Resident(run, workflow, loop, term)
         if resident.deadline is not None:
             self._residence.remember_timer(resident, resident.deadline, resident.deadline.due)
         self._residence.admit(resident)
         return resident
-
-    def _loop(
-        self, workflow: Workflow[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], run: str, part: int
-    ) -> WorkflowLoop:
-        loop = WorkflowLoop(workflow.plain, args, kwargs, clock=self._env.clock.boot)
-        loop.guarded = True
-        loop.undo = workflow.on_failure == "undo"
-        loop.seed = f"{self._namespace}\0{run}\0{part}"
-        return loop
 
     def _take_up(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch, *, unclean: bool) -> None:
         """Go on with the calls that replay left open, and let go of rows that the run cancelled."""
@@ -716,12 +704,11 @@ class Advance:
             batch.evicted.append(resident)
             batch.reloaded.append(resident.num)
             return
-        args, kwargs = workflow.signature.decode_args(next.input)
+        part = Part(next.workflow, next.version, next.input, batch.now, tuple(unread), ())
+        row = msgspec.structs.replace(resident.run, part=resident.part)
         resident.workflow, resident.steps_open, resident.rows, resident.children = workflow, 0, {}, None
-        resident.loop = self._loop(workflow, args, kwargs, resident.id, resident.part)
+        resident.loop = open_loop(workflow, part, row, self._env.clock.boot)
         resident.told = resident.loop.published = old.published
-        for message in unread:
-            resident.loop.mailbox.arrive(message)
         old.close()
         try:
             resident.loop.begin(batch.now)
@@ -733,23 +720,10 @@ class Advance:
     def _finish(self, resident: Resident, batch: Batch) -> None:
         ended = resident.loop.ended
         assert ended is not None  # noqa: S101 - asked by the caller
-        outcome = ended.outcome
         if resident.loop.continued is not None:
             self._go_on_as(resident, resident.loop.continued, batch)
             return
-        if resident.loop.late and outcome is not Outcome.OK:
-            outcome = Outcome.FAILED if outcome is Outcome.CANCELLED else outcome
-            body = _encode(RunError("DeadlineExceeded", _with_trouble(LATE, ended.not_undone), cause=Cause.LATE))
-        elif ended.error is not None and outcome is not Outcome.CANCELLED:
-            error = run_error_of(ended.error)
-            body = _encode(msgspec.structs.replace(error, message=_with_trouble(error.message, ended.not_undone)))
-        elif outcome is Outcome.OK:
-            try:
-                body, _ = resident.workflow.signature.encode_result(ended.value)
-            except InvalidValueError as error:
-                outcome, body = Outcome.FAILED, _encode(run_error_of(error))
-        else:
-            body = _encode(resident.cancel_reason or "")
+        outcome, body = end_of(resident.workflow, resident.loop, ended, resident.cancel_reason or "")
         if resident.loop.never_awaited:
             self._warn(
                 resident, f"{resident.loop.never_awaited} calls were made and never awaited: they did not run", batch
@@ -763,9 +737,19 @@ class Advance:
         resident.wake_at = resident.waits = resident.held = None
         if resident.parent is not None:
             batch.turn.facts.append(self._ending(resident.parent, resident.id, resident.status, body))
+        if resident.workflow.notify is not None:
+            self._notify(resident, resident.workflow.notify, body, batch)
         batch.append(resident, Kind.END, "", 0, outcome, body)
         batch.change(resident)
         batch.events.append(_event(kind, resident, batch))
+
+    def _notify(self, resident: Resident, url: str, body: bytes, batch: Batch) -> None:
+        """Start the run that tells somebody how this one ended: with its end, or not at all."""
+        from watchbill.flow.notify import News, delivery  # only where somebody is told
+
+        part = "result" if resident.status is RunState.COMPLETED else "error"
+        news = News(resident.id, resident.workflow.name, resident.status.word, **{part: msgspec.Raw(body)})
+        batch.turn.starts.append(delivery(self._env.new_id(), self._namespace, url, news, resident.root))
 
     def _ending(self, parent: int, id: str, state: RunState, body: bytes) -> TurnFact:
         """Tell the run that waits for this one."""
@@ -871,10 +855,6 @@ def _raw(error: RunError) -> msgspec.Raw:
     return msgspec.Raw(_encode(error))
 
 
-def _with_trouble(message: str, not_undone: tuple[str, ...]) -> str:
-    return "; ".join((message, *not_undone))
-
-
 def _cancels(loaded: Loaded) -> bool:
     return any(fact.kind is FactKind.CANCEL for fact in loaded.facts)
 
@@ -901,30 +881,13 @@ def in_order(
 
 def _replay(resident: Resident, part: Part, *, begun_at: Micros) -> set[str]:
     """Run the workflow against its journal; gives the keys of calls it cancelled on the way."""
-    loop = resident.loop
-    loop.replaying = True
-    loop.patches = {entry.key: True for entry in part.entries if entry.kind == Kind.PATCH}
     cancelled: set[str] = set()
-    loop.begin(begun_at)
-    for entry in part.entries:
-        if entry.kind == Kind.PATCH:
-            continue
-        loop.take_commands()
-        if loop.ended is not None:
-            raise Diverged(f"{entry.key!r} at {entry.seq}", "nothing more: the workflow has ended")
+    for entry in follow(resident.loop, part, begun_at):
         if entry.kind == Kind.CANCEL:
             resident.cancel_reason = str(plain(entry.body))
-            loop.cancel(entry.at, resident.cancel_reason)
         elif entry.kind == Kind.LATE:
             resident.deadline, resident.cancel_reason = None, LATE
-            loop.cancel(entry.at, LATE, late=True)
-        elif entry.kind == Kind.MESSAGE:
-            loop.message(entry.at, message_of(entry))
-        else:
-            loop.feed(entry.key, entry.at, Outcome(entry.outcome), entry.body, entry.digest)
-        cancelled.update(call.key for call in loop.take_cancels())
-    loop.take_commands()
-    loop.replaying = False
+        cancelled.update(call.key for call in resident.loop.take_cancels())
     return cancelled
 
 

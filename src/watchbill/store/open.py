@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from watchbill.clock import Clock, Micros
 from watchbill.env import Env
@@ -30,7 +30,20 @@ from watchbill.store.sqlite.reader import ReaderLanes, SqliteReader
 from watchbill.store.sqlite.store import SqliteStore
 from watchbill.store.sqlite.transactions import SqliteTransactions
 
-__all__ = ["Reader", "is_file", "is_memory", "migrate", "open_reader", "open_store", "parse_url", "transactions_beside"]
+__all__ = [
+    "MEMORY",
+    "Reader",
+    "connect_memory",
+    "is_file",
+    "is_memory",
+    "migrate",
+    "open_reader",
+    "open_store",
+    "parse_url",
+    "transactions_beside",
+]
+
+MEMORY: Final = "sqlite:///:memory:"
 
 
 class Reader(ClientStore, Protocol):
@@ -41,12 +54,20 @@ class Reader(ClientStore, Protocol):
         ...
 
 
-async def open_store(url: str, env: Env, *, clock: Clock | None = None, lasting_leases: bool = True) -> Store:
+async def open_store(
+    url: str,
+    env: Env,
+    *,
+    clock: Clock | None = None,
+    lasting_leases: bool = True,
+    memory: sqlite3.Connection | None = None,
+) -> Store:
     """Open a store, making or upgrading it if need be; a file as its owner.
 
     `lasting_leases` says that this process alone drives a file, so that leases need no end, and those of the owner
     before ended with it. A simulation says no: its many nodes share one store, and their leases end by `clock`. On
     PostgreSQL many processes share the store: leases end there by the server's clock, unless a test has one.
+    `memory` is what a test keeps of a store in memory whose process has died: from `connect_memory`.
     """
     address = parse_url(url)
     if address.postgres is not None:
@@ -56,13 +77,18 @@ async def open_store(url: str, env: Env, *, clock: Clock | None = None, lasting_
         return await open_postgres(address.postgres, env, clock=clock)
     threads = env.threads("opener", 1)
     try:
-        opened = await on_thread(threads, lambda: _open(address, clock or env.clock, bury=lasting_leases))
+        opened = await on_thread(threads, lambda: _open(address, clock or env.clock, memory, bury=lasting_leases))
     finally:
         threads.close()
     lanes = OwnerLanes(url, env, opened.writer, opened.reader)
     path = None if address.path is None else address.path.resolve()
     transactions = SqliteTransactions(url, path, now=opened.writer.now, new_id=env.new_id)
     return SqliteStore(url, lanes, opened.owner, transactions, lasting_leases=lasting_leases)
+
+
+def connect_memory() -> sqlite3.Connection:
+    """Make memory for a store that outlives whoever opens it, as a file does; whoever made it closes it."""
+    return connect_writer(None, MEMORY)
 
 
 def transactions_beside(url: str, env: Env) -> Transactions:
@@ -115,7 +141,7 @@ class _Opened(NamedTuple):
     owner: OwnerLock | None
 
 
-def _open(address: StoreAddress, clock: Clock, *, bury: bool) -> _Opened:
+def _open(address: StoreAddress, clock: Clock, memory: sqlite3.Connection | None, *, bury: bool) -> _Opened:
     url, sql, owner = address.url, load_queries("sqlite"), None
     _check_sqlite(url)
     with ExitStack() as cleanup, translating(url):
@@ -123,7 +149,7 @@ def _open(address: StoreAddress, clock: Clock, *, bury: bool) -> _Opened:
         if path is not None:
             owner = _become_owner(path, url, sql)
             cleanup.callback(owner.release)
-        connection = connect_writer(path, url)
+        connection = connect_writer(path, url) if memory is None else memory
         cleanup.callback(connection.close)
         upgrade(connection, sql, url)
         now = _time(connection, sql, clock)

@@ -1,0 +1,166 @@
+"""What a program is besides its steps: a lifespan that they share, and somebody who is told how runs end."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import threading
+from collections.abc import AsyncIterator, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from tests.rooms.scene import ends
+from watchbill import App, InvalidOptionError, RunFailed, attempt
+
+# --- lifespan
+
+
+async def test_steps_share_what_the_lifespan_gives(app: App) -> None:
+    happened: list[str] = []
+
+    @app.lifespan
+    async def pool() -> AsyncIterator[dict[str, int]]:
+        happened.append("opened")
+        yield {"n": 7}
+        happened.append("closed")
+
+    @app.step
+    async def from_loop() -> int:
+        return int(attempt().state["n"])
+
+    @app.step
+    def from_thread() -> int:
+        return int(attempt().state["n"]) + 1
+
+    @app.workflow
+    async def both() -> list[int]:
+        return [await from_loop(), await from_thread()]
+
+    async with app.rooms():
+        assert await ends(await app.start(both)) == [7, 8]
+        assert happened == ["opened"]
+    assert happened == ["opened", "closed"]
+    assert attempt().state is None
+
+
+async def test_a_process_without_an_agent_has_no_lifespan(app: App) -> None:
+    @app.lifespan
+    async def never() -> AsyncIterator[None]:
+        raise AssertionError("no step runs here")
+        yield
+
+    async with app.rooms(agent=False):
+        pass
+
+
+async def test_odd_lifespans_are_refused(app: App) -> None:
+    with pytest.raises(InvalidOptionError, match="yields once"):
+        app.lifespan(lambda: None)  # type: ignore[arg-type,return-value]
+
+    async def one() -> AsyncIterator[None]:
+        yield
+
+    app.lifespan(one)
+    with pytest.raises(InvalidOptionError, match="has a lifespan already"):
+        app.lifespan(one)
+
+
+# --- notify
+
+
+class Listener:
+    """A server on loopback that hears what is posted; it may refuse at first."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[dict[str, str], bytes]] = []
+        self.answers: list[int] = []
+        listener = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status = listener.answers.pop(0) if listener.answers else 200
+                if status == 200:
+                    listener.heard.append((dict(self.headers), body))
+                self.send_response(status)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    listener = Listener()
+    yield listener
+    listener.server.shutdown()
+    listener.server.server_close()
+
+
+async def test_somebody_is_told_how_a_run_ended(app: App, listener: Listener, monkeypatch: Any) -> None:
+    monkeypatch.setenv("WATCHBILL_SECRET", "s3cret")
+
+    @app.workflow(notify=listener.url)
+    async def order(n: int) -> dict[str, int]:
+        if n < 0:
+            raise ValueError("negative")
+        return {"n": n}
+
+    async with app.rooms():
+        await ends(await app.start(order, 7, id="good"))
+        with pytest.raises(RunFailed):
+            await ends(await app.start(order, -1, id="bad"))
+        for id in ("good@notify", "bad@notify"):
+            assert await ends(app.handle(id)) == 200
+    told = {json.loads(body)["id"]: (headers, body) for headers, body in listener.heard}
+    assert json.loads(told["good"][1]) == {
+        "id": "good", "workflow": "order", "state": "completed", "result": {"n": 7}, "error": None,
+    }  # fmt: skip
+    assert json.loads(told["bad"][1])["error"]["message"] == "negative"
+    headers, body = told["good"]
+    assert headers["Watchbill-Delivery"] == "good@notify"
+    signature = "sha256=" + hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
+    assert headers["Watchbill-Signature"] == signature
+
+
+async def test_who_does_not_answer_is_told_again(app: App, listener: Listener) -> None:
+    listener.answers = [503]
+
+    @app.workflow(notify=listener.url)
+    async def order() -> int:
+        return 1
+
+    async with app.rooms():
+        await ends(await app.start(order, id="r"))
+        assert await ends(app.handle("r@notify")) == 200
+    assert len(listener.heard) == 1
+
+
+async def test_who_refuses_is_not_told_again(app: App, listener: Listener) -> None:
+    listener.answers = [404] * 5
+
+    @app.workflow(notify=listener.url)
+    async def order() -> int:
+        return 1
+
+    async with app.rooms():
+        await ends(await app.start(order, id="r"))
+        with pytest.raises(RunFailed, match="answered 404"):
+            await ends(app.handle("r@notify"))
+    assert len(listener.answers) == 4
+
+
+@pytest.mark.parametrize("url", ["ftp://x", 7, "example"])
+def test_odd_addresses_are_refused(url: Any) -> None:
+    app = App("sqlite:///:memory:")
+    with pytest.raises(InvalidOptionError, match="must be an http or https URL"):
+
+        @app.workflow(notify=url)
+        async def order() -> None:
+            await asyncio.sleep(0)
