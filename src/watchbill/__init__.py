@@ -2,14 +2,16 @@
 
 from watchbill.app.app import App
 from watchbill.app.handle import Handle
-from watchbill.app.status import Health, RunStatus, State
+from watchbill.app.status import Explanation, Health, RunStatus, State, TimelineEvent
 from watchbill.errors import (
+    AlreadyAnswered,
     DuplicateRun,
     ImpureWorkflowError,
     InvalidOptionError,
     InvalidValueError,
     NotInWorkflowError,
     Permanent,
+    QuestionNotFound,
     RunCancelled,
     RunEnded,
     RunFailed,
@@ -40,18 +42,23 @@ from watchbill.flow.steps import Step
 from watchbill.flow.timers import sleep
 from watchbill.flow.workflows import Workflow
 from watchbill.model.policy import Retry
+from watchbill.model.question import InboxItem
 
 __all__ = [
+    "AlreadyAnswered",
     "App",
     "DuplicateRun",
     "Event",
+    "Explanation",
     "Handle",
     "Health",
+    "InboxItem",
     "ImpureWorkflowError",
     "InvalidOptionError",
     "InvalidValueError",
     "NotInWorkflowError",
     "Permanent",
+    "QuestionNotFound",
     "Retry",
     "RunCancelled",
     "RunEnded",
@@ -66,6 +73,7 @@ __all__ = [
     "Step",
     "StepFailed",
     "StoreError",
+    "TimelineEvent",
     "WatchbillError",
     "Workflow",
     "ask",

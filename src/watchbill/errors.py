@@ -16,6 +16,8 @@ WatchbillError
 │   └── StoreUnreachableError  no answer: it may or may not have happened
 ├── RunNotFound                no run has that id
 ├── DuplicateRun               that id belongs to a run with other work
+├── QuestionNotFound           no question with that id is open
+├── AlreadyAnswered            somebody else's answer is on its way to the run
 ├── RunInCreationError         another open transaction is creating a run with that id
 ├── AttemptLostError           raised in a step: its attempt is somebody else's now, or has recorded its result
 ├── RunHeld                    diverged, quarantined or stuck: left open for a person (.reason)
@@ -29,6 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = [
+    "AlreadyAnswered",
     "AttemptLostError",
     "DuplicateRun",
     "ErrorData",
@@ -37,6 +40,7 @@ __all__ = [
     "InvalidValueError",
     "NotInWorkflowError",
     "Permanent",
+    "QuestionNotFound",
     "RunCancelled",
     "RunFailed",
     "RunHeld",
@@ -191,6 +195,29 @@ class DuplicateRun(WatchbillError):
         )
 
 
+class QuestionNotFound(WatchbillError, LookupError):
+    """No question with that id is open."""
+
+    def __init__(self, id: str, namespace: str) -> None:
+        self.id = id
+        self.namespace = namespace
+        super().__init__(
+            f"no question {id!r} is open in namespace {namespace!r}: it was answered or withdrawn, or was never asked;"
+            " `watchbill inbox list` shows those that are"
+        )
+
+
+class AlreadyAnswered(WatchbillError):
+    """Somebody has answered, and the first answer counts."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        super().__init__(
+            f"question {id!r} is answered already, and the first answer counts: if it does not fit, the question"
+            " stays in the inbox, and can be answered again"
+        )
+
+
 class RunInCreationError(WatchbillError):
     """Another open transaction is creating a run with that id: nobody knows yet whether it will be there."""
 
@@ -259,6 +286,14 @@ class RunEnded(WatchbillError):
     def __init__(self, id: str, asked: str) -> None:
         self.id = id
         super().__init__(f"run {id!r} has ended: {asked} is for runs that are open; fork() makes a new one of it")
+
+
+class RunLive(WatchbillError):
+    """The run, or one that it started, has not ended: it cannot be deleted."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        super().__init__(f"run {id!r}, or a run that it started, has not ended: cancel it, and delete it then")
 
 
 class RunCancelled(WatchbillError):

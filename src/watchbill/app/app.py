@@ -15,14 +15,15 @@ from types import MappingProxyType
 from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from watchbill.app.handle import Client, Handle
-from watchbill.app.wish import Wish, wished
+from watchbill.app.wish import Wish, check_tags, wished
 from watchbill.errors import InvalidOptionError, WatchbillError
 from watchbill.events import Events
 from watchbill.flow.program import stop_if_reading
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step, StepOptions
 from watchbill.flow.workflows import START_KEYWORDS, Workflow, WorkflowOptions
-from watchbill.model.duration import Duration
+from watchbill.model.duration import Duration, to_micros
+from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun, check_id
 
 P = ParamSpec("P")
@@ -56,11 +57,11 @@ class App:
         store: str | None = None,
         *,
         namespace: str = "default",
-        retention: object = None,
+        retention: Duration | None = None,
         alerts: object = None,
         keys: object = None,
     ) -> None:
-        for name, value in (("retention", retention), ("alerts", alerts), ("keys", keys)):
+        for name, value in (("alerts", alerts), ("keys", keys)):
             if value is not None:
                 raise InvalidOptionError(f"App({name}=) comes with a later version: leave it out")
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", namespace):
@@ -68,6 +69,7 @@ class App:
         # An empty variable is one that somebody has unset; an empty argument is a mistake, and refused at first use.
         self.url = store if store is not None else os.environ.get("WATCHBILL_STORE") or DEFAULT_STORE
         self.namespace = namespace
+        self.retention = None if retention is None else to_micros(retention, what="App(retention=)")
         self.registry = Registry()
         self.events = Events()
         # Two threads may want the first one at the same time, and a cached property has no lock since Python 3.12.
@@ -220,6 +222,31 @@ class App:
         """Give a handle on a run by its id; without its workflow, results are plain JSON values."""
         return Handle(self._hall, id, workflow)
 
+    def runs(
+        self,
+        *,
+        status: str | None = None,
+        health: str | None = None,
+        workflow: str | None = None,
+        tags: Iterable[str] = (),
+    ) -> AsyncIterator[Handle[Any]]:
+        """Find runs, newest first: `async for handle in app.runs(status="failed")`. They have all of the tags."""
+        stop_if_reading()
+        return self._hall.runs(status, health, workflow, check_tags(tags))
+
+    async def inbox(self) -> list[InboxItem]:
+        """Give the questions that wait for a person, oldest first."""
+        stop_if_reading()
+        return await self._hall.inbox()
+
+    async def answer(self, id: str, value: object, *, by: str = "client") -> None:
+        """Answer a question of the inbox; durable when this returns.
+
+        An answer that does not fit the question's form is refused by the run: the item stays, and says why.
+        """
+        stop_if_reading()
+        await self._hall.answer(id, value, by)
+
     @functools.cached_property
     def sync(self) -> Any:
         """The same client for synchronous programs: `app.sync.start(wf, 1).result()`."""
@@ -253,7 +280,9 @@ class App:
         from watchbill.app.hall import Hall
 
         with self._making:
-            self._made_hall = self._made_hall or Hall(self.url, self.namespace, self.registry, self.events)
+            self._made_hall = self._made_hall or Hall(
+                self.url, self.namespace, self.registry, self.events, retention=self.retention
+            )
         return self._made_hall
 
     def _asked(

@@ -11,20 +11,26 @@ from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from watchbill.app import copies
+from watchbill.app.explain import explain
 from watchbill.app.handle import Handle
 from watchbill.app.house import House
 from watchbill.app.report import status_of
-from watchbill.app.status import RunStatus
+from watchbill.app.search import place_of, searched
+from watchbill.app.status import Explanation, RunStatus, TimelineEvent
 from watchbill.app.sync import caller_thread
+from watchbill.app.timeline import timeline_of
 from watchbill.app.waiting import POLL, Waiting
 from watchbill.borrowed import borrow, check_kind, must_be_awaited
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, SystemEnv, busy_interpreter
 from watchbill.errors import (
+    AlreadyAnswered,
     ImpureWorkflowError,
     InvalidOptionError,
+    QuestionNotFound,
     RunEnded,
     RunHeld,
+    RunLive,
     RunNotFound,
     StoreError,
     StoreOutdatedError,
@@ -41,10 +47,11 @@ from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind
+from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun, is_id
 from watchbill.model.states import RunState
 from watchbill.store.open import is_file, is_memory, open_reader, open_store, transactions_beside
-from watchbill.store.protocol import ClientStore, Ending, Hint, NewFact, Record, Started, Store, Told
+from watchbill.store.protocol import ClientStore, Deleted, Ending, Hint, NewFact, Record, Started, Store, Told
 
 T = TypeVar("T")
 
@@ -53,6 +60,10 @@ FIRST_PAUSE: Final[Micros] = SECOND // 10
 LONGEST_PAUSE: Final[Micros] = SECOND
 
 LONGEST_REFERENCE: Final = 200
+PAGE: Final = 100  # runs that are read at a time
+EVERY: Final = (1 << 63) - 1  # as a limit
+DELETED_AT_ONCE: Final = 1_000  # rows: others who write wait for no more than that
+QUESTION: Final = re.compile(r"[0-9a-f]{1,16}")
 FORKED: Final = re.compile(r"~\d+\Z")
 
 
@@ -61,12 +72,22 @@ class Hall:
     open: in memory there is one for all, on PostgreSQL one per event loop, to which its connections belong.
     """
 
-    def __init__(self, url: str, namespace: str, registry: Registry, events: Events, env: Env | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        namespace: str,
+        registry: Registry,
+        events: Events,
+        env: Env | None = None,
+        *,
+        retention: Micros | None = None,
+    ) -> None:
         self.url = url
         self.namespace = namespace
         self.env: Env = SystemEnv() if env is None else env
         self.loop: asyncio.AbstractEventLoop | None = None  # the event loop of the open rooms
         self._registry = registry
+        self._retention = retention
         self._events = events
         self._scanned: set[str] = set()
         self._store: Store | None = None  # of the open rooms, or in memory
@@ -128,6 +149,7 @@ class Hall:
             supervisor=supervisor,
             slots=slots,
             threads=threads,
+            retention=self._retention,
             on_failure=waiting.fail,
         )
         return house, waiting
@@ -206,7 +228,60 @@ class Hall:
 
     async def status(self, id: str) -> RunStatus:
         """Say how a run stands."""
-        return status_of(await self._record(id))
+        return status_of(await self.record(id))
+
+    async def explain(self, id: str) -> Explanation:
+        """Say why a run stands as it does."""
+        return explain(await self.record(id))
+
+    async def timeline(self, id: str) -> list[TimelineEvent]:
+        """Give what has happened to a run."""
+        return timeline_of(await self.record(id))
+
+    async def runs(
+        self, status: str | None, health: str | None, workflow: str | None, tags: Sequence[str]
+    ) -> AsyncIterator[Handle[Any]]:
+        """Find runs, newest first: page by page, so that those who find many need no memory for all."""
+        search, before = searched(status, health, workflow, tags), None
+        while True:
+            async with self._reading() as client:
+                rows = await search.page(client, self.namespace, before, PAGE)
+                found = [row for row in rows if await search.means(client, row)]
+            for row in found:
+                yield Handle(self, row.id, self._registry.find(row.workflow, row.version), row.num)
+            if len(rows) < PAGE:
+                return
+            before = place_of(rows[-1])
+
+    async def inbox(self) -> list[InboxItem]:
+        """Give the questions that wait for a person, oldest first."""
+        async with self._reading() as client:
+            return await client.inbox(self.namespace, EVERY)
+
+    async def answer(self, id: str, value: object, by: str) -> None:
+        """Answer a question; durable when this returns. Whether it fits, the run's scheduler says."""
+        body = encode(value, what=f"the answer to question {id!r}")
+        if not QUESTION.fullmatch(id):
+            raise QuestionNotFound(id, self.namespace)
+        number, by = int(id, 16), check_name(by)
+        told = await self._write(lambda client: client.answer(self.namespace, number, by, body))
+        if told is Told.ANSWERED:
+            raise AlreadyAnswered(id)
+        if told is not Told.TOLD:
+            raise QuestionNotFound(id, self.namespace)
+
+    async def delete(self, id: str) -> None:
+        """Delete a run that has ended, with all the runs under it."""
+        run = (await self.record(id)).run
+        if run.parent is not None:
+            raise InvalidOptionError(
+                f"run {id!r} was started by another one, and goes with it: delete the run at the top of its tree"
+            )
+        deleted = Deleted.MORE
+        while deleted is Deleted.MORE:
+            deleted = await self._write(lambda client: client.delete(run.num, DELETED_AT_ONCE))
+        if deleted is Deleted.LIVE:
+            raise RunLive(id)
 
     async def tell(self, id: str, kind: FactKind, body: object, ref: str | None = None, by: str = "client") -> None:
         """Tell a run something; durable when this returns. With the same reference it is told once."""
@@ -222,19 +297,19 @@ class Hall:
 
     async def published(self, id: str) -> dict[str, Any]:
         """Give what a run has published."""
-        published = (await self._record(id)).run.published
+        published = (await self.record(id)).run.published
         return {} if published is None else cast(dict[str, Any], plain(published))
 
     async def again(self, handle: Handle[T], how: str, call: str | None, changes: dict[str, Any]) -> Handle[T]:
         """Have a run done again from somewhere: in place while it lives (but not for a fork), else as a copy."""
-        record = await self._record(handle.id)
+        record = await self.record(handle.id)
         live = not record.run.status.terminal
         if live and how == "retry":
-            await self.tell(handle.id, FactKind.RETRY, call)
+            await self.tell(handle.id, FactKind.RETRY, call, by=handle.by)
             return handle
         if live and how == "rewind":
             copies.check_call(record, call or "")
-            await self.tell(handle.id, FactKind.REWIND, call)
+            await self.tell(handle.id, FactKind.REWIND, call, by=handle.by)
             return handle
         if how == "retry":
             origin = copies.failed(record, call)
@@ -268,7 +343,8 @@ class Hall:
                 return Handle(self, new.id, workflow, num)
         raise AssertionError("there is always a next number")
 
-    async def _record(self, id: str) -> Record:
+    async def record(self, id: str) -> Record:
+        """Read all that is stored about a run."""
         self._check_id(id)
         async with self._reading() as client:
             record = await client.record(self.namespace, id)
@@ -325,7 +401,10 @@ class Hall:
         while True:
             with contextlib.suppress(StoreUnreachableError):
                 async with self._reading() as client:
-                    (ending,) = await client.endings([num])
+                    endings = await client.endings([num])
+                if not endings:
+                    raise RunNotFound(handle.id, self.namespace)  # it was deleted
+                [ending] = endings
                 if ending.status.terminal or (held_too and ending.held is not None):
                     return ending
             await self.env.wait(never, POLL)
@@ -422,6 +501,13 @@ class Hall:
 
 async def _copied(run: NewRun, source: int, kept: Sequence[int], client: ClientStore, *, loose: bool) -> bool:
     return await client.copy(run, source, kept, loose=loose)
+
+
+def check_name(by: object) -> str:
+    """Refuse what nobody is called."""
+    if not isinstance(by, str) or not 1 <= len(by) <= LONGEST_REFERENCE or not by.isprintable():
+        raise InvalidOptionError(f"by is a name of 1-{LONGEST_REFERENCE} printable characters, got {by!r:.240}")
+    return by
 
 
 def check_reference(ref: object) -> str:

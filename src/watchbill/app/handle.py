@@ -1,16 +1,17 @@
 """Handle: a run, from outside."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
-from watchbill.app.status import RunStatus
+from watchbill.app.status import Explanation, RunStatus, TimelineEvent
 from watchbill.env import Env
 from watchbill.flow.language import check_topic
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration
 from watchbill.model.facts import FactKind
+from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun
 
 T = TypeVar("T")
@@ -52,6 +53,28 @@ class Client(Protocol):
         """Give what a run has published."""
         ...
 
+    async def explain(self, id: str) -> Explanation:
+        """Say why a run stands as it does."""
+        ...
+
+    async def timeline(self, id: str) -> list[TimelineEvent]:
+        """Give what has happened to a run."""
+        ...
+
+    def runs(
+        self, status: str | None, health: str | None, workflow: str | None, tags: Sequence[str]
+    ) -> "AsyncIterator[Handle[Any]]":
+        """Find runs, newest first."""
+        ...
+
+    async def inbox(self) -> list[InboxItem]:
+        """Give the questions that wait for a person."""
+        ...
+
+    async def answer(self, id: str, value: object, by: str) -> None:
+        """Answer a question."""
+        ...
+
     async def again(self, handle: "Handle[T]", how: str, call: str | None, changes: dict[str, Any]) -> "Handle[T]":
         """Have a run, or a copy of it, done again."""
         ...
@@ -65,6 +88,7 @@ class Handle(Generic[T]):
         self.workflow = workflow
         self.num = num  # the run's number, once it is known
         self.pending = False  # started in a user's transaction: the run may not be there yet
+        self.by = "client"  # who is written down as having asked
         self._client = client
 
     def __repr__(self) -> str:
@@ -81,19 +105,19 @@ class Handle(Generic[T]):
 
     async def cancel(self, reason: str = "") -> None:
         """Ask for the run to be cancelled: durable when this returns; CancelledError is raised where it waits."""
-        await self._client.tell(self.id, FactKind.CANCEL, str(reason))
+        await self._client.tell(self.id, FactKind.CANCEL, str(reason), by=self.by)
 
     async def pause(self, reason: str = "") -> None:
         """Let nothing new start: what runs is finished and recorded; time and messages go on."""
-        await self._client.tell(self.id, FactKind.PAUSE, str(reason))
+        await self._client.tell(self.id, FactKind.PAUSE, str(reason), by=self.by)
 
     async def resume(self) -> None:
         """Let a paused run go on."""
-        await self._client.tell(self.id, FactKind.RESUME, "")
+        await self._client.tell(self.id, FactKind.RESUME, "", by=self.by)
 
     async def send(self, topic: str, message: object, id: str | None = None) -> None:
         """Send a message, which `receive(topic, ...)` gets; with the same id it is the same message, sent once."""
-        await self._client.tell(self.id, FactKind.SEND, (check_topic(topic), message), ref=id)
+        await self._client.tell(self.id, FactKind.SEND, (check_topic(topic), message), ref=id, by=self.by)
 
     async def published(self) -> dict[str, Any]:
         """Give what the run has published, by key."""
@@ -110,3 +134,11 @@ class Handle(Generic[T]):
     async def fork(self, after: str, **changes: object) -> "Handle[T]":
         """Make a new run that has seen everything up to this call's outcome, with arguments changed by name."""
         return await self._client.again(self, "fork", after, changes)
+
+    async def explain(self) -> Explanation:
+        """Say what the run waits for, why, since when, and what will happen next."""
+        return await self._client.explain(self.id)
+
+    async def timeline(self) -> list[TimelineEvent]:
+        """Give what has happened to the run, in order."""
+        return await self._client.timeline(self.id)

@@ -12,6 +12,7 @@ from watchbill.events import Events
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS, Executor
 from watchbill.flow.registry import Registry
 from watchbill.loop import Loop
+from watchbill.scheduler.pruner import Pruner, shortest
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.store.protocol import Hint, Store
 from watchbill.supervisor.supervisor import Supervisor
@@ -39,6 +40,7 @@ class House:
         look_limit: int = LOOK_LIMIT,
         load_limit: int = LOAD_LIMIT,
         lease: Micros | None = None,
+        retention: Micros | None = None,
         on_failure: Callable[[StoreError], None] | None = None,
     ) -> None:
         self._store = store
@@ -85,6 +87,18 @@ class House:
                     load_limit=load_limit,
                 ),
             )
+
+            if shortest(registry, retention) is not None:
+                self.rooms.append(
+                    Pruner(
+                        env,
+                        events,
+                        store=store.scheduler,
+                        registry=registry,
+                        namespace=namespace,
+                        retention=retention,
+                    )
+                )
 
     def _add(self, whom: Hint, room: "Scheduler | InlineAgent | Supervisor") -> None:
         self.rooms.append(room)

@@ -66,8 +66,8 @@ def held_reason(record: Record) -> str | None:
     if run.held is not None and not has_uncounted_losses(run):  # which needs code, and no person
         return run.held
     if run.status is RunState.DIVERGED:
-        told = [_decode_decision(row.body).message for row, _ in record.decisions if row.call == ""]
-        return told[-1] if told else "diverged"
+        told = [_decode_decision(row.body) for row, _ in record.decisions if row.call == ""]
+        return next((one.message for one in reversed(told) if one.chosen == "diverged"), "diverged")
     quarantined = [row for row in record.attempts if is_quarantined(row)]
     if quarantined:
         row = quarantined[0]

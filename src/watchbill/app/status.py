@@ -1,7 +1,8 @@
-"""RunStatus: how a run stands, for people and programs."""
+"""RunStatus: how a run stands, why, and what has happened to it: for people and programs."""
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -86,3 +87,26 @@ class RunStatus(msgspec.Struct, frozen=True):
     since: datetime
     steps: tuple[StepStatus, ...]
     held: str | None  # why nothing moves it, when it is held
+
+
+class TimelineEvent(msgspec.Struct, frozen=True):
+    """Something that happened to a run."""
+
+    at: datetime
+    kind: str  # run_started, step_completed, step_failed, retry, message, ...
+    step: str = ""  # the call's key
+    attempt: int = 0  # its number; 0 when it is about none
+    agent: int | None = None
+    cause: str = ""
+    note: str = ""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a run stands as it does: for people, and for programs."""
+
+    sentences: list[str]
+    facts: dict[str, Any]
+
+    def __str__(self) -> str:
+        """Give the sentences, one on each line."""
+        return "\n".join(self.sentences)

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import queue
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar, cast
 
@@ -14,6 +14,8 @@ from watchbill.errors import WatchbillError
 from watchbill.flow.replay import current
 
 T = TypeVar("T")
+
+_END = object()
 
 
 class Caller(Protocol):
@@ -61,7 +63,14 @@ class Bridge(ABC):
     def _wrap(self, value: Any) -> Any:  # noqa: ANN401 - passed through
         if isinstance(value, list):
             return [self._wrap(item) for item in value]
+        if isinstance(value, AsyncIterator):
+            return self._each(value)
         return self._stand_for(value) if isinstance(value, Handle) else value
+
+    def _each(self, values: AsyncIterator[Any]) -> Iterator[Any]:
+        """Give what an asynchronous iterator gives, one by one."""
+        while (value := self._call(anext, (values, _END), {})) is not _END:
+            yield self._wrap(value)
 
 
 class Sync(Bridge):

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, TypeAlias
 
 import msgspec
@@ -13,10 +13,10 @@ from rich.text import Text
 
 from watchbill.app.report import status_of, step_name
 from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus
+from watchbill.app.words import moment, said_of, span
 from watchbill.cli.escape import visible, visible_json, visible_lines
 from watchbill.cli.fields import ErrorFields, ending_of
 from watchbill.clock import to_datetime
-from watchbill.model.attempt import Progress
 from watchbill.store.protocol import Record
 
 Block: TypeAlias = Table | Text
@@ -104,12 +104,12 @@ def _standing(record: Record, status: RunStatus) -> Iterator[Text]:
     yield _labelled("run", _cell(run.id, style="bold"))
     yield _labelled("workflow", _cell(f"{run.workflow}, version {run.version}"))
     yield _labelled("state", _state(record, status))
-    yield _labelled("created", _cell(_when(created)))
+    yield _labelled("created", _cell(moment(created)))
     if run.ended_at is not None:
         lasted = f"after {span(created, to_datetime(run.ended_at))}"
     else:
         lasted = f"for {span(status.since, to_datetime(record.now))}"
-    yield _labelled("since", _cell(f"{_when(status.since)}, {lasted}"))
+    yield _labelled("since", _cell(f"{moment(status.since)}, {lasted}"))
     if status.progress is not None:
         yield _labelled("progress", _cell(status.progress.note))
     if status.held is not None:
@@ -144,7 +144,7 @@ def _attempt(record: Record, step: StepStatus, attempt: AttemptStatus) -> Iterat
     elif attempt.ended_at is not None:
         yield _cell("completed")
     else:
-        yield _cell(f"running {_progress(step.progress)}".rstrip())
+        yield _cell("running" if step.progress is None else f"running {said_of(step.progress)}")
 
 
 def _result(body: bytes) -> Iterator[Text]:
@@ -191,35 +191,7 @@ def _labelled(label: str, text: Text) -> Text:
     return Text.assemble((LABEL.format(label), "dim"), text)
 
 
-def _progress(progress: Progress | None) -> str:
-    if progress is None:
-        return ""
-    far = f"{progress.done:g}" + ("" if progress.total is None else f" of {progress.total:g}")
-    return f"{far}: {progress.note}" if progress.note else far
-
-
-def _when(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S}Z"
-
-
 def _when_exactly(at: datetime, created: datetime) -> str:
     """Give the time to the millisecond; the day only if it is not that of the run's creation."""
     clock = f"{at:%H:%M:%S}.{at.microsecond // 1000:03}Z"
     return clock if at.date() == created.date() else f"{at:%Y-%m-%d} {clock}"
-
-
-def span(begin: datetime, end: datetime) -> str:
-    """Give a time in the two units that matter, rounded down: what took 59.99 s did not take 60."""
-    took = max(end - begin, timedelta())
-    minutes, seconds = divmod(took.days * 86_400 + took.seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days}d {hours:02}h"
-    if hours:
-        return f"{hours}h {minutes:02}m"
-    if minutes:
-        return f"{minutes}m {seconds:02}s"
-    if seconds:
-        return f"{seconds}.{took.microseconds // 100_000}s"
-    return f"{took.microseconds // 1_000}ms"

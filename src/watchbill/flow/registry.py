@@ -56,6 +56,10 @@ class Registry:
         """Give the code of a run, if it is here."""
         return self._versions.get((name, version))
 
+    def every_workflow(self) -> tuple[Workflow[..., Any], ...]:
+        """Give all workflows, in all their versions."""
+        return tuple(self._versions.values())
+
     def step(self, name: str) -> Step[..., Any]:
         """Find a step."""
         if name not in self._steps:

@@ -21,7 +21,7 @@ from watchbill.model.policy import Retry
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LATER_OPTIONS: Final = ("catchup", "cron", "every", "overlap", "region", "retention", "tz")
+LATER_OPTIONS: Final = ("catchup", "cron", "every", "overlap", "region", "tz")
 ON_FAILURE: Final = ("undo", "keep")
 MOST_PRIORITY: Final = 100
 # The keywords of app.start: all others go to the workflow, so no parameter of a workflow may be called like one.
@@ -39,6 +39,7 @@ class WorkflowOptions(TypedDict, total=False):
     deadline: Duration | datetime | None
     priority: int
     notify: str | None
+    retention: Duration | None
     undo: Step[..., Any] | None
     on_failure: Literal["undo", "keep"]
 
@@ -65,6 +66,7 @@ class Workflow(Generic[P, T]):
         self.priority = check_priority(options.get("priority", 0), owner)
         self.deadline = check_deadline(options.get("deadline"), owner)
         self.notify = check_url(options.get("notify"), owner)
+        self.retention = _retention(options.get("retention"), owner)
         self.undone_by = check_undo(options.get("undo"), owner)
         self.on_failure = options.get("on_failure", "undo")
         if self.on_failure not in ON_FAILURE:
@@ -124,6 +126,10 @@ def check_deadline(deadline: Duration | datetime | None, owner: str) -> tuple[Mi
     if isinstance(deadline, datetime):
         return to_instant(deadline, what=f"deadline of {owner}"), None
     return None, to_micros(deadline, what=f"deadline of {owner}", at_least=1)
+
+
+def _retention(retention: Duration | None, owner: str) -> Micros | None:
+    return None if retention is None else to_micros(retention, what=f"retention of {owner}")
 
 
 def _allowed(names: Iterable[str], owner: str) -> tuple[str, ...]:

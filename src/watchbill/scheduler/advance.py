@@ -54,6 +54,7 @@ from watchbill.scheduler.plan import (
 from watchbill.scheduler.residence import Deadline, Residence, Resident
 from watchbill.store.protocol import Fact, Loaded, TurnFact
 
+OF_A_PERSON: Final = -1  # the number of such a decision: those of the scheduler have the journal's, from 0 on
 MOST_SAID: Final = 10  # of what a run waits for
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9._:@~/-]")
 
@@ -207,6 +208,7 @@ class Advance:
                 paused = fact.kind is FactKind.PAUSE
                 change = change._replace(paused=paused)
                 turn.holds.append((run.num, paused))
+                turn.decisions.append(_asked_by(run.num, fact))
                 batch.events.append(_paused_event(run.id, fact, batch))
             elif run.status is not RunState.SCHEDULED:
                 if fact.kind is FactKind.REWIND:
@@ -215,6 +217,8 @@ class Advance:
                     turn.journal.append(_plain_entry(run.num, seq, Kind.REWOUND, to, batch, _encode(fact.actor)))
                     turn.dropped.extend(row.id for row in loaded.attempts)
                     change = change._replace(part=change.part + 1)
+                else:
+                    turn.decisions.append(_asked_by(run.num, fact))
                 change = change._replace(status=RunState.RUNNING, held=None, losses=0)
                 batch.reloaded.append(run.num)
         turn.terms[run.shard] = term
@@ -416,6 +420,7 @@ class Advance:
         if paused is resident.paused:
             return
         resident.paused = paused
+        batch.turn.decisions.append(_asked_by(resident.num, fact))
         batch.change(resident)
         batch.turn.holds.append((resident.num, paused))
         batch.events.append(_paused_event(resident.id, fact, batch))
@@ -428,6 +433,7 @@ class Advance:
     def _retry(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Try again what is parked: quarantined, or between two tries; all of it, or of one step."""
         step = plain(fact.body)
+        batch.turn.decisions.append(_asked_by(resident.num, fact))
         for key, id in resident.rows.items():
             call = resident.loop.calls.get(key)
             if call is not None and call.kind is Kind.STEP and step in (None, call.name, key):
@@ -861,6 +867,13 @@ def _cancels(loaded: Loaded) -> bool:
 
 def _plain_entry(run: int, seq: int, kind: Kind, key: str, batch: Batch, body: bytes) -> JournalRow:  # noqa: PLR0913
     return (run, seq, kind.value, key, 0, 0, Outcome.OK.value, None, None, batch.now, body)
+
+
+def _asked_by(run: int, fact: Fact) -> DecisionRow:
+    """Write down what a person asked for, and why; the fact's number is unlike any other's: nothing is overwritten."""
+    said = plain(fact.body)
+    body = Decision(rule="somebody asked for it", chosen=fact.kind.value, message="" if said is None else str(said))
+    return DecisionRow(run, "", fact.id, OF_A_PERSON, fact.actor, _encode(body))
 
 
 def _paused_event(run: str, fact: Fact, batch: Batch) -> Event:

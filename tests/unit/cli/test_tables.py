@@ -16,7 +16,8 @@ from tests.unit.cli.records import (
     an_attempt,
     an_ended_run,
 )
-from watchbill.cli.tables import LONGEST_CELL, LONGEST_RESULT, drawn, list_of_runs, page_of_run, span
+from watchbill.app.words import span
+from watchbill.cli.tables import LONGEST_CELL, LONGEST_RESULT, drawn, list_of_runs, page_of_run
 from watchbill.clock import SECOND
 from watchbill.model.failure import RunError
 from watchbill.model.states import AttemptState, RunState

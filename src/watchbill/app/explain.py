@@ -1,0 +1,284 @@
+"""Explain: what a run waits for, why, since when, and what will happen next. Pure: read from what is stored about it.
+
+Each sentence stands for itself; the facts say the same to programs.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from watchbill.app.report import held_reason, is_quarantined, status_of
+from watchbill.app.status import Explanation
+from watchbill.app.words import moment, said_of, span
+from watchbill.clock import Micros, to_datetime
+from watchbill.flow.values import plain
+from watchbill.model.attempt import AttemptRow, Progress, RowKind
+from watchbill.model.call import Kind
+from watchbill.model.decision import Decision
+from watchbill.model.facts import FactKind
+from watchbill.model.failure import Failure, RunError
+from watchbill.model.policy import QUARANTINE_AT, Policy
+from watchbill.model.question import Question
+from watchbill.model.run import code_name
+from watchbill.model.states import AttemptState, RunState
+from watchbill.store.protocol import Fact, Record
+
+_decode_decision = msgspec.json.Decoder(Decision).decode
+_decode_progress = msgspec.json.Decoder(Progress).decode
+_decode_failure = msgspec.json.Decoder(Failure).decode
+_decode_policy = msgspec.json.Decoder(Policy).decode
+_decode_question = msgspec.json.Decoder(Question).decode
+_decode_error = msgspec.json.Decoder(RunError).decode
+
+_ASKED = {
+    FactKind.CANCEL: "to be cancelled",
+    FactKind.PAUSE: "to be paused",
+    FactKind.RESUME: "to go on",
+    FactKind.RETRY: "to try again what failed",
+    FactKind.REWIND: "to be rewound",
+}
+
+
+def explain(record: Record) -> Explanation:
+    """Say what a run waits for, why, since when, and what will happen next."""
+    run, status = record.run, status_of(record)
+    facts: dict[str, Any] = {
+        "id": run.id,
+        "workflow": run.workflow,
+        "version": run.version,
+        "state": status.state.value,
+        "health": status.health.value,
+        "since": status.since,
+        "waiting_for": status.waiting_for,
+    }
+    if run.status.terminal:
+        sentences = list(_ended(record, facts))
+    else:
+        sentences = [*_asked(record, facts), *_paused(record, facts), *_standing(record, facts)]
+    return Explanation(sentences, facts)
+
+
+# --- a run that has ended
+
+
+def _ended(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+    run, end = record.run, record.journal[-1] if record.journal else None
+    ended_at = to_datetime(run.ended_at or record.now)
+    facts["ended_at"] = ended_at
+    lasted = _since(run.created_at, run.ended_at)
+    yield f"It ended as {run.status.word} at {moment(ended_at)}, {lasted} after it was started."
+    if end is None or end.kind != Kind.END:
+        return
+    match run.status:
+        case RunState.COMPLETED:
+            facts["result"] = msgspec.Raw(end.body)
+        case RunState.CANCELLED:
+            facts["reason"] = reason = str(plain(end.body))
+            yield f"It was cancelled: {reason}." if reason else "It was cancelled; no reason was given."
+            yield "`retry`, `rewind` or `fork` make a new run of it."
+        case _:
+            error = _decode_error(end.body)
+            facts["error"] = error
+            where = f"step {error.step!r} after {error.attempts} attempts" if error.step is not None else "its own code"
+            yield f"The cause was {where} ({error.cause}): {error.type}: {error.message}."
+            yield _undone(run.status)
+            yield "`retry`, `rewind` or `fork` make a new run of it."
+
+
+def _undone(status: RunState) -> str:
+    match status:
+        case RunState.UNDONE:
+            return "All that it had done was undone."
+        case RunState.UNDO_FAILED:
+            return "Not all that it had done could be undone: what is named there needs a person."
+        case _:
+            return "Nothing was undone: there was nothing to undo, or its workflow keeps what it did."
+
+
+# --- what people asked of it
+
+
+def _asked(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+    """Say what was told and is not yet taken in."""
+    facts["told"] = [fact.kind.value for fact in record.told]
+    for fact in record.told:
+        if fact.kind in _ASKED:
+            asked = f"It was asked {_ASKED[fact.kind]} {_since(fact.at, record.now)} ago"
+            yield f"{asked} by {fact.actor}{_because(fact)}; its scheduler will see to it."
+
+
+def _because(fact: Fact) -> str:
+    said = plain(fact.body)
+    return f" ({said})" if said else ""
+
+
+def _paused(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+    if not record.run.paused:
+        return
+    by = None
+    for row, at in record.decisions:
+        decision = _decode_decision(row.body)
+        if row.call == "" and decision.chosen == FactKind.PAUSE:
+            by = row.actor, decision.message, at
+    facts["paused"] = True
+    if by is None:
+        yield "It is paused: nothing new starts until somebody resumes it."
+        return
+    actor, reason, at = by
+    facts["paused_by"], facts["paused_at"], facts["paused_because"] = actor, to_datetime(at), reason or None
+    because = f": {reason}" if reason else ""
+    yield (
+        f"It has been paused by {actor} for {_since(at, record.now)}{because}."
+        " What runs is finished; nothing new starts until somebody resumes it."
+    )
+
+
+# --- where it stands
+
+
+def _standing(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+    run = record.run
+    live = [row for row in record.attempts if row.state < AttemptState.DONE and not row.cancel]
+    facts["calls"] = []
+    yield from _state(record, facts, moving=bool(live))
+    for row in live:
+        yield from _call(row, record.now, facts)
+    if run.deadline is not None:
+        facts["deadline"] = at = to_datetime(run.deadline)
+        if run.deadline > record.now:
+            yield f"Its deadline is {moment(at)}, in {_since(record.now, run.deadline)}: then it is stopped."
+
+
+def _state(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[str]:
+    run, held = record.run, held_reason(record)
+    if run.status is RunState.DIVERGED:
+        facts["held"] = held
+        yield f"It stands still, because its code no longer fits its journal: {held}."
+        yield "It goes on when the fitting code is back; `rewind` does the rest again with the code that is here."
+    elif held is not None and run.held is not None:
+        facts["held"] = held
+        yield f"It is held: {held}."
+        yield "Nothing of it is lost. `retry` lets it go on; `cancel` ends it."
+    elif not record.known:
+        facts["code"] = code_name(run.workflow, run.version)
+        yield (
+            f"It waits for code: no scheduler that is running knows workflow {run.workflow!r} version {run.version}."
+            " Start a process whose App defines it."
+        )
+    elif run.status is RunState.SCHEDULED:
+        yield from _scheduled(record, facts)
+    elif run.status is RunState.WAITING:
+        yield from _waiting(record, facts)
+    elif run.status is RunState.UNDOING:
+        yield from _undoing(record, facts)
+    elif not moving:
+        yield f"It has been running for {_since(run.begun_at or run.created_at, record.now)}: a step has just begun."
+
+
+def _scheduled(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+    run = record.run
+    if run.wake_at is not None and run.wake_at > record.now:
+        facts["begins_at"] = begins = to_datetime(run.wake_at)
+        yield f"It is scheduled, and begins at {moment(begins)}, in {_since(record.now, run.wake_at)}."
+    elif run.paused:
+        yield "It is due, and begins when it is resumed."
+    else:
+        yield (
+            f"It has been due for {_since(run.wake_at or run.created_at, record.now)}, and waits for a scheduler:"
+            " it begins as soon as a process opens its rooms on this store."
+        )
+
+
+def _waiting(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+    run = record.run
+    if run.waits is not None:
+        facts["waits"] = run.waits
+        yield f"It waits for {run.waits}, and goes on when that comes."
+    if run.wake_at is not None:
+        facts["wakes_at"] = wakes = to_datetime(run.wake_at)
+        if run.wake_at > record.now:
+            yield f"It waits for time: it wakes at {moment(wakes)}, in {_since(record.now, run.wake_at)}."
+        else:
+            yield f"Its time came {_since(run.wake_at, record.now)} ago: it waits for its scheduler."
+
+
+def _undoing(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+    """Say what was undone, and what may still be: which calls have an undo, only the code knows."""
+    entries = [entry for entry in record.journal if entry.kind == Kind.STEP]
+    undone = [entry.key.removeprefix("undo:") for entry in entries if entry.key.startswith("undo:")]
+    done = [entry.key for entry in entries if not entry.key.startswith("undo:")]
+    left = [key for key in reversed(done) if key not in undone]
+    facts["undone"], facts["left"] = undone, left
+    so_far = f"undone so far: {', '.join(undone)}" if undone else "nothing is undone yet"
+    yield f"It failed, and what it did is being undone, last first; {so_far}."
+    if left:
+        yield f"Before it ends it looks at {', '.join(left)}, and undoes those that have an undo."
+
+
+# --- a call that is open
+
+
+def _call(row: AttemptRow, now: Micros, facts: dict[str, Any]) -> Iterator[str]:
+    told: dict[str, Any] = {"call": row.call, "step": row.step, "state": row.state.name.lower()}
+    facts["calls"].append(told)
+    if row.kind == RowKind.ASK:
+        asked = _decode_question(row.args)
+        told |= {"question": asked.question, "to": asked.to, "id": f"{row.id:x}"}
+        whom = f"somebody of {asked.to!r}" if asked.to else "somebody"
+        yield f"It asks {whom}: {asked.question!r}. `watchbill inbox answer {row.id:x} JSON` answers it."
+        return
+    if row.state is AttemptState.RUNNING:
+        yield _running(row, now, told)
+    elif is_quarantined(row):
+        told["losses"] = row.losses
+        yield (
+            f"Call {row.call!r} is quarantined: {row.losses} times (of {QUARANTINE_AT}) the process that ran it died."
+            " `retry` tries it again; `cancel` ends the run."
+        )
+    elif row.state is AttemptState.READY:
+        held = ": its run is paused" if row.held else "; an agent that knows the step will take it"
+        yield f"Call {row.call!r} is ready for attempt {row.number + 1}{held}."
+    else:
+        yield _between(row, now, told)
+
+
+def _running(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
+    started = row.started_at if row.started_at is not None else now
+    told |= {"attempt": row.number, "agent": row.agent, "since": to_datetime(started)}
+    said = f"Call {row.call!r} runs as attempt {row.number} on agent {row.agent}, for {_since(started, now)}"
+    if row.progress is not None:
+        progress = _decode_progress(row.progress)
+        told["progress"] = progress
+        moved = "" if row.progress_at is None else f", {_since(row.progress_at, now)} ago"
+        said += f"; it is at {said_of(progress)}{moved}"
+    if row.watch_at is not None:
+        told["deadline"] = to_datetime(row.watch_at)
+        if row.watch_at <= now:
+            return f"{said}. Its time is over since {_since(row.watch_at, now)}: the supervisor will stop it."
+        said += f". It has {_since(now, row.watch_at)} left"
+    return f"{said}."
+
+
+def _between(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
+    """Say why the last attempt failed, and when the next one comes."""
+    retries = _decode_policy(row.policy).retries
+    told |= {"failures": row.failures, "losses": row.losses, "retries": retries}
+    why = ""
+    if row.result is not None:
+        failure = _decode_failure(row.result)
+        told["error"], told["cause"] = f"{failure.type}: {failure.message}", failure.cause.value
+        why = f" with {failure.type}: {failure.message}"
+    times = "once" if row.number == 1 else f"{row.number} times, the last time"
+    tried = f"Call {row.call!r} failed {times}{why}"
+    if row.state is AttemptState.FAILED:
+        return f"{tried}. The supervisor is about to decide what follows."
+    if row.watch_at is None or row.watch_at <= now:
+        return f"{tried}. The next attempt is due now."
+    told["next_attempt_at"] = at = to_datetime(row.watch_at)
+    follows = f"follows at {moment(at)}, in {_since(now, row.watch_at)}"
+    return f"{tried}. Attempt {row.number + 1} (of at most {retries + 1}) {follows}."
+
+
+def _since(begin: Micros, end: Micros | None) -> str:
+    return span(to_datetime(begin), to_datetime(begin if end is None else end))

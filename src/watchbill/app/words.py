@@ -1,0 +1,33 @@
+"""Words: times, durations and progress as people say them."""
+
+from datetime import datetime, timedelta
+
+from watchbill.model.attempt import Progress
+
+
+def span(begin: datetime, end: datetime) -> str:
+    """Give a time in the two units that matter, rounded down: what took 59.99 s did not take 60."""
+    took = max(end - begin, timedelta())
+    minutes, seconds = divmod(took.days * 86_400 + took.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d {hours:02}h"
+    if hours:
+        return f"{hours}h {minutes:02}m"
+    if minutes:
+        return f"{minutes}m {seconds:02}s"
+    if seconds:
+        return f"{seconds}.{took.microseconds // 100_000}s"
+    return f"{took.microseconds // 1_000}ms"
+
+
+def moment(at: datetime) -> str:
+    """Give a time to the second, in UTC."""
+    return f"{at:%Y-%m-%d %H:%M:%S}Z"
+
+
+def said_of(progress: Progress) -> str:
+    """Say how far a step is."""
+    far = f"{progress.done:g}" + ("" if progress.total is None else f" of {progress.total:g}")
+    return f"{far}: {progress.note}" if progress.note else far

@@ -1,0 +1,178 @@
+"""Why a run stands as it does: each state and each cause has its sentence."""
+
+import msgspec
+import pytest
+
+from tests.unit.cli.records import (
+    NOON,
+    a_completed_step,
+    a_fact,
+    a_failed_run,
+    a_record,
+    an_attempt,
+    an_ended_run,
+)
+from watchbill.app.explain import explain
+from watchbill.clock import SECOND, to_datetime
+from watchbill.model.attempt import Progress, RowKind
+from watchbill.model.decision import Decision, DecisionRow
+from watchbill.model.facts import FactKind
+from watchbill.model.failure import Cause, Failure, RunError
+from watchbill.model.policy import Policy
+from watchbill.model.question import Question
+from watchbill.model.states import AttemptState, RunState
+from watchbill.store.protocol import Record
+
+HOUR = 3_600 * SECOND
+NOW = NOON + 90 * SECOND
+
+
+def said(record: Record) -> str:
+    return str(explain(record))
+
+
+def decided(chosen: str, message: str, actor: str = "scheduler") -> DecisionRow:
+    return DecisionRow(1, "", 1, 1, actor, msgspec.json.encode(Decision(rule="r", chosen=chosen, message=message)))
+
+
+def test_a_run_that_is_scheduled_says_when_it_begins():
+    explained = explain(a_record(status=RunState.SCHEDULED, wake_at=NOW + HOUR))
+    assert str(explained) == "It is scheduled, and begins at 2027-01-15 13:01:30Z, in 1h 00m."
+    assert explained.facts["begins_at"] == to_datetime(NOW + HOUR)
+    assert explained.sentences == [str(explained)]
+
+
+def test_a_run_that_is_due_waits_for_a_scheduler():
+    assert "It has been due for 1m 30s, and waits for a scheduler" in said(
+        a_record(status=RunState.SCHEDULED, wake_at=NOON)
+    )
+    assert "begins when it is resumed" in said(a_record(status=RunState.SCHEDULED, wake_at=NOON, paused=True))
+
+
+def test_a_running_step_tells_its_attempt_its_agent_its_progress_and_the_time_it_has():
+    row = an_attempt(
+        progress=msgspec.json.encode(Progress(47, 100, "chunk 47")), progress_at=NOW - 10 * SECOND, watch_at=NOW + HOUR
+    )
+    explained = explain(a_record(attempts=[row]))
+    assert str(explained) == (
+        "Call 'charge' runs as attempt 1 on agent 7, for 1m 30s; it is at 47 of 100: chunk 47, 10.0s ago."
+        " It has 1h 00m left."
+    )
+    [call] = explained.facts["calls"]
+    assert (call["attempt"], call["agent"], call["progress"].done) == (1, 7, 47)
+
+
+def test_a_step_past_its_time_will_be_stopped():
+    assert "Its time is over since 30.0s: the supervisor will stop it." in said(
+        a_record(attempts=[an_attempt(watch_at=NOW - 30 * SECOND)])
+    )
+
+
+def test_backoff_tells_the_error_and_the_next_attempt():
+    row = an_attempt(
+        state=AttemptState.PARKED,
+        why="backoff",
+        failures=2,
+        losses=0,
+        watch_at=NOW + 9 * SECOND,
+        policy=msgspec.json.encode(Policy(retries=3)),
+        result=msgspec.json.encode(Failure("ValueError", "not yet")),
+    )
+    explained = explain(a_record(attempts=[row]))
+    assert str(explained) == (
+        "Call 'charge' failed 2 times, the last time with ValueError: not yet."
+        " Attempt 3 (of at most 4) follows at 2027-01-15 12:01:39Z, in 9.0s."
+    )
+    assert explained.facts["calls"][0]["next_attempt_at"] == to_datetime(NOW + 9 * SECOND)
+    assert explained.facts["health"] == "retrying"
+
+
+def test_what_has_just_failed_is_about_to_be_judged():
+    row = an_attempt(state=AttemptState.FAILED, failures=1, losses=0, policy=msgspec.json.encode(Policy()))
+    assert "about to decide what follows" in said(a_record(attempts=[row]))
+
+
+def test_a_quarantined_call_names_what_a_person_can_do():
+    row = an_attempt(state=AttemptState.PARKED, why="quarantine", losses=5)
+    assert "Call 'charge' is quarantined: 5 times" in said(a_record(attempts=[row]))
+    assert "`retry` tries it again" in said(a_record(attempts=[row]))
+
+
+@pytest.mark.parametrize(("held", "expected"), [(False, "an agent that knows the step"), (True, "its run is paused")])
+def test_a_ready_call_waits_for_an_agent(held, expected):
+    row = an_attempt(state=AttemptState.READY, losses=0, held=held)
+    assert f"Call 'charge' is ready for attempt 1{':' if held else ';'} {expected}" in said(a_record(attempts=[row]))
+
+
+def test_paused_says_by_whom_since_when_and_why():
+    record = a_record(paused=True, decisions=[decided("pause", "stock-taking", "ada")], attempts=[an_attempt()])
+    first, _ = explain(record).sentences
+    assert first.startswith("It has been paused by ada for 1m 30s: stock-taking.")
+    assert explain(record).facts["paused_by"] == "ada"
+    assert said(a_record(paused=True)).startswith("It is paused: nothing new starts")
+
+
+def test_waiting_says_for_what_and_until_when():
+    both = explain(a_record(status=RunState.WAITING, waits="a message on 'go'", wake_at=NOW + HOUR))
+    assert both.sentences == [
+        "It waits for a message on 'go', and goes on when that comes.",
+        "It waits for time: it wakes at 2027-01-15 13:01:30Z, in 1h 00m.",
+    ]
+    assert "Its time came 30.0s ago" in said(a_record(status=RunState.WAITING, wake_at=NOW - 30 * SECOND))
+
+
+def test_a_question_says_who_is_asked_and_how_to_answer():
+    asked = msgspec.json.encode(Question("ship it?", "team", {}))
+    row = an_attempt(state=AttemptState.PARKED, kind=RowKind.ASK, id=255, why="ask", args=asked, losses=0)
+    text = said(a_record(status=RunState.WAITING, waits="an answer to 'ask'", attempts=[row]))
+    assert "It asks somebody of 'team': 'ship it?'. `watchbill inbox answer ff JSON` answers it." in text
+
+
+def test_code_that_is_nowhere_is_named():
+    assert "no scheduler that is running knows workflow 'order' version 1" in said(a_record(known=False))
+
+
+def test_diverged_shows_recorded_against_asked_also_after_a_pause():
+    note = "diverged: the journal has 'a', the code asks for 'b'"
+    record = a_record(status=RunState.DIVERGED, decisions=[decided("diverged", note), decided("pause", "x", "ada")])
+    assert note in said(record)
+    assert "the fitting code is back" in said(record)
+
+
+def test_held_says_why():
+    assert "It is held: waits for nothing" in said(a_record(held="waits for nothing"))
+
+
+def test_undoing_says_what_is_undone_and_what_is_left():
+    steps = [
+        a_completed_step(1, "a"),
+        a_completed_step(2, "b"),
+        a_completed_step(3, "c"),
+        a_completed_step(4, "undo:c"),
+    ]
+    explained = explain(a_record(status=RunState.UNDOING, journal=steps))
+    assert "undone so far: c" in str(explained)
+    assert "looks at b, a" in str(explained)
+    assert (explained.facts["undone"], explained.facts["left"]) == (["c"], ["b", "a"])
+
+
+def test_what_was_asked_and_is_not_yet_taken_in_is_told():
+    text = said(a_record(told=[a_fact(FactKind.CANCEL, "too late")], attempts=[an_attempt()]))
+    assert "It was asked to be cancelled 30.0s ago by ada (too late)" in text
+
+
+def test_a_deadline_to_come_is_told():
+    assert "Its deadline is 2027-01-15 13:01:30Z, in 1h 00m" in said(a_record(deadline=NOW + HOUR))
+
+
+def test_an_ended_run_says_how_when_and_why():
+    assert said(an_ended_run(RunState.COMPLETED, 1)) == (
+        "It ended as completed at 2027-01-15 12:00:01Z, 1.0s after it was started."
+    )
+    failed = a_failed_run(RunError("ValueError", "no", step="charge", attempts=4, cause=Cause.RAISED))
+    assert "The cause was step 'charge' after 4 attempts (raised): ValueError: no." in said(failed)
+    assert "It was cancelled: too late." in said(an_ended_run(RunState.CANCELLED, "too late"))
+    undone = an_ended_run(RunState.UNDONE, RunError("ValueError", "no"))
+    assert "All that it had done was undone." in said(undone)
+    assert "needs a person" in said(an_ended_run(RunState.UNDO_FAILED, RunError("ValueError", "no")))
+    assert bytes(explain(an_ended_run(RunState.COMPLETED, [1])).facts["result"]) == b"[1]"
