@@ -55,7 +55,7 @@ class Said(NamedTuple):
 def environment(**more: str) -> dict[str, str]:
     unwanted = ("WATCHBILL_", "NO_COLOR", "FORCE_COLOR", "TTY_", "COLUMNS", "PYTHONIOENCODING")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
-    return kept | {"PYTHONPATH": str(ROOT)} | more
+    return kept | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))} | more
 
 
 def watchbill(*args: str, **env: str) -> Said:
@@ -117,7 +117,7 @@ def test_the_fields_of_a_listed_run_say_what_happened(listed):
         "health": "ok",
         "paused": False,
         "priority": 0,
-        "tags": {},
+        "tags": [],
         "parent": None,
         "created_at": "",
         "ended_at": "",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -11,6 +12,7 @@ from watchbill.clock import to_datetime
 from watchbill.model.attempt import Progress
 from watchbill.model.call import Kind
 from watchbill.model.failure import Cause, RunError
+from watchbill.model.question import InboxItem
 from watchbill.model.states import RunState
 from watchbill.store.protocol import Record
 
@@ -25,7 +27,7 @@ class RunFields(msgspec.Struct, frozen=True):
     health: Health
     paused: bool
     priority: int
-    tags: dict[str, str]
+    tags: tuple[str, ...]
     parent: str | None
     created_at: datetime
     ended_at: datetime | None
@@ -51,12 +53,60 @@ class Ending(msgspec.Struct, frozen=True):
     error: ErrorFields | None = None
 
 
+class Acted(msgspec.Struct, frozen=True):
+    """What became of something that was asked of a run."""
+
+    id: str
+    action: str
+    outcome: str  # done, would be done, refused
+    run: str | None = None  # the new run that came of it
+    error: str | None = None
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A question that waits for a person."""
+
+    id: str
+    run: str
+    call: str
+    question: str
+    to: str
+    form: dict[str, Any]
+    asked_at: datetime
+    refused: str | None
+    answered_by: str | None
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What a doctor has looked at: ok, warn or bad; and what to do about it."""
+
+    check: str
+    level: str
+    said: str
+    remedy: str = ""
+
+
 class Migrated(msgspec.Struct, frozen=True):
     """A store that was made or upgraded; schema 0 is none, and equal ones mean that there was nothing to do."""
 
     store: str
     before: int
     after: int
+
+
+def question_fields(item: InboxItem) -> Question:
+    """Give what is asked."""
+    return Question(
+        item.id,
+        item.run,
+        item.call,
+        item.question,
+        item.to,
+        item.form,
+        to_datetime(item.asked_at),
+        item.refused,
+        item.answered_by,
+    )
 
 
 _decode_error = msgspec.json.Decoder(RunError).decode
@@ -74,8 +124,8 @@ def run_fields(record: Record) -> RunFields:
         health=status.health,
         paused=run.paused,
         priority=run.priority,
-        tags={},
-        parent=None,
+        tags=run.tags,
+        parent=record.parent,
         created_at=to_datetime(run.created_at),
         ended_at=to_datetime(run.ended_at) if run.ended_at is not None else None,
         waiting_for=status.waiting_for,

@@ -9,7 +9,9 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
+from watchbill.cli.doctor import doctor
 from watchbill.cli.escape import visible
+from watchbill.cli.inbox import inbox
 from watchbill.cli.migrate import migrate
 from watchbill.cli.runs import runs
 from watchbill.errors import InvalidOptionError, StoreError, WatchbillError
@@ -21,6 +23,8 @@ UNREACHABLE: Final = 3
 # Plain help, and no pretty tracebacks: both would import rich before anybody has asked for a table.
 commands = typer.Typer(name="watchbill", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 commands.add_typer(runs, name="run")
+commands.add_typer(inbox, name="inbox")
+commands.command("doctor")(doctor)
 commands.command("migrate")(migrate)
 
 
@@ -73,7 +77,7 @@ def watchbill(
         bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Durable workflows in plain Python: look at runs, and look after their store."""
+    """Durable workflows in plain Python: look at runs, act on them, answer them, and look after their store."""
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
 """Migrate: make a store, or bring an old one up to date."""
 
-from watchbill.app.app import DEFAULT_STORE
-from watchbill.cli.options import Format, Output, StoreUrl
+from watchbill.cli.options import Format, Output, ProgramName, StoreUrl
 
 
-def migrate(store: StoreUrl = DEFAULT_STORE, output: Output = Format.TABLE) -> None:
+def migrate(store: StoreUrl = None, program: ProgramName = None, output: Output = Format.TABLE) -> None:
     """Make the store, or upgrade it for this version of Watchbill."""
     from watchbill.cli.fields import Migrated
     from watchbill.cli.output import print_migrated
+    from watchbill.cli.place import found
     from watchbill.cli.reading import damage_told
     from watchbill.store import open as stores
     from watchbill.store.address import redacted
 
-    with damage_told(store):
-        before, after = stores.migrate(store)
-    print_migrated(Migrated(redacted(store), before, after), output)
+    url = found(store, None, program).url
+    with damage_told(url):
+        before, after = stores.migrate(url)
+    print_migrated(Migrated(redacted(url), before, after), output)

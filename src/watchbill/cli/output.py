@@ -1,56 +1,136 @@
 """Output: how a command prints: tables for people, JSON for programs."""
 
 import sys
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import msgspec
 
-from watchbill.cli.escape import visible, visible_json
-from watchbill.cli.fields import Migrated, run_fields, shown_fields
+from watchbill.app.status import Explanation
+from watchbill.cli.escape import visible, visible_json, visible_lines
+from watchbill.cli.fields import Acted, Finding, Migrated, Question, run_fields, shown_fields
 from watchbill.cli.options import Format
 from watchbill.store.protocol import Record
 
 IN_ONE_LINE: Final = -1  # what msgspec calls it
 
+# Tables are imported where they are drawn: programs do not wait for the import of rich.
+
 
 def print_runs(records: Sequence[Record], format: Format) -> None:
     """Print a list of runs."""
-    match format:
-        case Format.TABLE:
-            # Only here: programs do not wait for the import of rich.
-            from watchbill.cli.tables import drawn, list_of_runs
 
-            _write(drawn(list_of_runs(records)), sys.stdout.encoding)
-        case Format.JSON:
-            _write(_json([run_fields(record) for record in records]))
-        case Format.JSONL:
-            for line in [_json_line(run_fields(record)) for record in records]:
-                _write(line)
+    def table() -> str:
+        from watchbill.cli.tables import drawn, list_of_runs
+
+        return drawn(list_of_runs(records))
+
+    _print_list(format, table, lambda: [run_fields(record) for record in records])
 
 
 def print_run(record: Record, format: Format) -> None:
     """Print all about one run."""
-    match format:
-        case Format.TABLE:
-            from watchbill.cli.tables import drawn, page_of_run
 
-            _write(drawn(page_of_run(record)), sys.stdout.encoding)
-        case Format.JSON:
-            _write(_json(shown_fields(record)))
-        case Format.JSONL:
-            _write(_json_line(shown_fields(record)))
+    def table() -> str:
+        from watchbill.cli.tables import drawn, page_of_run
+
+        return drawn(page_of_run(record))
+
+    _print_one(format, table, lambda: shown_fields(record))
+
+
+def print_run_fields(record: Record, format: Format) -> None:
+    """Print what a list says about one run."""
+
+    def table() -> str:
+        from watchbill.cli.tables import drawn, list_of_runs
+
+        return drawn(list_of_runs([record]))
+
+    _print_one(format, table, lambda: run_fields(record))
+
+
+def print_explanation(explained: Explanation, format: Format) -> None:
+    """Print why a run stands as it does."""
+
+    def lines() -> str:
+        return "\n".join(line for sentence in explained.sentences for line in visible_lines(sentence))
+
+    _print_one(format, lines, lambda: {"sentences": explained.sentences, "facts": explained.facts})
+
+
+def print_acted(acted: Sequence[Acted], format: Format) -> None:
+    """Print what became of what was asked."""
+
+    def lines() -> str:
+        return "\n".join(visible(_said(one)) for one in acted) or "no runs"
+
+    _print_list(format, lines, lambda: list(acted))
+
+
+def print_questions(questions: Sequence[Question], format: Format) -> None:
+    """Print what waits for a person."""
+
+    def table() -> str:
+        from watchbill.cli.tables import drawn, list_of_questions
+
+        return drawn(list_of_questions(questions))
+
+    _print_list(format, table, lambda: list(questions))
+
+
+def print_findings(findings: Sequence[Finding], format: Format) -> None:
+    """Print what a doctor found."""
+
+    def table() -> str:
+        from watchbill.cli.tables import drawn, list_of_findings
+
+        return drawn(list_of_findings(findings))
+
+    _print_list(format, table, lambda: list(findings))
 
 
 def print_migrated(migrated: Migrated, format: Format) -> None:
     """Print what became of a store."""
+    _print_one(format, lambda: visible(_told(migrated)), lambda: migrated)
+
+
+def print_line(value: object) -> None:
+    """Print one value as JSON, in one line."""
+    _write(_json_line(value))
+
+
+def print_text(text: str) -> None:
+    """Print a line that was made safe."""
+    _write(text, sys.stdout.encoding)
+
+
+def _print_list(format: Format, text: Callable[[], str], values: Callable[[], list[Any]]) -> None:
     match format:
         case Format.TABLE:
-            _write(visible(_told(migrated)), sys.stdout.encoding)
+            _write(text(), sys.stdout.encoding)
         case Format.JSON:
-            _write(_json(migrated))
+            _write(_json(values()))
         case Format.JSONL:
-            _write(_json_line(migrated))
+            for line in [_json_line(value) for value in values()]:
+                _write(line)
+
+
+def _print_one(format: Format, text: Callable[[], str], value: Callable[[], object]) -> None:
+    match format:
+        case Format.TABLE:
+            _write(text(), sys.stdout.encoding)
+        case Format.JSON:
+            _write(_json(value()))
+        case Format.JSONL:
+            _write(_json_line(value()))
+
+
+def _said(acted: Acted) -> str:
+    said = f"{acted.action} {acted.id}: {acted.outcome}"
+    if acted.run is not None:
+        return f"{said}, as run {acted.run}"
+    return said if acted.error is None else f"{said}: {acted.error}"
 
 
 def _told(migrated: Migrated) -> str:

@@ -4,17 +4,16 @@ import asyncio
 import os
 import shlex
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
 import msgspec
 
-from watchbill.app.report import status_of
-from watchbill.app.status import State
+from watchbill.app.search import Place, Search, place_of
+from watchbill.clock import Micros
 from watchbill.env import SystemEnv
 from watchbill.errors import InvalidOptionError, RunNotFound, StoreCorruptError, StoreError
-from watchbill.model.states import RunState
 from watchbill.store.address import redacted
 from watchbill.store.open import open_reader, parse_url
 from watchbill.store.protocol import ClientStore, Record
@@ -22,6 +21,7 @@ from watchbill.store.protocol import ClientStore, Record
 T = TypeVar("T")
 
 EVERY: Final = (1 << 63) - 1  # as a limit
+PAGE: Final = 100  # runs that are read at a time
 CANDIDATES: Final = 10  # are named when many ids begin alike
 
 
@@ -36,15 +36,19 @@ def damage_told(url: str) -> Iterator[None]:
         raise StoreError(f"store {url!r} cannot be read: {error}") from error
 
 
-def read(url: str, ask: Callable[[ClientStore], Awaitable[T]]) -> T:
-    """Open a store, ask it something, and close it."""
+def check_there(url: str) -> None:
+    """Refuse a file that is not there: a mistyped address must not leave an empty store behind."""
     path = parse_url(url).path
     if path is not None and os.path.isdir(path.parent) and not os.path.lexists(path):
-        # None is made here: a mistyped address must not leave an empty store behind.
         raise StoreError(
             f"store {url!r} is not there: no file {str(path.absolute())!r};"
             f" run a program that uses it, or make an empty one: watchbill migrate --store {shlex.quote(url)}"
         )
+
+
+def read(url: str, ask: Callable[[ClientStore], Awaitable[T]]) -> T:
+    """Open a store, ask it something, and close it."""
+    check_there(url)
 
     async def asking() -> T:
         doors = open_reader(url, SystemEnv())
@@ -57,36 +61,40 @@ def read(url: str, ask: Callable[[ClientStore], Awaitable[T]]) -> T:
 
 
 async def newest(
-    doors: ClientStore, namespace: str, state: State | None, workflow: str | None, limit: int
-) -> list[Record]:
-    """Read the newest runs; those in one state, as their status says it, if one is given."""
-    records: dict[int, Record] = {}
-    asked = limit
+    doors: ClientStore, namespace: str, search: Search, limit: int, *, older_than: Micros | None = None
+) -> AsyncIterator[Record]:
+    """Read the newest runs of those that are meant, page by page."""
+    before = None if older_than is None else await _place_so_long_ago(doors, namespace, older_than)
+    left = limit
     while True:
-        rows = await doors.runs(namespace, statuses=_stored_as(state), workflow=workflow, limit=asked)
+        rows = await search.page(doors, namespace, before, min(limit, PAGE))
         for row in rows:
-            if row.num not in records and (record := await doors.record(namespace, row.id)) is not None:
-                records[row.num] = record
-        found = [records[row.num] for row in rows if row.num in records]
-        found = [record for record in found if state is None or status_of(record).state is state]
-        if len(found) >= limit or len(rows) < asked:
-            return found[:limit]
-        asked = min(4 * asked, EVERY)  # some are in another state than their row says: look further back
+            record = await doors.record(namespace, row.id)
+            if record is not None and search.fits(record):
+                yield record
+                left -= 1
+                if left == 0:
+                    return
+        if len(rows) < min(limit, PAGE):
+            return
+        before = place_of(rows[-1])
 
 
-def _stored_as(state: State | None) -> tuple[RunState, ...]:
-    """Give the states of rows that may show as this one: a running run whose calls are all quarantined waits."""
-    if state is None:
-        return ()
-    row = RunState[state.name]
-    return (row, RunState.RUNNING) if row is RunState.WAITING else (row,)
+async def newest_runs(doors: ClientStore, namespace: str, search: Search, limit: int) -> list[Record]:
+    """Read the newest runs of those that are meant."""
+    return [record async for record in newest(doors, namespace, search, limit)]
+
+
+async def _place_so_long_ago(doors: ClientStore, namespace: str, span: Micros) -> Place:
+    """Give the place in the list of what was made so long ago, by the store's own time."""
+    return (await doors.checkup(namespace, 0)).now - span + 1, 0
 
 
 async def named(doors: ClientStore, namespace: str, id: str) -> Record:
     """Read the run of that id, or the only one whose id begins so."""
     record = await doors.record(namespace, id)
     if record is None and id:
-        fitting = [row.id for row in await doors.runs(namespace, limit=EVERY) if row.id.startswith(id)]
+        fitting = await doors.beginning(namespace, id, CANDIDATES + 1)
         if len(fitting) > 1:
             raise InvalidOptionError(_ambiguous(id, sorted(fitting)))
         record = await doors.record(namespace, fitting[0]) if fitting else None
@@ -96,5 +104,6 @@ async def named(doors: ClientStore, namespace: str, id: str) -> Record:
 
 
 def _ambiguous(id: str, fitting: list[str]) -> str:
-    more = f" and {len(fitting) - CANDIDATES} more" if len(fitting) > CANDIDATES else ""
-    return f"{len(fitting)} runs begin with {id!r}: {', '.join(fitting[:CANDIDATES])}{more}; give more of the id"
+    many = len(fitting) > CANDIDATES
+    number, more = (f"more than {CANDIDATES}", " and more") if many else (f"{len(fitting)}", "")
+    return f"{number} runs begin with {id!r}: {', '.join(fitting[:CANDIDATES])}{more}; give more of the id"

@@ -1,48 +1,108 @@
-"""Runs: `watchbill run list` and `watchbill run show`."""
+"""Runs: `watchbill run list|show|explain|watch`, and what is done with them."""
 
 from typing import Annotated, Final
 
 import typer
 
-from watchbill.app.app import DEFAULT_STORE
-from watchbill.app.status import State
-from watchbill.cli.options import Format, Namespace, Output, StoreUrl
+from watchbill.cli.acts import add_acts
+from watchbill.cli.options import (
+    Format,
+    HealthWord,
+    Namespace,
+    Output,
+    ProgramName,
+    RunId,
+    Status,
+    StoreUrl,
+    Tags,
+    WorkflowName,
+)
 
 DEFAULT_LIMIT: Final = 50  # a screen full; health and progress cost a read for each
-WORDS: Final = ", ".join(State)
 
-runs = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at runs.")
+runs = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at runs, and act on them.")
 
 # What reads and prints is imported by the command that was asked for: help and completion do not wait for it.
 
 
 @runs.command("list")
 def list_runs(  # noqa: PLR0913 - each option is one
-    status: Annotated[State | None, typer.Option(metavar="WORD", help=f"Only those that are {WORDS}.")] = None,
-    workflow: Annotated[str | None, typer.Option(metavar="NAME", help="Only those of this workflow.")] = None,
+    status: Status = None,
+    health: HealthWord = None,
+    workflow: WorkflowName = None,
+    tag: Tags = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=1_000_000, help="At most so many.")] = DEFAULT_LIMIT,
-    store: StoreUrl = DEFAULT_STORE,
-    namespace: Namespace = "default",
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
     """List runs, newest first."""
+    from watchbill.app.search import searched
     from watchbill.cli.output import print_runs
-    from watchbill.cli.reading import damage_told, newest, read
+    from watchbill.cli.place import found
+    from watchbill.cli.reading import damage_told, newest_runs, read
 
-    with damage_told(store):
-        print_runs(read(store, lambda doors: newest(doors, namespace, status, workflow, limit)), output)
+    where, search = found(store, namespace, program), searched(status, health, workflow, tag or ())
+    with damage_told(where.url):
+        print_runs(read(where.url, lambda doors: newest_runs(doors, where.namespace, search, limit)), output)
 
 
 @runs.command("show")
 def show_run(
-    id: Annotated[str, typer.Argument(metavar="ID", help="The run's id, or as much of its beginning as no other has.")],
-    store: StoreUrl = DEFAULT_STORE,
-    namespace: Namespace = "default",
+    id: RunId,
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Show one run: how it stands, its steps and their attempts, its result or error."""
+    """Show one run: how it stands, its steps and their attempts, what happened when, its result or error."""
     from watchbill.cli.output import print_run
+    from watchbill.cli.place import found
     from watchbill.cli.reading import damage_told, named, read
 
-    with damage_told(store):
-        print_run(read(store, lambda doors: named(doors, namespace, id)), output)
+    where = found(store, namespace, program)
+    with damage_told(where.url):
+        print_run(read(where.url, lambda doors: named(doors, where.namespace, id)), output)
+
+
+@runs.command("explain")
+def explain_run(
+    id: RunId,
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    namespace: Namespace = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Say what a run waits for, why, since when, and what will happen next."""
+    from watchbill.app.explain import explain
+    from watchbill.cli.output import print_explanation
+    from watchbill.cli.place import found
+    from watchbill.cli.reading import damage_told, named, read
+
+    where = found(store, namespace, program)
+    with damage_told(where.url):
+        print_explanation(explain(read(where.url, lambda doors: named(doors, where.namespace, id))), output)
+
+
+@runs.command("watch")
+def watch_run(  # noqa: PLR0913
+    id: RunId,
+    timeout: Annotated[str | None, typer.Option(metavar="SPAN", help="Watch no longer than this: exit code 4.")] = None,
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    namespace: Namespace = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Watch a run until it ends: exit code 0 when it completed, 1 when it did not."""
+    from watchbill.cli.place import found
+    from watchbill.cli.reading import damage_told
+    from watchbill.cli.watching import watch
+
+    where = found(store, namespace, program)
+    with damage_told(where.url):
+        code = watch(where, id, timeout, output)
+    raise typer.Exit(code)
+
+
+add_acts(runs)

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 import msgspec
@@ -12,22 +12,31 @@ from rich.table import Table
 from rich.text import Text
 
 from watchbill.app.report import status_of, step_name
-from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus
+from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus, TimelineEvent
+from watchbill.app.timeline import timeline_of
 from watchbill.app.words import moment, said_of, span
 from watchbill.cli.escape import visible, visible_json, visible_lines
-from watchbill.cli.fields import ErrorFields, ending_of
+from watchbill.cli.fields import ErrorFields, Finding, Question, ending_of
 from watchbill.clock import to_datetime
+from watchbill.model.attempt import Progress
 from watchbill.store.protocol import Record
 
 Block: TypeAlias = Table | Text
 
 UNBOUNDED: Final = 100_000  # columns of what is no terminal: no line is folded there
-ELASTIC: Final = frozenset({"ID", "WORKFLOW", "WAITING FOR", "STEP", "OUTCOME"})  # give way on a narrow terminal
+ELASTIC: Final = frozenset(
+    {"ID", "WORKFLOW", "WAITING FOR", "STEP", "OUTCOME", "NOTE", "QUESTION", "FORM", "FINDING", "RUN", "PROGRESS"}
+)  # give way on a narrow terminal
 NARROWEST: Final = 11  # columns that are left to the last of a table
 LONGEST_CELL: Final = 300  # characters, more than any id has; JSON has the rest
 LONGEST_RESULT: Final = 20_000  # characters, some screens full; JSON has the rest
+LONGEST_TIMELINE: Final = 200  # events, some screens full
+IDLE: Final = timedelta(seconds=10)  # when nothing happens for longer, a line says so
+MOST_LIVE_STEPS: Final = 20  # on a screen that is drawn again and again
+BAR: Final = 20  # characters
 LABEL: Final = "{:<13}"
 
+_LEVELS: Final = {"ok": "green", "warn": "yellow", "bad": "red"}
 _STYLES: Final = {
     "completed": "green",
     "failed": "red",
@@ -88,7 +97,7 @@ def list_of_runs(records: Sequence[Record]) -> list[Block]:
 def page_of_run(record: Record) -> list[Block]:
     """Give all about one run: how it stands, what it did, how it ended."""
     status = status_of(record)
-    blocks: list[Block] = [*_standing(record, status)]
+    blocks: list[Block] = [*_standing(record, status), Text(), *_timeline(record)]
     if status.steps:
         blocks += [Text(), _steps(record, status)]
     ending = ending_of(record)
@@ -147,6 +156,38 @@ def _attempt(record: Record, step: StepStatus, attempt: AttemptStatus) -> Iterat
         yield _cell("running" if step.progress is None else f"running {said_of(step.progress)}")
 
 
+def _timeline(record: Record) -> Iterator[Block]:
+    """Give what happened, in order; long times in which nothing did are one line."""
+    events, created = timeline_of(record), to_datetime(record.run.created_at)
+    yield Text("timeline", style="bold")
+    skipped = len(events) - LONGEST_TIMELINE
+    if skipped > 0:
+        yield Text(f"... the first {skipped:,} of {len(events):,} are left out", style="dim")
+        events = events[skipped:]
+    table = _table("AT", "AFTER", "WHAT", "STEP", "#", "AGENT", "NOTE")
+    before = events[0].at
+    for event in events:
+        if event.at - before >= IDLE:
+            table.add_row(Text(), _cell(f"... {span(before, event.at)}", style="dim"))
+        before = event.at
+        table.add_row(*_happened(event, created))
+    now = to_datetime(record.now)
+    if record.run.ended_at is None and now - before >= IDLE:
+        table.add_row(Text(), _cell(f"... {span(before, now)}", style="dim"), _cell("now", style="dim"))
+    yield table
+
+
+def _happened(event: TimelineEvent, created: datetime) -> Iterator[Text]:
+    bad = bool(event.cause)
+    yield _cell(_when_exactly(event.at, created))
+    yield _cell(f"+{span(created, event.at)}")
+    yield _cell(event.kind.replace("_", " "), style="red" if bad else "")
+    yield _cell(event.step)
+    yield _cell(str(event.attempt) if event.attempt else "")
+    yield _cell("" if event.agent is None else str(event.agent))
+    yield _cell(": ".join(part for part in (event.cause, event.note) if part), style="red" if bad else "")
+
+
 def _result(body: bytes) -> Iterator[Text]:
     text = visible_json(msgspec.json.format(body, indent=2).decode())
     yield Text("result", style="bold")
@@ -160,6 +201,72 @@ def _error(error: ErrorFields) -> Iterator[Text]:
     yield Text(f"error ({error.cause}){visible(where)}", style="bold")
     for line in visible_lines(error.traceback or f"{error.type}: {error.message}"):
         yield Text(line)
+
+
+# --- people and stores
+
+
+def list_of_questions(questions: Sequence[Question]) -> list[Block]:
+    """Give a line for each question."""
+    if not questions:
+        return [Text("no questions")]
+    table = _table("ID", "TO", "ASKED", "RUN", "QUESTION", "FORM", "NOTE")
+    for asked in questions:
+        note = f"answered by {asked.answered_by}" if asked.answered_by is not None else asked.refused or ""
+        form = msgspec.json.encode(asked.form).decode()
+        table.add_row(
+            *(_cell(text) for text in (asked.id, asked.to, moment(asked.asked_at), asked.run)),
+            _cell(asked.question),
+            _cell(form),
+            _cell(note),
+        )
+    return [table]
+
+
+def list_of_findings(findings: Sequence[Finding]) -> list[Block]:
+    """Give a line for each thing that was looked at, and below it what to do."""
+    table = _table("", "CHECK", "FINDING")
+    for found in findings:
+        table.add_row(_cell(found.level, style=_LEVELS[found.level]), _cell(found.check), _cell(found.said))
+        if found.remedy:
+            table.add_row(Text(), Text(), _cell(f"-> {found.remedy}"))
+    return [table]
+
+
+# --- one run, live
+
+
+def live_page(record: Record) -> list[Block]:
+    """Give what changes while a run goes on: how it stands, and how far its steps are."""
+    status = status_of(record)
+    blocks: list[Block] = [*_standing(record, status)]
+    if status.steps:
+        table = _table("STEP", "STATE", "#", "AGENT", "PROGRESS", "OUTCOME")
+        for step in status.steps[-MOST_LIVE_STEPS:]:
+            table.add_row(*_live_step(step))
+        blocks += [Text(), table]
+    return blocks
+
+
+def _live_step(step: StepStatus) -> Iterator[Text]:
+    last = step.attempts[-1] if step.attempts else None
+    yield _cell(step.key)
+    yield _cell(step.state, style=_STYLES.get(step.state, ""))
+    yield _cell("" if last is None else str(last.number))
+    yield _cell("" if last is None or last.agent is None else str(last.agent))
+    yield _cell(bar(step.progress))
+    yield _cell("" if last is None or last.cause is None else f"{last.cause}: {last.error}", style="red")
+
+
+def bar(progress: Progress | None) -> str:
+    """Draw how far a step is."""
+    if progress is None:
+        return ""
+    if not progress.total:
+        return said_of(progress)
+    full = round(BAR * min(max(progress.done / progress.total, 0), 1))
+    drawing = f"[{'#' * full}{'-' * (BAR - full)}]"
+    return f"{drawing} {100 * progress.done / progress.total:3.0f}%  {progress.note}".rstrip()
 
 
 # --- cells

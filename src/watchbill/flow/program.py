@@ -88,10 +88,11 @@ def _values(program: Program) -> list[object]:
     """Give what a program defines at module level."""
     sys.path[:] = program.path
     sys.argv[:] = program.arguments
-    return list(vars(_read(program)).values())
+    return list(vars(read_program(program)).values())
 
 
-def _read(program: Program) -> ModuleType:
+def read_program(program: Program) -> ModuleType:
+    """Read a program for its definitions: what it would run is not run."""
     token = _reading.set(True)
     try:
         if program.module:

@@ -40,7 +40,7 @@ def test_a_listed_run_has_these_fields():
         "health": "ok",
         "paused": False,
         "priority": -5,
-        "tags": {},
+        "tags": [],
         "parent": None,
         "created_at": "2027-01-15T12:00:00Z",
         "ended_at": "2027-01-15T12:00:01Z",

@@ -1,0 +1,137 @@
+"""Checks: what a doctor looks at, and what he says about it. Pure, but for the look itself."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from watchbill.cli.fields import Finding
+from watchbill.cli.place import Where
+from watchbill.cli.reading import damage_told, read
+from watchbill.clock import SECOND, Micros
+from watchbill.env import SystemEnv
+from watchbill.errors import StoreError
+from watchbill.model.run import code_name
+from watchbill.store.address import redacted
+from watchbill.store.open import parse_url
+from watchbill.store.owner import owner_path
+from watchbill.store.protocol import Checkup
+
+OK: Final = "ok"
+WARN: Final = "warn"
+BAD: Final = "bad"
+FAILED: Final = 1
+UNREACHABLE: Final = 3
+
+NAMED: Final = 10  # of many
+MOST_SKEW: Final[Micros] = 2 * SECOND  # between this host and the store: leases are judged by the store's clock alone
+LOW_DISK: Final = 1 << 30
+NO_DISK: Final = 100 << 20
+
+_decode_identity = msgspec.json.Decoder(dict[str, str | int]).decode
+
+
+def look(where: Where) -> tuple[list[Finding], int]:
+    """Look at a store; gives what was found, and the exit code."""
+    shown = redacted(where.url)
+    try:
+        with damage_told(where.url):
+            seen = read(where.url, lambda doors: doors.checkup(where.namespace, NAMED + 1))
+    except StoreError as error:
+        return [Finding("store", BAD, str(error), "start the server or name the right store by --store")], UNREACHABLE
+    env, path = SystemEnv(), parse_url(where.url).path
+    findings = [
+        Finding("store", OK, f"{shown} answers: {seen.engine}, {seen.mode}"),
+        Finding("schema", OK, f"{seen.schema}, as this Watchbill needs it"),
+        clock(env.clock.wall(), seen.now),
+    ]
+    if path is not None:
+        findings += [owner(_named_owner(path), env), disk(shutil.disk_usage(path.resolve().parent).free)]
+    findings += [*schedulers(seen), code(seen), quarantined(seen), held(seen)]
+    return findings, FAILED if any(found.level == BAD for found in findings) else 0
+
+
+def clock(here: Micros, there: Micros) -> Finding:
+    """Compare the host's clock with the store's."""
+    skew = (there - here) / SECOND
+    if abs(skew) * SECOND <= MOST_SKEW:
+        return Finding("clock", OK, f"{abs(skew):.1f} s from this host's")
+    side = "ahead of" if skew > 0 else "behind"
+    said = f"the store's clock is {abs(skew):.1f} s {side} this host's"
+    return Finding("clock", WARN, said, "set the clocks of both by NTP: times that people read come from the store")
+
+
+def owner(identity: bytes | None, env: SystemEnv) -> Finding:
+    """Say who owns the file."""
+    if not identity:
+        return Finding("owner", OK, "nobody owns the file now: whoever opens it first will")
+    try:
+        pid = _decode_identity(identity).get("pid")
+    except msgspec.DecodeError:
+        return Finding("owner", WARN, "the owner file cannot be read", "it is written anew by the next owner")
+    if env.is_dead(identity):
+        return Finding("owner", OK, f"process {pid} owned it, and is dead: whoever opens it next goes on at once")
+    return Finding("owner", OK, f"process {pid} owns the file, and is not known to be dead")
+
+
+def disk(free: int) -> Finding:
+    """Judge the space that is left beside the file."""
+    said = f"{free / (1 << 30):.1f} GiB free"
+    if free < NO_DISK:
+        return Finding("disk", BAD, said, "free some space now: a full disk stops the store, though nothing is lost")
+    return Finding("disk", WARN, said, "free some space soon") if free < LOW_DISK else Finding("disk", OK, said)
+
+
+def schedulers(seen: Checkup) -> Iterator[Finding]:
+    """Say who drives runs."""
+    open_runs = sum(count for _, _, count in seen.code)
+    if not seen.schedulers:
+        said = f"none attends; {open_runs} runs are open"
+        remedy = "start a process that opens its rooms: app.run(), or `async with app.rooms()`"
+        yield Finding("schedulers", WARN, said, remedy) if open_runs else Finding("schedulers", OK, said)
+        return
+    for member in seen.schedulers:
+        yield Finding("schedulers", OK, f"{member.id:x} attends, and knows {_some(list(member.knows)) or 'nothing'}")
+
+
+def code(seen: Checkup) -> Finding:
+    """Say which runs wait for code."""
+    known = {name for member in seen.schedulers for name in member.knows}
+    missing: dict[str, int] = {}
+    for workflow, version, count in seen.code:
+        name = code_name(workflow, version)
+        if seen.schedulers and name not in known:
+            missing[name] = missing.get(name, 0) + count
+    if not missing:
+        return Finding("code", OK, "no run waits for code")
+    said = _some([f"{count} of {name}" for name, count in sorted(missing.items())])
+    return Finding("code", WARN, f"runs wait for code: {said}", "start a process whose App defines these workflows")
+
+
+def quarantined(seen: Checkup) -> Finding:
+    """Say which calls keep killing their processes."""
+    if not seen.quarantined:
+        return Finding("quarantine", OK, "no call is quarantined")
+    said = _some([f"{call!r} of {run}" for run, call in seen.quarantined])
+    return Finding("quarantine", WARN, said, "see `watchbill run explain ID`; `run retry ID` lets it go")
+
+
+def held(seen: Checkup) -> Finding:
+    """Say which runs nothing moves."""
+    if not seen.held:
+        return Finding("held", OK, "no run is held or diverged")
+    said = _some([f"{run} ({why or 'diverged'})" for run, why in seen.held])
+    return Finding("held", WARN, said, "see `watchbill run explain ID`")
+
+
+def _some(said: list[str]) -> str:
+    return ", ".join(said[:NAMED]) + (", and more" if len(said) > NAMED else "")
+
+
+def _named_owner(path: Path) -> bytes | None:
+    try:
+        return owner_path(path.resolve()).read_bytes()
+    except OSError:
+        return None
