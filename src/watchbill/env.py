@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import socket
+import struct
 import sys
 import threading
 from collections import deque
@@ -302,11 +303,14 @@ class LoopThread:
 
 
 class FramedWire:
-    """A stream on which each message is framed by its length."""
+    """A stream on which each message is framed by its length; one above `longest` bytes is refused unread."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, longest: int | None = None
+    ) -> None:
         self._reader = reader
         self._writer = writer
+        self._longest = longest
 
     async def send(self, message: bytes) -> None:
         """Send one message."""
@@ -314,16 +318,27 @@ class FramedWire:
         await self._writer.drain()
 
     async def receive(self) -> bytes | None:
-        """Receive one message; None when the other end is gone."""
+        """Receive one message; None when the other end is gone. Raises ValueError when it is too long."""
         try:
-            size = await self._reader.readexactly(8)
-            return await self._reader.readexactly(int.from_bytes(size, "big"))
-        except (asyncio.IncompleteReadError, ConnectionError):
+            size = int.from_bytes(await self._reader.readexactly(8), "big")
+            if self._longest is not None and size > self._longest:
+                raise ValueError(f"a message of {size} bytes, more than {self._longest}")
+            return await self._reader.readexactly(size)
+        except (asyncio.IncompleteReadError, OSError):
             return None
 
     def hang_up(self) -> None:
         """Close this end."""
         self._writer.close()
+
+    async def say_goodbye(self, within: float) -> None:
+        """Close this end once what was sent has left; after so many seconds it is dropped."""
+        self._writer.close()
+        try:
+            async with asyncio.timeout(within):
+                await self._writer.wait_closed()
+        except (TimeoutError, OSError):
+            self._writer.transport.abort()
 
 
 class SystemChild(FramedWire):
@@ -373,6 +388,17 @@ def _exists(pid: int) -> bool:
     except (OSError, OverflowError):
         return True
     return True
+
+
+def peer_user(connection: asyncio.StreamWriter) -> int | None:
+    """Give the user at the other end of a unix socket; None where the system does not tell."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    size = struct.calcsize("iII")  # pid, user, group
+    credentials = connection.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, option, size)
+    user: int = struct.unpack("iII", credentials)[1]
+    return user
 
 
 @functools.cache

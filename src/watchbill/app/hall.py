@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -27,6 +28,7 @@ from watchbill.errors import (
     RunNotFound,
     StoreError,
     StoreOutdatedError,
+    StoreOwnedError,
     StoreUnreachableError,
     WatchbillError,
 )
@@ -40,7 +42,17 @@ from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import RunError
 from watchbill.model.run import NewRun, is_id
 from watchbill.model.states import RunState
-from watchbill.store.open import is_file, is_memory, open_reader, open_store, transactions_beside
+from watchbill.store.open import (
+    Driven,
+    Guest,
+    is_file,
+    is_memory,
+    open_reader,
+    open_store,
+    receiving_guests,
+    transactions_beside,
+    visit_owner,
+)
 from watchbill.store.protocol import ClientStore, Ending, FactKind, Hint, NewFact, Started, Store, Told
 
 T = TypeVar("T")
@@ -48,13 +60,23 @@ T = TypeVar("T")
 PATIENCE: Final[Micros] = 30 * SECOND  # how long a request waits for a store that is away; it may be repeated safely
 FIRST_PAUSE: Final[Micros] = SECOND // 10
 LONGEST_PAUSE: Final[Micros] = SECOND
+ONE_DOOR: Final[Micros] = SECOND // 50  # about what a client without rooms needs for its one door as the owner
 
 _decode_error = msgspec.json.Decoder(RunError).decode
 
 
+class Visit:
+    """The way of one event loop to a file that others may own: through the owner, or as the owner, for one door."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()  # whoever is the owner for one door, or looks for the owner
+        self.guest: Guest | None = None
+
+
 class Hall:
-    """The store of a program. A file is owned while rooms are open, and for one door at a time otherwise; others stay
-    open: in memory there is one for all, on PostgreSQL one per event loop, to which its connections belong.
+    """The store of a program. A file is owned while rooms are open, and for one door at a time otherwise; while another
+    process owns it, doors go through that one. Other stores stay open: in memory there is one for all, on PostgreSQL
+    one per event loop, to which its connections belong.
     """
 
     def __init__(self, url: str, namespace: str, registry: Registry, events: Events) -> None:
@@ -67,6 +89,7 @@ class Hall:
         self._scanned: set[str] = set()
         self._store: Store | None = None  # of the open rooms, or in memory
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Store]] = WeakKeyDictionary()
+        self._visits: dict[asyncio.AbstractEventLoop, Visit] = {}
         self._waiting: Waiting | None = None
 
     @contextlib.asynccontextmanager
@@ -78,7 +101,7 @@ class Hall:
             raise WatchbillError("the rooms of this App are open already: one `async with app.rooms()` at a time")
         self.loop = asyncio.get_running_loop()
         try:
-            async with self._owned() as store:
+            async with self._owned() as store, receiving_guests(store, self.env, lambda: self._driven(scheduler)):
                 self._waiting = waiting = Waiting(self.env, store.client, shared=not store.lasting_leases)
                 deaf = self._events.listen(waiting.notice)
                 deaf_elsewhere = store.listen(Hint.CLIENT, waiting.hint, elsewhere=True)
@@ -107,6 +130,35 @@ class Hall:
                     await house.stop()
         finally:
             self.loop = None
+
+    def _driven(self, scheduler: bool) -> Driven:
+        return Driven(self.namespace, self._registry.names() if scheduler else ())
+
+    async def run(
+        self, workflow: Workflow[..., T], run: NewRun, rooms: Callable[[], AbstractAsyncContextManager[object]]
+    ) -> T:
+        """Run to the end: in rooms of our own, or at the process that has them, for as long as it has."""
+        until = self.env.clock.boot() + PATIENCE
+        handle: Handle[T]
+        while True:
+            try:
+                async with rooms():
+                    [handle] = await self.start([(workflow, run)])
+                    return _read(handle, await self._ending(handle, held_too=True))
+            except StoreOwnedError as owned:
+                guest = await self._guest() if owned.address is not None else None
+                if guest is None and self.env.clock.boot() >= until:
+                    raise
+            if guest is None:  # it was there a moment ago: it has died, or closes
+                await self.env.wait(asyncio.Event(), ONE_DOOR)
+                continue
+            if not guest.knows(self.namespace, workflow.name):
+                raise guest.refusal(f"its code does not drive workflow {workflow.name!r} of {self.namespace!r}")
+            [handle] = await self.start([(workflow, run)])
+            ending = await _unless_gone(self._ending(handle, held_too=True), guest)
+            if ending is not None:
+                return _read(handle, ending)
+            until = self.env.clock.boot() + PATIENCE
 
     async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]], tx: object = None) -> list[Handle[Any]]:
         """Insert runs, all or none, and give their handles; `tx`: in the user's own transaction."""
@@ -168,12 +220,12 @@ class Hall:
             raise ImpureWorkflowError(workflow.name, found.errors)
         self._scanned.add(workflow.name)
 
-    async def result(self, handle: Handle[T], timeout: Duration | None, *, held_too: bool = False) -> T:
-        """Wait for a run's end and give its result; `held_too`: raise RunHeld when it is held."""
+    async def result(self, handle: Handle[T], timeout: Duration | None) -> T:
+        """Wait for a run's end and give its result."""
         if timeout is None:
-            return _read(handle, await self._ending(handle, held_too=held_too))
+            return _read(handle, await self._ending(handle, held_too=False))
         async with asyncio.timeout(to_micros(timeout, what="the timeout of result()") / SECOND):
-            return _read(handle, await self._ending(handle, held_too=held_too))
+            return _read(handle, await self._ending(handle, held_too=False))
 
     async def status(self, id: str) -> RunStatus:
         """Say how a run stands."""
@@ -205,6 +257,12 @@ class Hall:
                 await _close(opening)
             elif loop.is_running():  # of app.sync, on its own thread
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_close(opening), loop))
+        visits, self._visits = self._visits, {}
+        for loop, visit in visits.items():
+            if visit.guest is not None and loop is here:
+                await visit.guest.close()
+            elif visit.guest is not None and loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(visit.guest.close(), loop))
 
     def _check_id(self, id: str) -> None:
         # No store is asked for what it cannot have: not every one has a way to write such a text.
@@ -259,13 +317,24 @@ class Hall:
     @contextlib.asynccontextmanager
     async def _owned(self) -> AsyncIterator[Store]:
         memory = is_memory(self.url)
-        store = self._store = await self._kept() if memory else await open_store(self.url, self.env)
+        store = self._store = await self._kept() if memory else await self._open_to_own()
         try:
             yield store
         finally:
             if not memory:
                 self._store = None
                 await store.close()
+
+    async def _open_to_own(self) -> Store:
+        """Open the store; a client that owns a file for one door, or an owner that is closing, is waited for."""
+        until = self.env.clock.boot() + PATIENCE
+        while True:
+            try:
+                return await open_store(self.url, self.env)
+            except StoreOwnedError as owned:
+                if owned.address is not None or self.env.clock.boot() >= until:
+                    raise
+            await self.env.wait(asyncio.Event(), ONE_DOOR)
 
     async def _open_here(self) -> Store | None:
         """Give the store that is open here, or stays open; None for a file, which another process may own."""
@@ -311,15 +380,53 @@ class Hall:
 
     @contextlib.asynccontextmanager
     async def _writing(self) -> AsyncIterator[ClientStore]:
-        """Give the doors for one write: a client without rooms owns a file only for that long."""
+        """Give the doors for one write: through a file's owner, or as its owner, but then only for that long."""
         if (store := await self._open_here()) is not None:
             yield store.client
             return
-        store = await open_store(self.url, self.env)
-        try:
-            yield store.client
-        finally:
-            await store.close()
+        visit = self._visit()
+        async with visit.turn:
+            way = await self._enter(visit)
+            if not isinstance(way, Guest):
+                try:
+                    yield way.client
+                finally:
+                    await way.close()
+                return
+        yield way.client
+
+    def _visit(self) -> Visit:
+        """Give this event loop's way to the file."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._visits:
+            self._visits = {loop: visit for loop, visit in self._visits.items() if not loop.is_closed()}
+            self._visits[loop] = Visit()
+        return self._visits[loop]
+
+    async def _guest(self) -> Guest | None:
+        """Give the connection to the file's owner, if somebody is."""
+        visit = self._visit()
+        async with visit.turn:
+            return await self._look_for_owner(visit)
+
+    async def _look_for_owner(self, visit: Visit) -> Guest | None:
+        if visit.guest is None or visit.guest.gone.is_set():
+            visit.guest = await visit_owner(self.url, self.env)
+        return visit.guest
+
+    async def _enter(self, visit: Visit) -> Guest | Store:
+        """Find the owner, or become it; who owns the file without taking in guests does so for a moment only."""
+        until = self.env.clock.boot() + PATIENCE
+        while True:
+            guest = await self._look_for_owner(visit)
+            if guest is not None:
+                return guest
+            try:
+                return await open_store(self.url, self.env)
+            except StoreOwnedError:
+                if self.env.clock.boot() >= until:
+                    raise
+            await self.env.wait(asyncio.Event(), ONE_DOOR)
 
     @contextlib.asynccontextmanager
     async def _reading(self) -> AsyncIterator[ClientStore]:
@@ -337,6 +444,18 @@ class Hall:
 async def _close(opening: "asyncio.Task[Store]") -> None:
     with contextlib.suppress(StoreError):  # it could not be opened: there is nothing to close
         await (await opening).close()
+
+
+async def _unless_gone(work: Coroutine[Any, Any, T], guest: Guest) -> T | None:
+    """Wait for something while the owner is there; None when it is gone before."""
+    loop = asyncio.get_running_loop()
+    working, gone = loop.create_task(work), loop.create_task(guest.gone.wait())
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        working.cancel()
+        gone.cancel()
 
 
 def _read(handle: Handle[T], ending: Ending) -> T:

@@ -2,8 +2,8 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -11,10 +11,12 @@ from watchbill.clock import Clock, Micros
 from watchbill.env import Env
 from watchbill.errors import StoreCorruptError, StoreError, StoreOutdatedError, StoreReadOnlyError, StoreUrlError
 from watchbill.store.address import PostgresAddress, StoreAddress, is_file, is_memory, parse_url
+from watchbill.store.guest import Guest, visit
 from watchbill.store.migrate import found_schema, known_schema, upgrade
-from watchbill.store.owner import OwnerLock, refuse_second_opening, take_ownership
+from watchbill.store.owner import OwnerLock, named_owner, refuse_second_opening, take_ownership
 from watchbill.store.protocol import ClientStore, Store, Transactions
 from watchbill.store.queries import load_queries
+from watchbill.store.reception import Driven, Reception
 from watchbill.store.sqlite.burial import end_all
 from watchbill.store.sqlite.database import (
     OLDEST_SQLITE,
@@ -30,7 +32,20 @@ from watchbill.store.sqlite.reader import ReaderLanes, SqliteReader
 from watchbill.store.sqlite.store import SqliteStore
 from watchbill.store.sqlite.transactions import SqliteTransactions
 
-__all__ = ["Reader", "is_file", "is_memory", "migrate", "open_reader", "open_store", "parse_url", "transactions_beside"]
+__all__ = [
+    "Driven",
+    "Guest",
+    "Reader",
+    "is_file",
+    "is_memory",
+    "migrate",
+    "open_reader",
+    "open_store",
+    "parse_url",
+    "receiving_guests",
+    "transactions_beside",
+    "visit_owner",
+]
 
 
 class Reader(ClientStore, Protocol):
@@ -69,6 +84,32 @@ def transactions_beside(url: str, env: Env) -> Transactions:
     """Give what a process that does not own a file can write to it: through its user's own connection."""
     path = _file(parse_url(url))
     return SqliteTransactions(url, path, now=env.clock.wall, new_id=env.new_id)
+
+
+@asynccontextmanager
+async def receiving_guests(store: Store, env: Env, driven: Callable[[], Driven]) -> AsyncIterator[None]:
+    """Serve the owner's doors to other processes for a while; stores that are no files need no go-between."""
+    path = parse_url(store.url).path
+    if not isinstance(store, SqliteStore) or path is None:
+        yield
+        return
+    reception = Reception(env, store, path.resolve(), announce=store.announce, driven=driven)
+    await reception.open()
+    try:
+        yield
+    finally:
+        await reception.close()
+
+
+async def visit_owner(url: str, env: Env) -> Guest | None:
+    """Become the guest of the process that owns a file; None when nobody does, or takes in guests at the moment."""
+    address = parse_url(url)
+    threads = env.threads("visitor", 1)
+    try:
+        owner = await on_thread(threads, lambda: named_owner(_file(address)))
+    finally:
+        threads.close()
+    return await visit(url, env, owner)
 
 
 def open_reader(url: str, env: Env) -> Reader:
