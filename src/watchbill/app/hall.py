@@ -327,13 +327,15 @@ class Hall:
 
     async def _open_to_own(self) -> Store:
         """Open the store; a client that owns a file for one door, or an owner that is closing, is waited for."""
-        until = self.env.clock.boot() + PATIENCE
+        until, named = self.env.clock.boot() + PATIENCE, None
         while True:
             try:
                 return await open_store(self.url, self.env)
             except StoreOwnedError as owned:
-                if owned.address is not None or self.env.clock.boot() >= until:
+                # Asked twice: in the moment before a new owner has signed, a dead one may still be named.
+                if (owned.address is not None and owned.pid == named) or self.env.clock.boot() >= until:
                     raise
+                named = owned.pid
             await self.env.wait(asyncio.Event(), ONE_DOOR)
 
     async def _open_here(self) -> Store | None:

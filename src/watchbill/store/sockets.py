@@ -1,6 +1,7 @@
 """Sockets: where the owner of a file listens: beside it, or in a short folder of its own when that path is too long."""
 
 import contextlib
+import os
 import socket
 import stat
 import tempfile
@@ -51,7 +52,4 @@ def _bind(path: Path) -> socket.socket:
 
 
 def _fits(path: Path) -> bool:
-    try:
-        return len(str(path).encode()) <= LONGEST_PATH
-    except UnicodeEncodeError:  # a path that is no text cannot be written down for guests
-        return False
+    return len(os.fsencode(path)) <= LONGEST_PATH
