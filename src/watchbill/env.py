@@ -1,6 +1,7 @@
 """Env: everything the house takes from the world comes in here, so that a simulation can be the world."""
 
 import asyncio
+import atexit
 import contextlib
 import functools
 import gc
@@ -24,6 +25,7 @@ ID_EPOCH: Micros = 1_735_689_600 * SECOND  # 2025-01-01: 63 bits of microseconds
 SALT_BITS = 12
 SALTS = 512  # random bytes drawn at once
 YOUNG_OBJECTS = 20_000
+GRACE = 1.0  # seconds that the end of a program may wait for what its loop thread is doing
 
 
 class Threads(Protocol):
@@ -295,11 +297,27 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
+        self._process = os.getpid()
         threading.Thread(target=self.loop.run_forever, name=name, daemon=True).start()
+        atexit.register(self._cancel_all)
 
     def stop(self) -> None:
         """End the loop and its thread."""
         self.loop.call_soon_threadsafe(self.loop.stop)
+
+    def _cancel_all(self) -> None:
+        """Cancel what still waits when the program ends: connections are closed, and nobody complains."""
+        if os.getpid() != self._process or not self.loop.is_running():
+            return  # a forked child has no such thread
+
+        async def cancel() -> None:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        with contextlib.suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(cancel(), self.loop).result(GRACE)
 
 
 class FramedWire:

@@ -221,8 +221,11 @@ def _inspect(path: Path, url: str, sql: Mapping[str, str]) -> int:
     """
     if not path.exists():
         return 0
+    # The log is looked at before the file, here and below: others may open or close it just now. A file with a log is
+    # never empty; and once its log is gone, everything that was counted from the log is in the file.
+    logged = _has_log(path)
     if path.stat().st_size == 0:
-        if _has_log(path):
+        if logged:
             # SQLite would take it for a new database, and delete the log with all that is in it.
             raise StoreCorruptError(url, "it is empty, but its write-ahead log is not")
         return 0
@@ -234,15 +237,16 @@ def _inspect(path: Path, url: str, sql: Mapping[str, str]) -> int:
     finally:
         connection.close()
     # SQLite takes a file of one byte for an empty one, and reads what is missing of its last page as zeros.
-    # The size is read last: a living owner only moves what was counted from the log into the file.
-    if path.stat().st_size < max(pages, 1) * page_size and not _has_log(path):
+    if not _has_log(path) and path.stat().st_size < max(pages, 1) * page_size:
         raise StoreCorruptError(url, "file is not a database, or was cut off")
     return found
 
 
 def _has_log(path: Path) -> bool:
-    log = path.with_name(path.name + "-wal")
-    return log.exists() and log.stat().st_size > 0
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 def _time(connection: sqlite3.Connection, sql: Mapping[str, str], clock: Clock) -> StoreTime:

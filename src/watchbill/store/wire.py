@@ -72,6 +72,7 @@ decode_answer: Final = msgspec.msgpack.Decoder(Answer).decode
 NOTHING: Final = msgspec.Raw(encode(None))
 
 
+@cache
 def our_version() -> str:
     """Give the version of this package."""
     from importlib.metadata import version  # slow to import, and only guests and their owners ask
