@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -15,6 +15,7 @@ from watchbill.app.house import House
 from watchbill.app.report import status_of
 from watchbill.app.status import RunStatus
 from watchbill.app.sync import caller_thread
+from watchbill.app.visit import ONE_DOOR, PATIENCE, Visit, open_to_own, while_there
 from watchbill.app.waiting import POLL, Waiting
 from watchbill.borrowed import borrow, check_kind, must_be_awaited
 from watchbill.clock import SECOND, Micros
@@ -44,33 +45,21 @@ from watchbill.model.run import NewRun, is_id
 from watchbill.model.states import RunState
 from watchbill.store.open import (
     Driven,
-    Guest,
     is_file,
     is_memory,
     open_reader,
     open_store,
     receiving_guests,
     transactions_beside,
-    visit_owner,
 )
 from watchbill.store.protocol import ClientStore, Ending, FactKind, Hint, NewFact, Started, Store, Told
 
 T = TypeVar("T")
 
-PATIENCE: Final[Micros] = 30 * SECOND  # how long a request waits for a store that is away; it may be repeated safely
 FIRST_PAUSE: Final[Micros] = SECOND // 10
 LONGEST_PAUSE: Final[Micros] = SECOND
-ONE_DOOR: Final[Micros] = SECOND // 50  # about what a client without rooms needs for its one door as the owner
 
 _decode_error = msgspec.json.Decoder(RunError).decode
-
-
-class Visit:
-    """The way of one event loop to a file that others may own: through the owner, or as the owner, for one door."""
-
-    def __init__(self) -> None:
-        self.turn = asyncio.Lock()  # whoever is the owner for one door, or looks for the owner
-        self.guest: Guest | None = None
 
 
 class Hall:
@@ -146,7 +135,7 @@ class Hall:
                     [handle] = await self.start([(workflow, run)])
                     return _read(handle, await self._ending(handle, held_too=True))
             except StoreOwnedError as owned:
-                guest = await self._guest() if owned.address is not None else None
+                guest = await self._visit().guest() if owned.address is not None else None
                 if guest is None and self.env.clock.boot() >= until:
                     raise
             if guest is None:  # it was there a moment ago: it has died, or closes
@@ -155,7 +144,7 @@ class Hall:
             if not guest.knows(self.namespace, workflow.name):
                 raise guest.refusal(f"its code does not drive workflow {workflow.name!r} of {self.namespace!r}")
             [handle] = await self.start([(workflow, run)])
-            ending = await _unless_gone(self._ending(handle, held_too=True), guest)
+            ending = await while_there(guest, self._ending(handle, held_too=True))
             if ending is not None:
                 return _read(handle, ending)
             until = self.env.clock.boot() + PATIENCE
@@ -259,10 +248,10 @@ class Hall:
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_close(opening), loop))
         visits, self._visits = self._visits, {}
         for loop, visit in visits.items():
-            if visit.guest is not None and loop is here:
-                await visit.guest.close()
-            elif visit.guest is not None and loop.is_running():
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(visit.guest.close(), loop))
+            if loop is here:
+                await visit.close()
+            elif loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(visit.close(), loop))
 
     def _check_id(self, id: str) -> None:
         # No store is asked for what it cannot have: not every one has a way to write such a text.
@@ -317,26 +306,13 @@ class Hall:
     @contextlib.asynccontextmanager
     async def _owned(self) -> AsyncIterator[Store]:
         memory = is_memory(self.url)
-        store = self._store = await self._kept() if memory else await self._open_to_own()
+        store = self._store = await self._kept() if memory else await open_to_own(self.url, self.env)
         try:
             yield store
         finally:
             if not memory:
                 self._store = None
                 await store.close()
-
-    async def _open_to_own(self) -> Store:
-        """Open the store; a client that owns a file for one door, or an owner that is closing, is waited for."""
-        until, named = self.env.clock.boot() + PATIENCE, None
-        while True:
-            try:
-                return await open_store(self.url, self.env)
-            except StoreOwnedError as owned:
-                # Asked twice: in the moment before a new owner has signed, a dead one may still be named.
-                if (owned.address is not None and owned.pid == named) or self.env.clock.boot() >= until:
-                    raise
-                named = owned.pid
-            await self.env.wait(asyncio.Event(), ONE_DOOR)
 
     async def _open_here(self) -> Store | None:
         """Give the store that is open here, or stays open; None for a file, which another process may own."""
@@ -386,49 +362,17 @@ class Hall:
         if (store := await self._open_here()) is not None:
             yield store.client
             return
-        visit = self._visit()
-        async with visit.turn:
-            way = await self._enter(visit)
-            if not isinstance(way, Guest):
-                try:
-                    yield way.client
-                finally:
-                    await way.close()
-                return
-        yield way.client
+        async with self._visit().doors() as client:
+            yield client
 
     def _visit(self) -> Visit:
         """Give this event loop's way to the file."""
         loop = asyncio.get_running_loop()
         if loop not in self._visits:
-            self._visits = {loop: visit for loop, visit in self._visits.items() if not loop.is_closed()}
-            self._visits[loop] = Visit()
+            for ended in [loop for loop in tuple(self._visits) if loop.is_closed()]:
+                self._visits.pop(ended, None)  # other threads may be here at the same time
+            self._visits[loop] = Visit(self.url, self.env)
         return self._visits[loop]
-
-    async def _guest(self) -> Guest | None:
-        """Give the connection to the file's owner, if somebody is."""
-        visit = self._visit()
-        async with visit.turn:
-            return await self._look_for_owner(visit)
-
-    async def _look_for_owner(self, visit: Visit) -> Guest | None:
-        if visit.guest is None or visit.guest.gone.is_set():
-            visit.guest = await visit_owner(self.url, self.env)
-        return visit.guest
-
-    async def _enter(self, visit: Visit) -> Guest | Store:
-        """Find the owner, or become it; who owns the file without taking in guests does so for a moment only."""
-        until = self.env.clock.boot() + PATIENCE
-        while True:
-            guest = await self._look_for_owner(visit)
-            if guest is not None:
-                return guest
-            try:
-                return await open_store(self.url, self.env)
-            except StoreOwnedError:
-                if self.env.clock.boot() >= until:
-                    raise
-            await self.env.wait(asyncio.Event(), ONE_DOOR)
 
     @contextlib.asynccontextmanager
     async def _reading(self) -> AsyncIterator[ClientStore]:
@@ -446,18 +390,6 @@ class Hall:
 async def _close(opening: "asyncio.Task[Store]") -> None:
     with contextlib.suppress(StoreError):  # it could not be opened: there is nothing to close
         await (await opening).close()
-
-
-async def _unless_gone(work: Coroutine[Any, Any, T], guest: Guest) -> T | None:
-    """Wait for something while the owner is there; None when it is gone before."""
-    loop = asyncio.get_running_loop()
-    working, gone = loop.create_task(work), loop.create_task(guest.gone.wait())
-    try:
-        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return working.result() if working.done() else None
-    finally:
-        working.cancel()
-        gone.cancel()
 
 
 def _read(handle: Handle[T], ending: Ending) -> T:
