@@ -25,6 +25,7 @@ from watchbill.store.wire import Answer, Hello, Request, Welcome
 
 LOOK: Final[Micros] = SECOND  # somebody may have deleted the socket's file: after this, guests find a new one
 HELLO: Final = 10.0  # seconds that a guest may take for its first word
+LONGEST_HELLO: Final = 4_096  # bytes
 FAREWELL: Final = 2.0  # seconds in which guests must have taken their last answers when the owner closes
 BUFFER: Final = 1024 * 1024
 KNOCKING: Final = 1_000  # guests that may knock at the same moment, as far as the kernel allows
@@ -117,7 +118,7 @@ class Reception:
         guest = FramedWire(reader, writer, longest=wire.LONGEST)
         self._guests.add(guest)
         try:
-            refused = await self._refusal(guest, peer_user(writer))
+            refused = await self._refusal(FramedWire(reader, writer, longest=LONGEST_HELLO), peer_user(writer))
             driven = self._driven()
             await guest.send(wire.encode(Welcome(wire.PROTOCOL, wire.our_version(), refused, *driven)))
             if not refused:
@@ -133,13 +134,14 @@ class Reception:
 
     async def _refusal(self, guest: FramedWire, user: int | None) -> str:
         """Say why this guest cannot stay, or nothing."""
-        if user not in (None, 0, os.geteuid()):
-            return f"it serves processes of its own user ({os.geteuid()}) and of root, not of user {user}"
         try:
+            # Heard in any case: whoever closes with something unread takes its own answer back.
             async with asyncio.timeout(HELLO):
                 said = await guest.receive()
         except TimeoutError:
             return f"it heard nothing for {HELLO:.0f} s"
+        if user not in (None, 0, os.geteuid()):
+            return f"it serves processes of its own user ({os.geteuid()}) and of root, not of user {user}"
         try:
             hello = wire.decode_hello(said or b"")
         except msgspec.MsgspecError as error:
