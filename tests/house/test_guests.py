@@ -94,6 +94,13 @@ def test_a_second_process_starts_watches_and_cancels_runs_beside_the_owner(file:
     assert not Path(f"{file}.socket").exists()
 
 
+def test_a_synchronous_guest_ends_without_a_word(file: Path) -> None:
+    command = [sys.executable, "-W", "always::ResourceWarning", "-m", "tests.house.beside", f"sqlite:///{file}"]
+    with an_owner(file):
+        done = subprocess.run([*command, "start", "2", "x"], capture_output=True, text=True, timeout=LONG, check=True)
+    assert (done.stdout, done.stderr) == ("x-0\nx-1\n", "")
+
+
 def test_rooms_in_a_second_process_are_refused_with_pid_and_address_and_open_at_once_when_the_owner_ends(
     file: Path,
 ) -> None:

@@ -66,7 +66,8 @@ class OwnerLock:
     def announce(self, address: str | None) -> None:
         """Write down where guests are served from now on, or that they are not."""
         if self._descriptor is not None:
-            _sign(self._descriptor, address)
+            with contextlib.suppress(OSError):  # a full disk: then no guest finds it, and the owner works on
+                _sign(self._descriptor, address)
 
     def release(self) -> None:
         """Give the file up; it stays behind, empty, because deleting it would race with the next owner."""

@@ -119,7 +119,7 @@ class Reception:
         self._guests.add(guest)
         try:
             refused = await self._refusal(FramedWire(reader, writer, longest=LONGEST_HELLO), peer_user(writer))
-            driven = self._driven()
+            driven = self._driven() if not refused else ()
             await guest.send(wire.encode(Welcome(wire.PROTOCOL, wire.our_version(), refused, *driven)))
             if not refused:
                 await self._serve(guest)
