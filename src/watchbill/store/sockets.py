@@ -36,6 +36,7 @@ def remove_socket(address: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         if path.suffix == SUFFIX and stat.S_ISSOCK(path.lstat().st_mode):
             path.unlink()
+    with contextlib.suppress(OSError, ValueError):  # also when Python 3.13 has removed the socket by itself
         if path.parent.name.startswith(_FOLDER):
             path.parent.rmdir()
 
