@@ -142,9 +142,9 @@ class App:
             raise
 
     async def _run(self, workflow: Workflow[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], id: str) -> T:
-        async with self.rooms():
-            handle = await self.start(workflow, *args, id=id, **kwargs)
-            return await self._hall.result(handle, None, held_too=True)
+        named = dict(kwargs)
+        wish = Wish(id, **{name: named.pop(name) for name in START_KEYWORDS & named.keys()})
+        return await self._hall.run(*self._new_run(workflow, args, named, wish), self.rooms)
 
     @contextlib.asynccontextmanager
     async def rooms(

@@ -6,6 +6,7 @@ import itertools
 import re
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -16,6 +17,7 @@ from watchbill.app.house import House
 from watchbill.app.report import status_of
 from watchbill.app.status import RunStatus
 from watchbill.app.sync import caller_thread
+from watchbill.app.visit import ONE_DOOR, PATIENCE, Visit, open_to_own, while_there
 from watchbill.app.waiting import POLL, Waiting
 from watchbill.borrowed import borrow, check_kind, must_be_awaited
 from watchbill.clock import SECOND, Micros
@@ -28,6 +30,7 @@ from watchbill.errors import (
     RunNotFound,
     StoreError,
     StoreOutdatedError,
+    StoreOwnedError,
     StoreUnreachableError,
     WatchbillError,
 )
@@ -41,14 +44,21 @@ from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind
-from watchbill.model.run import NewRun, is_id
+from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.states import RunState
-from watchbill.store.open import is_file, is_memory, open_reader, open_store, transactions_beside
+from watchbill.store.open import (
+    Driven,
+    is_file,
+    is_memory,
+    open_reader,
+    open_store,
+    receiving_guests,
+    transactions_beside,
+)
 from watchbill.store.protocol import ClientStore, Ending, Hint, NewFact, Record, Started, Store, Told
 
 T = TypeVar("T")
 
-PATIENCE: Final[Micros] = 30 * SECOND  # how long a request waits for a store that is away; it may be repeated safely
 FIRST_PAUSE: Final[Micros] = SECOND // 10
 LONGEST_PAUSE: Final[Micros] = SECOND
 
@@ -57,8 +67,9 @@ FORKED: Final = re.compile(r"~\d+\Z")
 
 
 class Hall:
-    """The store of a program. A file is owned while rooms are open, and for one door at a time otherwise; others stay
-    open: in memory there is one for all, on PostgreSQL one per event loop, to which its connections belong.
+    """The store of a program. A file is owned while rooms are open, and for one door at a time otherwise; while another
+    process owns it, doors go through that one. Other stores stay open: in memory there is one for all, on PostgreSQL
+    one per event loop, to which its connections belong.
     """
 
     def __init__(self, url: str, namespace: str, registry: Registry, events: Events, env: Env | None = None) -> None:
@@ -71,6 +82,7 @@ class Hall:
         self._scanned: set[str] = set()
         self._store: Store | None = None  # of the open rooms, or in memory
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Store]] = WeakKeyDictionary()
+        self._visits: dict[asyncio.AbstractEventLoop, Visit] = {}
         self._waiting: Waiting | None = None
         self._house: House | None = None
         self._deaf: list[Callable[[], None]] = []
@@ -84,7 +96,7 @@ class Hall:
             raise WatchbillError("the rooms of this App are open already: one `async with app.rooms()` at a time")
         self.loop = asyncio.get_running_loop()
         try:
-            async with self._owned() as store:
+            async with self._owned() as store, receiving_guests(store, self.env, lambda: self._driven(scheduler)):
                 house, waiting = self._build(
                     store, scheduler=scheduler, agent=agent, supervisor=supervisor, slots=slots, threads=threads
                 )
@@ -136,6 +148,35 @@ class Hall:
         for deaf in self._deaf:
             deaf()
         self._deaf.clear()
+
+    def _driven(self, scheduler: bool) -> Driven:
+        return Driven(self.namespace, self._registry.names() if scheduler else ())
+
+    async def run(
+        self, workflow: Workflow[..., T], run: NewRun, rooms: Callable[[], AbstractAsyncContextManager[object]]
+    ) -> T:
+        """Run to the end: in rooms of our own, or at the process that has them, for as long as it has."""
+        until = self.env.clock.boot() + PATIENCE
+        handle: Handle[T]
+        while True:
+            try:
+                async with rooms():
+                    [handle] = await self.start([(workflow, run)])
+                    return _read(handle, await self._ending(handle, held_too=True))
+            except StoreOwnedError as owned:
+                guest = await self._visit().guest() if owned.address is not None else None
+                if guest is None and self.env.clock.boot() >= until:
+                    raise
+            if guest is None:  # it was there a moment ago: it has died, or closes
+                await self.env.wait(asyncio.Event(), ONE_DOOR)
+                continue
+            if not guest.knows(self.namespace, code_name(workflow.name, workflow.version)):
+                raise guest.refusal(f"its code does not drive workflow {workflow.name!r} of {self.namespace!r}")
+            [handle] = await self.start([(workflow, run)])
+            ending = await while_there(guest, self._ending(handle, held_too=True))
+            if ending is not None:
+                return _read(handle, ending)
+            until = self.env.clock.boot() + PATIENCE
 
     async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]], tx: object = None) -> list[Handle[Any]]:
         """Insert runs, all or none, and give their handles; `tx`: in the user's own transaction."""
@@ -288,6 +329,12 @@ class Hall:
                 await _close(opening)
             elif loop.is_running():  # of app.sync, on its own thread
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_close(opening), loop))
+        visits, self._visits = self._visits, {}
+        for loop, visit in visits.items():
+            if loop is here:
+                await visit.close()
+            elif loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(visit.close(), loop))
 
     def _check_id(self, id: str) -> None:
         # No store is asked for what it cannot have: not every one has a way to write such a text.
@@ -342,7 +389,7 @@ class Hall:
     @contextlib.asynccontextmanager
     async def _owned(self) -> AsyncIterator[Store]:
         memory = is_memory(self.url)
-        store = self._store = await self._kept() if memory else await self._open()
+        store = self._store = await self._kept() if memory else await open_to_own(self.url, self.env)
         try:
             yield store
         finally:
@@ -397,15 +444,21 @@ class Hall:
 
     @contextlib.asynccontextmanager
     async def _writing(self) -> AsyncIterator[ClientStore]:
-        """Give the doors for one write: a client without rooms owns a file only for that long."""
+        """Give the doors for one write: through a file's owner, or as its owner, but then only for that long."""
         if (store := await self._open_here()) is not None:
             yield store.client
             return
-        store = await self._open()
-        try:
-            yield store.client
-        finally:
-            await store.close()
+        async with self._visit().doors() as client:
+            yield client
+
+    def _visit(self) -> Visit:
+        """Give this event loop's way to the file."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._visits:
+            for ended in [loop for loop in tuple(self._visits) if loop.is_closed()]:
+                self._visits.pop(ended, None)  # other threads may be here at the same time
+            self._visits[loop] = Visit(self.url, self.env)
+        return self._visits[loop]
 
     @contextlib.asynccontextmanager
     async def _reading(self) -> AsyncIterator[ClientStore]:
