@@ -2,12 +2,13 @@
 
 import functools
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final, Generic, ParamSpec, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Generic, ParamSpec, TypeVar, Unpack
 
 from watchbill.errors import InvalidOptionError, WatchbillError
 from watchbill.flow.functions import check_function, check_parameters, is_async
 from watchbill.flow.names import check_options, name_of
 from watchbill.flow.replay import current
+from watchbill.flow.schedules import ScheduleOptions, schedule_of
 from watchbill.flow.signatures import Signature
 from watchbill.flow.steps import wishes
 from watchbill.model.duration import Duration
@@ -17,17 +18,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LATER_OPTIONS: Final = (
-    "catchup",
-    "cron",
     "deadline",
-    "every",
     "notify",
     "on_failure",
-    "overlap",
     "priority",
     "region",
     "retention",
-    "tz",
     "undo",
     "version",
 )
@@ -35,13 +31,16 @@ LATER_OPTIONS: Final = (
 START_KEYWORDS: Final = frozenset({"id", "priority", "at", "delay", "tags", "region", "deadline", "tx"})
 
 
-class WorkflowOptions(TypedDict, total=False):
+class WorkflowOptions(ScheduleOptions, total=False):
     """The options of @app.workflow."""
 
     name: str | None
     allow: Iterable[str]
     retry: int | Retry | None
     timeout: Duration | None
+
+
+KNOWN_OPTIONS: Final = ScheduleOptions.__annotations__ | WorkflowOptions.__annotations__
 
 
 class Workflow(Generic[P, T]):
@@ -53,7 +52,7 @@ class Workflow(Generic[P, T]):
         check_function(function, "workflow")
         self.name = name_of(function, options.get("name"), "workflow")
         owner = f"workflow {self.name!r}"
-        check_options(owner, options, known=WorkflowOptions.__annotations__, later=LATER_OPTIONS)
+        check_options(owner, options, known=KNOWN_OPTIONS, later=LATER_OPTIONS)
         if not is_async(function):
             raise InvalidOptionError(f"{owner} must be an `async def`: it awaits its steps")
         functools.update_wrapper(self, function, updated=())
@@ -61,6 +60,7 @@ class Workflow(Generic[P, T]):
         self.signature = Signature(function, owner)
         check_parameters(self.signature.parameters, START_KEYWORDS, owner)
         self.allow = _allowed(options.get("allow", ()), owner)
+        self.schedule = schedule_of(self.name, self.signature, options)
         self.defaults = wishes(owner, retry=options.get("retry"), timeout=options.get("timeout"))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
