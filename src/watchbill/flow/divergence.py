@@ -21,10 +21,10 @@ class Diverged(Exception):
         super().__init__(f"the journal has {recorded}, the code asks for {asked}")
 
 
-def not_asked(key: str, digest: int, calls: Mapping[str, Call], *, ended: bool) -> Diverged:
+def not_asked(key: str, digest: int | None, calls: Mapping[str, Call], *, ended: bool) -> Diverged:
     """Compare an outcome that finds no open call with the calls there are."""
     call = calls.get(key)
-    if call is not None:
+    if call is not None and digest is not None:
         arguments = call.body.decode(errors="replace")
         shown = arguments if len(arguments) <= MOST_SHOWN else arguments[:MOST_SHOWN] + "..."
         return Diverged(

@@ -127,10 +127,12 @@ class WorkflowLoop(Drain):
         self._main = self._make_task(self._play(), self._root, "main", self._context)
         self._drain()
 
-    def feed(self, key: str, at: Micros, outcome: Outcome, body: bytes, digest: int, value: object = UNSET) -> None:  # noqa: PLR0913 (a journal entry, unpacked: this is the hot path)
+    def feed(  # noqa: PLR0913 (a journal entry, unpacked: this is the hot path)
+        self, key: str, at: Micros, outcome: Outcome, body: bytes, digest: int | None, value: object = UNSET
+    ) -> None:
         """Deliver one outcome, then run until nothing is ready; only then comes the next, live and in replay alike."""
         call = self.calls.get(key)
-        if call is None or call.digest != digest:
+        if call is None or (call.digest != digest and digest is not None):
             raise not_asked(key, digest, self.calls, ended=self.ended is not None)
         failure = read(call, rebuild_failure, body) if outcome else None
         if failure is None and value is UNSET:

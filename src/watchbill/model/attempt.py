@@ -1,5 +1,6 @@
 """Attempt: one call's row while it is not simply a first try that succeeds at once."""
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import msgspec
@@ -8,6 +9,13 @@ from watchbill.clock import Micros
 from watchbill.model.states import AttemptState
 
 FENCE_BITS: Final = 20
+
+
+class RowKind(IntEnum):
+    """Who answers a call's row."""
+
+    STEP = 0  # an agent
+    ASK = 1  # a person
 
 
 def first_fence(term: int) -> int:
@@ -39,6 +47,10 @@ class NewAttempt(NamedTuple):
     policy: bytes
     args: bytes
     result: bytes | None  # a Failure when state is failed
+    kind: int = 0
+    why: str | None = None
+    rank_ahead: Micros = 0  # its head start, by priority
+    held: bool = False  # its run is paused
 
 
 class AttemptRow(msgspec.Struct, frozen=True):
@@ -69,6 +81,8 @@ class AttemptRow(msgspec.Struct, frozen=True):
     policy: bytes
     args: bytes
     result: bytes | None
+    kind: int = 0
+    held: bool = False
 
     @property
     def number(self) -> int:

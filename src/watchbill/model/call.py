@@ -13,6 +13,13 @@ class Kind(IntEnum):
     TIMER = 1
     CANCEL = 2  # somebody asked to cancel the run
     END = 3  # the run's result: always the last entry
+    MESSAGE = 4  # somebody sent one: the key is its topic
+    CHILD = 5  # a run that this one started has ended
+    ASK = 6  # a person has answered
+    PATCH = 7  # this run took the new way at `patched(key)`
+    REWOUND = 8  # a part ended here: what it names, and all after it, is done again
+    CONTINUED = 9  # a part ended here: another function goes on with other arguments
+    LATE = 10  # its deadline has passed
 
 
 class Outcome(IntEnum):
@@ -30,7 +37,7 @@ class JournalEntry(NamedTuple):
     seq: int  # from 1, without gaps
     kind: int
     key: str
-    digest: int  # crc32 of the encoded arguments
+    digest: int | None  # crc32 of the encoded arguments; None fits any, in a fork with other arguments
     fence: int
     outcome: int
     agent: int | None
@@ -41,4 +48,4 @@ class JournalEntry(NamedTuple):
 
 # An entry as a turn carries it: a plain tuple of plain numbers, in the order of the columns. Drivers take such rows as
 # they are; and making a JournalEntry costs more than all else that appending to a turn does.
-JournalRow = tuple[int, int, int, str, int, int, int, int | None, Micros | None, Micros, bytes]
+JournalRow = tuple[int, int, int, str, int | None, int, int, int | None, Micros | None, Micros, bytes]

@@ -16,7 +16,10 @@ _ID = re.compile(r"[A-Za-z0-9._:@~/-]{1,200}\Z")
 
 
 class NewRun(msgspec.Struct, frozen=True):
-    """A run to submit; `num` is chosen by the client, so that a resend is the same row."""
+    """A run to submit; `num` is chosen by the client, so that a resend is the same row.
+
+    It is due at `at`, or `delay` after the store's time of the commit; likewise its deadline.
+    """
 
     num: int
     namespace: str
@@ -24,6 +27,14 @@ class NewRun(msgspec.Struct, frozen=True):
     workflow: str
     version: int
     input: bytes
+    priority: int = 0
+    at: Micros | None = None
+    delay: Micros = 0
+    deadline: Micros | None = None
+    deadline_in: Micros | None = None
+    tags: tuple[str, ...] = ()
+    parent: int | None = None  # the run that waits for its end
+    root: int | None = None  # the run at the top; None: itself
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -46,6 +57,12 @@ class RunRow(msgspec.Struct, frozen=True):
     created_at: Micros
     begun_at: Micros | None  # the time its workflow saw first: replay begins with the same
     ended_at: Micros | None
+    deadline: Micros | None = None
+    parent: int | None = None
+    root: int = 0
+    tags: tuple[str, ...] = ()
+    published: bytes | None = None
+    early: bool = False  # something was journalled for it before it began
 
 
 class RunChange(NamedTuple):
@@ -57,6 +74,10 @@ class RunChange(NamedTuple):
     losses: int
     held: str | None
     begun_at: Micros | None
+    part: int = 0
+    paused: bool = False
+    published: bytes | None = None
+    early: bool = False
 
 
 def as_inserted(run: NewRun, shard: int, now: Micros) -> RunRow:
@@ -71,15 +92,30 @@ def as_inserted(run: NewRun, shard: int, now: Micros) -> RunRow:
         status=RunState.SCHEDULED,
         part=0,
         losses=0,
-        priority=0,
-        wake_at=now,
+        priority=run.priority,
+        wake_at=due_at(run, now),
         held=None,
         paused=False,
         input=run.input,
         created_at=now,
         begun_at=None,
         ended_at=None,
+        deadline=deadline_at(run, now),
+        parent=run.parent,
+        root=run.num if run.root is None else run.root,
+        tags=run.tags,
     )
+
+
+def due_at(run: NewRun, now: Micros) -> Micros:
+    """Say when a run that is submitted now shall begin."""
+    return (now if run.at is None else run.at) + run.delay
+
+
+def deadline_at(run: NewRun, now: Micros) -> Micros | None:
+    """Say when a run that is submitted now shall have ended: the earlier of both, if it has two."""
+    deadlines = [at for at in (run.deadline, None if run.deadline_in is None else now + run.deadline_in) if at]
+    return min(deadlines, default=None)
 
 
 def is_id(id: object) -> bool:

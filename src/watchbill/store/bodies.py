@@ -4,8 +4,14 @@ from typing import Final
 
 from watchbill.store.protocol import INLINE_LIMIT
 
+TAG_END: Final = "\x1f"  # between the tags of a run: a control character, which no tag has
 _REFERENCE: Final = b"\x00"  # JSON never begins with it
 _ABOVE_REFERENCES: Final = b"\x01"
+
+
+def joined(tags: tuple[str, ...]) -> str | None:
+    """Write tags as one text; None when there are none."""
+    return TAG_END.join(tags) if tags else None
 
 
 def fits(body: bytes) -> bool:

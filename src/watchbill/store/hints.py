@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from watchbill.model.states import AttemptState
+from watchbill.model.states import AttemptState, RunState
 from watchbill.model.verdict import Judgement
-from watchbill.store.protocol import Hint
+from watchbill.store.protocol import Hint, Turn
 
 
 class Hints:
@@ -43,3 +43,17 @@ def concerned(judgement: Judgement) -> set[Hint]:
             return {Hint.SUPERVISOR, Hint.AGENT}  # due for judgement; and whoever runs it should stop
         case _:
             return {Hint.SUPERVISOR}  # it has a time for its next look now
+
+
+def turned(turn: Turn) -> set[Hint]:
+    """Say whom a turn concerns that was written."""
+    hints = set()
+    if turn.dropped or turn.holds or turn.released or any(row.state == AttemptState.READY for row in turn.attempts):
+        hints.add(Hint.AGENT)  # something to do, or to stop
+    if turn.dropped or any(row.state == AttemptState.FAILED or row.watch_in is not None for row in turn.attempts):
+        hints.add(Hint.SUPERVISOR)
+    if turn.starts or turn.facts:
+        hints.add(Hint.SCHEDULER)  # of whatever shard
+    if any(run.status >= RunState.DIVERGED or run.held is not None for run in turn.runs):
+        hints.add(Hint.CLIENT)
+    return hints

@@ -49,6 +49,13 @@ class FactKind(StrEnum):
     """What a client may tell a run."""
 
     CANCEL = "cancel"
+    SEND = "send"
+    PAUSE = "pause"
+    RESUME = "resume"
+    RETRY = "retry"
+    REWIND = "rewind"
+    ANSWER = "answer"
+    CHILD = "child"  # told by a run that has ended to the one that started it
 
 
 class NewFact(msgspec.Struct, frozen=True):
@@ -57,6 +64,18 @@ class NewFact(msgspec.Struct, frozen=True):
     namespace: str
     id: str
     kind: FactKind
+    ref: str
+    actor: str
+    body: bytes
+
+
+class TurnFact(NamedTuple):
+    """Something that a turn tells another run, by its number or by its id."""
+
+    run: int | None
+    namespace: str
+    id: str
+    kind: str
     ref: str
     actor: str
     body: bytes
@@ -134,6 +153,7 @@ class Fact(msgspec.Struct, frozen=True):
     shard: int
     run: int
     kind: FactKind
+    ref: str
     actor: str
     body: bytes
     at: Micros
@@ -172,6 +192,10 @@ class Turn(msgspec.Struct):
     dropped: list[int] = []  # rows of cancelled calls: deleted, or if running: cancel = true and looked at after grace
     decisions: list[DecisionRow] = []
     doing: dict[int, int | None] = {}  # shard -> the run named before it is advanced, or None again
+    starts: list[NewRun] = []  # runs to insert, unless their ids are there: a call starts its run once
+    facts: list[TurnFact] = []  # for other runs, unless they have ended
+    holds: list[tuple[int, bool]] = []  # runs whose rows are held back, or let go
+    released: list[int] = []  # parked rows that a person wants to be tried again
 
     @property
     def only_names(self) -> bool:
@@ -193,6 +217,10 @@ class Turn(msgspec.Struct):
             or self.finals_done
             or self.dropped
             or self.decisions
+            or self.starts
+            or self.facts
+            or self.holds
+            or self.released
         )
 
 

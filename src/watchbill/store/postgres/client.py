@@ -13,6 +13,7 @@ from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyErro
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.run import NewRun, RunRow, as_inserted, shard_number
 from watchbill.model.states import RunState
+from watchbill.store.bodies import joined
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.gather import Gathering
@@ -212,9 +213,14 @@ def insert_values(
     runs: Sequence[NewRun], homes: Homes, blobs: Blobs, *, whole: bool, patience: str
 ) -> dict[str, object]:
     """Give runs as columns."""
+    return {**run_columns(runs, homes, blobs), "whole": whole, "patience": patience, **blobs.values()}
+
+
+def run_columns(runs: Sequence[NewRun], homes: Homes, blobs: Blobs) -> dict[str, object]:
+    """Give runs as columns, one for each field."""
     # In the order of their ids: two clients that submit the same ones wait for each other, not both for ever.
     ordered = sorted(runs, key=lambda run: (run.namespace, run.id))
-    columns = {
+    return {
         "nums": [run.num for run in ordered],
         "shards": [_home(run, homes) for run in ordered],
         "namespaces": [run.namespace for run in ordered],
@@ -222,10 +228,15 @@ def insert_values(
         "workflows": [run.workflow for run in ordered],
         "versions": [run.version for run in ordered],
         "inputs": [blobs.stored(run.input, run=run.num) for run in ordered],
-        "whole": whole,
-        "patience": patience,
+        "priorities": [run.priority for run in ordered],
+        "ats": [run.at for run in ordered],
+        "delays": [run.delay for run in ordered],
+        "deadlines": [run.deadline for run in ordered],
+        "deadline_ins": [run.deadline_in for run in ordered],
+        "tags": [joined(run.tags) for run in ordered],
+        "parents": [run.parent for run in ordered],
+        "roots": [run.root for run in ordered],
     }
-    return columns | blobs.values()
 
 
 def made_by(rows: Sequence[Row]) -> dict[int, Micros]:

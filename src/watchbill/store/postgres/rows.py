@@ -46,7 +46,8 @@ def by_run(found: Sequence[T]) -> dict[int, list[T]]:
 
 
 def _run(*columns: Any) -> RunRow:  # noqa: ANN401
-    return RunRow(*columns[:6], RunState(columns[6]), *columns[7:])  # type: ignore[call-arg]
+    *others, tags, published, early = columns
+    return RunRow(*others[:6], RunState(others[6]), *others[7:], tuple(tags or ()), published, early)  # type: ignore[call-arg]
 
 
 def _attempt(*columns: Any) -> AttemptRow:  # noqa: ANN401

@@ -12,12 +12,13 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
+from watchbill.store.hints import turned
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.marks import OpenRows
 from watchbill.store.postgres.refusals import REFUSED
 from watchbill.store.postgres.rows import attempt_rows, by_run, facts, journal_entries, run_rows
-from watchbill.store.postgres.shards import find_queue, region_shards
+from watchbill.store.postgres.shards import find_queue, home_shards, region_shards
 from watchbill.store.postgres.turn import turn_statement, turn_values
 from watchbill.store.protocol import Fact, Hint, Loaded, Look, Turn, TurnAnswer
 
@@ -32,6 +33,7 @@ class PostgresScheduler:
         self._lines = lines
         self._hints = hints
         self._open = OpenRows(lines.env.clock)
+        self._homes: dict[str, Mapping[int, int]] = {}  # shards never change: read once
 
     async def shards(self, namespace: str, region: str) -> list[int]:
         """Give the ids of the region's shards, making them if they are new."""
@@ -134,7 +136,8 @@ class PostgresScheduler:
     async def _turn(self, turn: Turn, *, again: bool) -> TurnAnswer:
         answer = await self._write(turn, again=again)
         if answer.applied:
-            self._turned(turn)
+            for whom in sorted(turned(turn)):
+                self._hints.give(whom)
             self._open.open((row.id, row.shard) for row in turn.attempts)
             self._open.close(turn.finals_done)
             self._open.close(turn.dropped)
@@ -143,7 +146,9 @@ class PostgresScheduler:
         return answer
 
     async def _write(self, turn: Turn, *, again: bool) -> TurnAnswer:
-        values = turn_values(turn, self._lines.env)
+        for namespace in {run.namespace for run in turn.starts} - self._homes.keys():
+            self._homes[namespace] = await home_shards(self._lines, namespace)
+        values = turn_values(turn, self._lines.env, self._homes)
         statement = turn_statement(self._lines.address.schema, turn, large=bool(values["blob_ns"]))
         try:
             whole, now, held = await self._lines.row(self._lines.turns, statement, values)
@@ -175,14 +180,6 @@ class PostgresScheduler:
         values = _paired(turn.owner, turn.terms)
         now, held = await self._lines.row(self._lines.turns, "held_leases", values)
         return TurnAnswer(applied=True, held=frozenset(cast(list[int], held)), now=cast(Micros, now))
-
-    def _turned(self, turn: Turn) -> None:
-        if turn.dropped or any(row.state == AttemptState.READY for row in turn.attempts):
-            self._hints.give(Hint.AGENT)  # something to do, or to stop
-        if turn.dropped or any(row.state == AttemptState.FAILED or row.watch_in is not None for row in turn.attempts):
-            self._hints.give(Hint.SUPERVISOR)
-        if any(run.status >= RunState.DIVERGED or run.held is not None for run in turn.runs):
-            self._hints.give(Hint.CLIENT)
 
 
 async def bury(lines: Connections, hints: SharedHints, processes: Sequence[int]) -> None:

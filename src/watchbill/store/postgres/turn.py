@@ -14,6 +14,7 @@ from watchbill.model.call import JournalRow
 from watchbill.model.states import AttemptState, source_bits
 from watchbill.store.bodies import fits
 from watchbill.store.postgres.blobs import Blobs
+from watchbill.store.postgres.client import Homes, run_columns
 from watchbill.store.postgres.statements import Statement, composed
 from watchbill.store.protocol import CANCEL_GRACE, Turn
 
@@ -21,12 +22,16 @@ _FIRST: Final = (("held", "turn_held"), ("mine", "turn_mine"))
 # What of a turn needs which parts of the statement; checks are parts, too, that the answer cannot do without.
 _PARTS: Final = {
     "journal": (("journal", "turn_journal"),),
+    "starts": (("starts", "turn_starts"), ("start_blobs", "turn_start_blobs")),
+    "facts": (("facts", "turn_facts"),),
     "attempts": (("attempts", "turn_attempts"), ("attempts_checked", "turn_attempts_checked")),
     "runs": (("runs", "turn_runs"), ("runs_checked", "turn_runs_checked")),
     "blobs": (("blobs", "turn_blobs"),),
     "facts_done": (("facts_done", "turn_facts_done"),),
     "finals_done": (("finals_done", "turn_finals_done"),),
     "dropped": (("dropping", "turn_dropping"), ("dropped", "turn_drop"), ("cancelled", "turn_cancel")),
+    "released": (("released", "turn_released"),),
+    "holds": (("holds", "turn_holds"),),
     "decisions": (("decisions", "turn_decisions"),),
     "doing": (("doing", "turn_doing"),),
     "only_names": (("hasty", "turn_hasty"),),
@@ -45,8 +50,8 @@ def _variant(schema: str, names: tuple[str, ...]) -> Statement:
     return composed(schema, parts, "turn_answer", tuple([name for name, _ in parts if name in _CHECKS]))
 
 
-def turn_values(turn: Turn, env: Env) -> dict[str, object]:
-    """Give a turn as columns."""
+def turn_values(turn: Turn, env: Env, homes: Homes) -> dict[str, object]:
+    """Give a turn as columns; `homes` are the shards of the namespaces in which it starts runs."""
     blobs = Blobs(env)
     values: dict[str, object] = {
         "owner": turn.owner,
@@ -59,6 +64,11 @@ def turn_values(turn: Turn, env: Env) -> dict[str, object]:
     values |= _attempt_columns(turn, blobs)
     values |= _run_columns(turn)
     values |= _columns("decision", ("runs", "calls", "fences", "ns", "actors", "bodies"), turn.decisions)
+    values |= _start_columns(turn, homes, Blobs(env)) if turn.starts else {}
+    values |= _columns("fact", ("runs", "namespaces", "ids", "kinds", "refs", "actors", "bodies"), turn.facts)
+    values |= _columns("hold", ("runs", "helds"), turn.holds)
+    values["released"] = sorted(turn.released)
+    values["parked"] = AttemptState.PARKED
     values["facts_done"] = sorted(turn.facts_done)
     values["finals_done"] = sorted(turn.finals_done)
     values["dropped"] = sorted(turn.dropped)
@@ -78,7 +88,7 @@ def _attempt_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:
     names = (
         "ids", "runs", "run_ids", "parts", "shards", "calls", "steps", "queues", "states", "fences", "agents",
         "failures", "losses", "alones", "spans", "started_agos", "watch_ins", "progresses", "policies", "args",
-        "results",
+        "results", "kinds", "whys", "rank_aheads", "helds",
     )  # fmt: skip
     columns = _columns("attempt", names, turn.attempts)
     columns["attempt_args"] = [blobs.stored(row.args, run=row.run) for row in turn.attempts]
@@ -89,10 +99,27 @@ def _attempt_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:
 def _run_columns(turn: Turn) -> dict[str, object]:
     # In order, like everybody who locks more than one run: two that wait for each other would wait for ever.
     changes = sorted(turn.runs, key=lambda change: change.num)
-    columns = _columns("run", ("nums", "statuses", "wake_ats", "losses", "helds", "begun_ats"), changes)
+    names = (
+        "nums",
+        "statuses",
+        "wake_ats",
+        "losses",
+        "helds",
+        "begun_ats",
+        "parts",
+        "pauseds",
+        "publisheds",
+        "earlies",
+    )
+    columns = _columns("run", names, changes)
     columns["run_sources"] = [source_bits(change.status) for change in changes]
     columns["run_helds"] = [_sayable(change.held) for change in changes]
     return columns
+
+
+def _start_columns(turn: Turn, homes: Homes, blobs: Blobs) -> dict[str, object]:
+    columns = run_columns(turn.starts, homes, blobs) | blobs.values()
+    return {f"start_{name}": values for name, values in columns.items()}
 
 
 def _sayable(reason: str | None) -> str | None:

@@ -5,10 +5,11 @@ from typing import Final
 
 import msgspec
 
+from watchbill.clock import Micros
 from watchbill.model.decision import Decision, DecisionRow
-from watchbill.model.run import NewRun, RunRow, as_inserted, shard_number
+from watchbill.model.run import NewRun, RunRow, as_inserted, deadline_at, due_at, shard_number
 from watchbill.model.states import RunState
-from watchbill.store.bodies import fits, reference
+from watchbill.store.bodies import fits, joined, reference
 from watchbill.store.protocol import Ending, FactKind, Hint, NewFact, Record, Submitted, Told
 from watchbill.store.same import check_same
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
@@ -81,6 +82,16 @@ class SqliteClient:
 def submit(db: Writer, runs: Sequence[NewRun], homes: dict[str, Mapping[int, int]]) -> list[Submitted]:
     """Insert runs; most often all are new, and then nothing is read back. `homes` learns where namespaces live."""
     now = db.now()
+    pairs, inserted = insert(db, runs, homes, now)
+    if inserted < len(runs):
+        return [_compared(db, run) for run in runs]
+    return [Submitted(as_inserted(run, shard, now), new=True) for run, shard in pairs]
+
+
+def insert(
+    db: Writer, runs: Sequence[NewRun], homes: dict[str, Mapping[int, int]], now: Micros
+) -> tuple[list[tuple[NewRun, int]], int]:
+    """Insert those runs whose ids are free; gives all with their shards, and how many were inserted."""
     pairs = []
     for run in runs:
         if run.namespace not in homes:
@@ -90,13 +101,14 @@ def submit(db: Writer, runs: Sequence[NewRun], homes: dict[str, Mapping[int, int
     inserted = db.run_many("submit_run", small) if small else 0
     if len(small) < len(pairs):
         inserted += sum(_submit_large(db, run, shard, now) for run, shard in pairs if not fits(run.input))
-    if inserted < len(runs):
-        return [_compared(db, run) for run in runs]
-    return [Submitted(as_inserted(run, shard, now), new=True) for run, shard in pairs]
+    return pairs, inserted
 
 
 def _values(run: NewRun, shard: int, now: int, input: bytes) -> tuple[Value, ...]:
-    return (run.num, shard, run.namespace, run.id, run.workflow, run.version, now, input)
+    return (
+        run.num, shard, run.namespace, run.id, run.workflow, run.version, now, input,
+        due_at(run, now), run.priority, deadline_at(run, now), joined(run.tags), run.parent, run.root,
+    )  # fmt: skip
 
 
 def _submit_large(db: Writer, run: NewRun, shard: int, now: int) -> bool:

@@ -6,6 +6,7 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import JournalEntry
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
+from watchbill.store.bodies import TAG_END
 from watchbill.store.protocol import Fact, FactKind
 from watchbill.store.sqlite.database import Database
 
@@ -16,10 +17,12 @@ def run_rows(db: Database, cursor: sqlite3.Cursor) -> list[RunRow]:
         RunRow(
             num, shard, namespace, id, workflow, version, RunState(status), part, losses, priority,
             wake_at, held, bool(paused), db.whole(num, input), created_at, begun_at, ended_at,
+            deadline, parent, root, _tags(tags), published, bool(early),
         )
         for (
             num, shard, namespace, id, workflow, version, status, part, losses, priority,
             wake_at, held, paused, input, created_at, begun_at, ended_at,
+            deadline, parent, root, tags, published, early,
         ) in cursor
     ]  # fmt: skip
 
@@ -31,11 +34,12 @@ def attempt_rows(db: Database, cursor: sqlite3.Cursor) -> list[AttemptRow]:
             id, run, run_id, part, shard, call, step, queue, AttemptState(state), fence, agent, failures, losses, rung,
             bool(cancel), why, started_at, ended_at, watch_at, progress_at, progress,
             None if checkpoint is None else db.whole(run, checkpoint), policy, db.whole(run, args),
-            None if result is None else db.whole(run, result),
+            None if result is None else db.whole(run, result), kind, bool(held),
         )
         for (
             id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung,
             cancel, why, started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result,
+            kind, held,
         ) in cursor
     ]  # fmt: skip
 
@@ -53,5 +57,12 @@ def journal_entries(db: Database, cursor: sqlite3.Cursor) -> tuple[JournalEntry,
 def facts(cursor: sqlite3.Cursor) -> tuple[Fact, ...]:
     """Read facts."""
     return tuple(
-        [Fact(id, shard, run, FactKind(kind), actor, body, at) for id, shard, run, kind, actor, body, at in cursor]
+        [
+            Fact(id, shard, run, FactKind(kind), ref, actor, body, at)
+            for id, shard, run, kind, ref, actor, body, at in cursor
+        ]
     )
+
+
+def _tags(stored: str | None) -> tuple[str, ...]:
+    return () if stored is None else tuple(stored.split(TAG_END))

@@ -13,10 +13,12 @@ from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunChange, RunRow
-from watchbill.model.states import AttemptState, RunState, source_bits
+from watchbill.model.states import AttemptState, source_bits
 from watchbill.store.bodies import all_fit, fits
+from watchbill.store.hints import turned
 from watchbill.store.protocol import CANCEL_GRACE, Fact, Hint, Loaded, Look, Turn, TurnAnswer
 from watchbill.store.sqlite.burial import bury
+from watchbill.store.sqlite.client import insert
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text, until
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows
@@ -105,14 +107,8 @@ class SqliteScheduler:
             self._lanes.hints.give(Hint.SCHEDULER)  # the shards are shared out anew
 
     def _turned(self, turn: Turn, answer: TurnAnswer) -> None:
-        if not answer.applied:
-            return
-        if turn.dropped or any(row.state == AttemptState.READY for row in turn.attempts):
-            self._lanes.hints.give(Hint.AGENT)  # something to do, or to stop
-        if turn.dropped or any(row.state == AttemptState.FAILED or row.watch_in is not None for row in turn.attempts):
-            self._lanes.hints.give(Hint.SUPERVISOR)
-        if any(run.status >= RunState.DIVERGED or run.held is not None for run in turn.runs):
-            self._lanes.hints.give(Hint.CLIENT)
+        for whom in sorted(turned(turn)) if answer.applied else ():
+            self._lanes.hints.give(whom)
 
 
 # --- attendance
@@ -228,11 +224,20 @@ def _append(db: Writer, turn: Turn, now: Micros) -> None:
             inserted = db.run_many("turn_attempts", [_attempt_values(db, row, now) for row in turn.attempts])
             if inserted < len(turn.attempts):
                 inserted += _finished_meanwhile(db, turn.attempts)
-            _check(inserted, len(turn.attempts), "a row begins as ready, running or failed", turn.attempts)
+            _check(
+                inserted,
+                len(turn.attempts),
+                "a row begins as ready, running or failed, or parked for a person",
+                turn.attempts,
+            )
     except sqlite3.IntegrityError as error:
         if error.sqlite_errorcode not in (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID):
             raise
         raise ValueError(f"turn refused: a key of it is there already ({error}); was it written before?") from error
+    if turn.starts:
+        insert(db, turn.starts, {}, now)
+    if turn.facts:
+        db.run_many("turn_facts", [(*fact, now) for fact in turn.facts])
     if turn.runs:
         changed = db.run_many("turn_runs", [_run_values(change, now) for change in turn.runs])
         _check(changed, len(turn.runs), "a run may not go there from where it is", turn.runs)
@@ -253,6 +258,10 @@ def _clear(db: Writer, turn: Turn, now: Micros) -> None:
     if turn.dropped:
         db.run_many("turn_drop", [(id,) for id in turn.dropped])
         db.run_many("turn_cancel", [(id, now + CANCEL_GRACE) for id in turn.dropped])
+    if turn.released:
+        db.run_many("turn_released", [(id, now) for id in turn.released])
+    if turn.holds:
+        db.run_many("turn_holds", turn.holds)
     if turn.decisions:
         db.run_many("turn_decisions", [(*decision, now) for decision in turn.decisions])
     if turn.doing:
@@ -272,8 +281,8 @@ def _attempt_values(db: Writer, row: NewAttempt, now: Micros) -> tuple[Value, ..
 
 
 def _run_values(change: RunChange, now: Micros) -> tuple[Value, ...]:
-    num, status, wake_at, losses, held, begun_at = change
-    return (num, int(status), wake_at, losses, held, begun_at, source_bits(status), now)
+    num, status, *rest = change
+    return (num, int(status), *rest, source_bits(status), now)
 
 
 def _check(changed: int, asked: int, rule: str, rows: Sequence[RunChange] | Sequence[NewAttempt]) -> None:

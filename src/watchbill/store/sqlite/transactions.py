@@ -8,8 +8,8 @@ from watchbill.borrowed import Command, FinishPlan, Place, Work, leads_to
 from watchbill.clock import Micros
 from watchbill.errors import StoreCorruptError, StoreNewerError, StoreOutdatedError
 from watchbill.model.attempt import NewAttempt
-from watchbill.model.run import SHARDS_PER_REGION, NewRun, shard_number
-from watchbill.store.bodies import fits, reference, referred
+from watchbill.model.run import SHARDS_PER_REGION, NewRun, deadline_at, due_at, shard_number
+from watchbill.store.bodies import fits, joined, reference, referred
 from watchbill.store.migrate import APPLICATION_ID, known_schema
 from watchbill.store.protocol import INLINE_LIMIT, Started
 from watchbill.store.queries import load_queries
@@ -87,6 +87,11 @@ class SqliteTransactions:
             version=run.version,
             now=now,
             input=run.input if small else reference(_FIRST_BLOB),
+            later=run.at is not None or run.delay > 0,
+            wake_at=due_at(run, now),
+            priority=run.priority,
+            deadline=deadline_at(run, now),
+            tags=joined(run.tags),
         )
         if made:
             if not small:
@@ -124,7 +129,7 @@ class SqliteTransactions:
             found = yield self._command("shards_of_namespace", namespace=namespace)
         return {row[0]: row[1] for row in found}
 
-    def _command(self, name: str, **values: str | int | bytes) -> Command:
+    def _command(self, name: str, **values: str | int | bytes | None) -> Command:
         return Command(self._sql[name], values)
 
 

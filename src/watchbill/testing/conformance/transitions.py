@@ -3,7 +3,7 @@
 import pytest
 
 from watchbill.model.agent import Act
-from watchbill.model.attempt import AttemptRow
+from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.states import ATTEMPT_MOVES, AttemptState, Room, RunState, run_may_move
 from watchbill.testing.conformance.scene import Scene, a_change, a_run, a_verdict, an_entry
 
@@ -50,7 +50,7 @@ async def the_row(scene: Scene, state: A, num: int = 1) -> AttemptRow:
 @pytest.mark.parametrize("state", list(A))
 async def test_every_way_for_a_row_to_begin(scene, state):
     [run] = await scene.submit(a_run(1))
-    row = scene.a_row(run, state)
+    row = scene.a_row(run, state, kind=RowKind.ASK if state is A.PARKED else RowKind.STEP)
     if may(None, state, Room.SCHEDULER) and not may(None, state, Room.SCHEDULER, "`finish`"):  # which is no turn
         assert (await scene.turn(attempts=[row])).applied
         assert await scene.state_of(row.id) is state
@@ -109,10 +109,26 @@ async def test_every_cancellation(scene, before):
     assert allowed or (await scene.row(row.id)).cancel
 
 
+async def test_a_row_for_an_agent_does_not_begin_as_parked(scene):
+    [run] = await scene.submit(a_run(1))
+    with pytest.raises(ValueError, match="a row begins as ready, running or failed"):
+        await scene.turn(attempts=[scene.a_row(run, A.PARKED)])
+
+
+@pytest.mark.parametrize("before", list(A))
+async def test_every_release(scene, before):
+    row = await the_row(scene, before)
+    await scene.turn(released=[row.id])
+    allowed = may(before, A.READY, Room.SCHEDULER)
+    assert await scene.state_of(row.id) is (A.READY if allowed else before)
+    assert allowed or await scene.row(row.id) == row
+
+
 def test_nothing_in_the_table_is_left_out():
     walked: set[tuple[A | None, A | None, Room]] = {(None, state, Room.SCHEDULER) for state in A}
     walked |= {(before, A.RUNNING, Room.AGENT) for before in A}
     walked |= {(before, after, Room.AGENT) for before in A for after in REPORTED.values()}
     walked |= {(before, after, Room.SUPERVISOR) for before in A for after in A}
     walked |= {(before, None, Room.SCHEDULER) for before in A}
+    walked |= {(before, A.READY, Room.SCHEDULER) for before in A}
     assert {move[:3] for move in ATTEMPT_MOVES} <= walked

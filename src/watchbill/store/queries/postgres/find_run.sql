@@ -1,7 +1,8 @@
 -- Read one run by its id.
 SELECT
     num, shard, namespace, id, workflow, version, status, part, losses, priority, wake_at, held,
-    paused, watchbill.whole(num, input), created_at, begun_at, ended_at
+    paused, watchbill.whole(num, input), created_at, begun_at, ended_at,
+    deadline, parent, root, tags, published, early
 FROM watchbill.run
 WHERE namespace = :namespace
     AND id = :id

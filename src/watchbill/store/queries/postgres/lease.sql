@@ -71,7 +71,7 @@ leased AS (
         AND state = :ready::smallint
     RETURNING
         id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
-        started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result, rank,
+        started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result, kind, held, rank,
         alone OR losses >= 3 AS lonely
 )
 SELECT
@@ -79,7 +79,7 @@ SELECT
     queue, lonely, rank, id,
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,
-    watchbill.whole(run, args), result
+    watchbill.whole(run, args), result, kind, held
 FROM (SELECT 1) AS once
 LEFT JOIN leased ON true
 ORDER BY rank, id

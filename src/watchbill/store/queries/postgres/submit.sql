@@ -8,15 +8,23 @@ asked AS MATERIALIZED (
     FROM bounded
     CROSS JOIN unnest(
         :nums::bigint[], :shards::integer[], :namespaces::text[], :ids::text[], :workflows::text[],
-        :versions::integer[], :inputs::bytea[]
-    ) AS new (num, shard, namespace, id, workflow, version, input)
+        :versions::integer[], :inputs::bytea[], :priorities::integer[], :ats::bigint[], :delays::bigint[],
+        :deadlines::bigint[], :deadline_ins::bigint[], :tags::text[], :parents::bigint[], :roots::bigint[]
+    ) AS new (
+        num, shard, namespace, id, workflow, version, input, priority, at, delay, deadline, deadline_in, tags, parent,
+        root
+    )
     WHERE bounded.patience IS NOT NULL
 ),
 inserted AS (
-    INSERT INTO watchbill.run (num, shard, namespace, id, workflow, version, root, wake_at, created_at, input)
+    INSERT INTO watchbill.run (
+        num, shard, namespace, id, workflow, version, input, created_at, wake_at, priority, deadline, tags, parent, root
+    )
     SELECT
-        num, shard, namespace, id, workflow, version, num,
-        (SELECT watchbill.at(:now::bigint)), (SELECT watchbill.at(:now::bigint)), input
+        num, shard, namespace, id, workflow, version, input, (SELECT watchbill.at(:now::bigint)),
+        coalesce(at, (SELECT watchbill.at(:now::bigint))) + delay, priority,
+        least(deadline, (SELECT watchbill.at(:now::bigint)) + deadline_in),
+        string_to_array(tags, chr(31)), parent, coalesce(root, num)
     FROM asked
     ON CONFLICT DO NOTHING
     RETURNING num, created_at

@@ -1,24 +1,26 @@
--- Insert rows as ready, running or failed, nothing else; a failed one is due for a look at once.
+-- Insert rows as ready, running or failed, or as parked for a person, nothing else; a failed one is due for a look at once.
 INSERT INTO watchbill.attempt (
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, alone, span,
-    rank, started_at, watch_at, ended_at, progress, progress_at, policy, args, result
+    rank, started_at, watch_at, ended_at, progress, progress_at, policy, args, result, kind, why, held
 )
 SELECT
     new.id, new.run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, alone, span,
-    now, now - started_ago, now + CASE WHEN state = 2 THEN 0 ELSE watch_in END,
-    CASE WHEN state = 2 THEN now END, progress, CASE WHEN progress IS NOT NULL THEN now END, policy, args, result
+    now - rank_ahead, now - started_ago, now + CASE WHEN state = 2 THEN 0 ELSE watch_in END,
+    CASE WHEN state = 2 THEN now END, progress, CASE WHEN progress IS NOT NULL THEN now END, policy, args, result,
+    kind, why, held
 FROM unnest(
     :attempt_ids::bigint[], :attempt_runs::bigint[], :attempt_run_ids::text[], :attempt_parts::integer[],
     :attempt_shards::integer[], :attempt_calls::text[], :attempt_steps::text[], :attempt_queues::integer[],
     :attempt_states::smallint[], :attempt_fences::bigint[], :attempt_agents::bigint[],
     :attempt_failures::integer[], :attempt_losses::integer[], :attempt_alones::boolean[], :attempt_spans::bigint[],
     :attempt_started_agos::bigint[], :attempt_watch_ins::bigint[], :attempt_progresses::bytea[],
-    :attempt_policies::bytea[], :attempt_args::bytea[], :attempt_results::bytea[]
+    :attempt_policies::bytea[], :attempt_args::bytea[], :attempt_results::bytea[], :attempt_kinds::smallint[],
+    :attempt_whys::text[], :attempt_rank_aheads::bigint[], :attempt_helds::boolean[]
 ) AS new (
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, alone, span,
-    started_ago, watch_in, progress, policy, args, result
+    started_ago, watch_in, progress, policy, args, result, kind, why, rank_ahead, held
 )
 CROSS JOIN mine
 WHERE whole
-    AND state IN (0, 1, 2)
+    AND (state IN (0, 1, 2) OR (state = 3 AND kind = 1))
 RETURNING id

@@ -3,7 +3,7 @@ SELECT
     CASE
         WHEN whole AND (SELECT count(*) FROM attempts) < cardinality(:attempt_ids::bigint[])
             THEN watchbill.refuse(
-                'a row begins as ready, running or failed',
+                'a row begins as ready, running or failed, or parked for a person',
                 (SELECT count(*) FROM attempts), cardinality(:attempt_ids::bigint[])
             )
     END

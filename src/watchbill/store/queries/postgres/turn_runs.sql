@@ -2,11 +2,13 @@
 UPDATE watchbill.run
 SET
     status = new.status, wake_at = new.wake_at, losses = new.losses, held = new.held, begun_at = new.begun_at,
+    part = new.part, paused = new.paused, published = new.published, early = new.early,
     ended_at = CASE WHEN new.status >= 10 THEN (SELECT now FROM mine) END
 FROM unnest(
     :run_nums::bigint[], :run_statuses::smallint[], :run_wake_ats::bigint[], :run_losses::integer[],
-    :run_helds::text[], :run_begun_ats::bigint[], :run_sources::integer[]
-) AS new (num, status, wake_at, losses, held, begun_at, sources)
+    :run_helds::text[], :run_begun_ats::bigint[], :run_parts::integer[], :run_pauseds::boolean[],
+    :run_publisheds::bytea[], :run_earlies::boolean[], :run_sources::integer[]
+) AS new (num, status, wake_at, losses, held, begun_at, part, paused, published, early, sources)
 WHERE (SELECT whole FROM mine)
     AND run.num = new.num
     AND (1 << run.status) & new.sources <> 0

@@ -1,6 +1,11 @@
--- Insert a run in a user's transaction unless its id, or itself, is there; due at once whatever that process's clock says.
-INSERT INTO run (num, shard, namespace, id, workflow, version, root, wake_at, created_at, input)
-SELECT :num, :shard, :namespace, :id, :workflow, :version, :num, min(:now, value), :now, :input
+-- Insert a run in a user's transaction unless its id, or itself, is there. Due at once whatever that process's clock says,
+-- unless its author wants it later.
+INSERT INTO run (
+    num, shard, namespace, id, workflow, version, root, wake_at, created_at, input, priority, deadline, tags
+)
+SELECT
+    :num, :shard, :namespace, :id, :workflow, :version, :num,
+    CASE WHEN :later THEN :wake_at ELSE min(:now, value) END, :now, :input, :priority, :deadline, :tags
 FROM meta
 WHERE key = 'time'
 ON CONFLICT DO NOTHING

@@ -1,6 +1,6 @@
 -- Read what a run has been told and has not taken in.
 SELECT
-    id, shard, run, kind, actor, body, at
+    id, shard, run, kind, ref, actor, body, at
 FROM fact
 WHERE run = :run
 ORDER BY id

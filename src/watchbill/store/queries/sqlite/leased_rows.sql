@@ -1,7 +1,8 @@
 -- Read what this agent still runs of one lease.
 SELECT
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
-    started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result
+    started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result,
+    kind, held
 FROM attempt
 WHERE agent = :agent
     AND state = 1

@@ -1,6 +1,6 @@
 -- Read what was told: per shard the oldest.
 SELECT
-    fact.id, fact.shard, fact.run, fact.kind, fact.actor, fact.body, fact.at
+    fact.id, fact.shard, fact.run, fact.kind, fact.ref, fact.actor, fact.body, fact.at
 FROM json_each(:shards) AS mine
 CROSS JOIN fact
 WHERE fact.id IN (

@@ -1,7 +1,8 @@
 -- Read the newest runs of a namespace, from the index of that order.
 SELECT
     num, shard, namespace, id, workflow, version, status, part, losses, priority, wake_at, held,
-    paused, input, created_at, begun_at, ended_at
+    paused, input, created_at, begun_at, ended_at,
+    deadline, parent, root, tags, published, early
 FROM run
 WHERE namespace = :namespace
     AND (:workflow IS NULL OR workflow = :workflow)

@@ -1,0 +1,19 @@
+-- Insert runs that this turn starts; one that is there already was started by this very call before.
+INSERT INTO watchbill.run (
+    num, shard, namespace, id, workflow, version, input, created_at, wake_at, priority, deadline, tags, parent, root
+)
+SELECT
+    num, shard, namespace, id, workflow, version, input, now, coalesce(at, now) + delay, priority,
+    least(deadline, now + deadline_in), string_to_array(tags, chr(31)), parent, coalesce(root, num)
+FROM unnest(
+    :start_nums::bigint[], :start_shards::integer[], :start_namespaces::text[], :start_ids::text[],
+    :start_workflows::text[], :start_versions::integer[], :start_inputs::bytea[], :start_priorities::integer[],
+    :start_ats::bigint[], :start_delays::bigint[], :start_deadlines::bigint[], :start_deadline_ins::bigint[],
+    :start_tags::text[], :start_parents::bigint[], :start_roots::bigint[]
+) AS new (
+    num, shard, namespace, id, workflow, version, input, priority, at, delay, deadline, deadline_in, tags, parent, root
+)
+CROSS JOIN mine
+WHERE whole
+ON CONFLICT DO NOTHING
+RETURNING num

@@ -1,0 +1,158 @@
+"""What a turn does beyond its own runs: starts runs, tells others, holds rows back, lets parked ones go."""
+
+import msgspec
+import pytest
+
+from watchbill.clock import SECOND
+from watchbill.model.attempt import RowKind
+from watchbill.model.states import AttemptState, RunState
+from watchbill.store.protocol import FactKind, NewFact, TurnFact
+from watchbill.testing.conformance.scene import KNOWN, LIMIT, NOON, a_change, a_run
+
+LARGE = b'"' + b"x" * 300_000 + b'"'
+
+
+def a_fact(run: int | None, kind: FactKind = FactKind.CHILD, ref: str = "r", *, id: str = "", body: bytes = b"1"):
+    return TurnFact(run, "default", id, kind, ref, "run", body)
+
+
+async def facts_of(scene):
+    look = await scene.store.scheduler.look(list(scene.terms), KNOWN, LIMIT)
+    return [(fact.run, fact.kind, fact.ref, fact.body) for fact in look.facts]
+
+
+# --- submit
+
+
+async def test_a_run_has_what_was_asked_for(scene):
+    asked = msgspec.structs.replace(
+        a_run(1), priority=7, delay=3 * SECOND, deadline_in=60 * SECOND, tags=("a", "customer:7")
+    )
+    [made] = await scene.submit(asked)
+    found = await scene.run_row("o-1")
+    assert found == made
+    assert (found.priority, found.wake_at, found.deadline) == (7, NOON + 3 * SECOND, NOON + 60 * SECOND)
+    assert (found.tags, found.parent, found.root, found.early) == (("a", "customer:7"), None, 1, False)
+
+
+async def test_a_run_for_a_time_is_due_at_that_time(scene):
+    await scene.submit(msgspec.structs.replace(a_run(1), at=NOON + 5 * SECOND, deadline=NOON + 9 * SECOND))
+    found = await scene.run_row("o-1")
+    assert (found.wake_at, found.deadline) == (NOON + 5 * SECOND, NOON + 9 * SECOND)
+    look = await scene.store.scheduler.look(list(scene.terms), KNOWN, LIMIT)
+    assert (look.due, look.next_due) == ((), NOON + 5 * SECOND)
+
+
+# --- starts
+
+
+async def test_a_turn_starts_runs(scene):
+    [parent] = await scene.submit(a_run(1))
+    child = msgspec.structs.replace(a_run(2, "o-1/ship"), parent=1, root=1, priority=3)
+    assert (await scene.turn(runs=[a_change(parent, RunState.RUNNING)], starts=[child])).applied
+    found = await scene.run_row("o-1/ship")
+    assert (found.num, found.status, found.parent, found.root, found.priority) == (2, RunState.SCHEDULED, 1, 1, 3)
+    assert found.wake_at == NOON
+
+
+async def test_a_run_is_started_once(scene):
+    first, second = (msgspec.structs.replace(a_run(num, "o-1/ship", input=LARGE), parent=1, root=1) for num in (2, 3))
+    await scene.turn(starts=[first])
+    assert (await scene.turn(starts=[second])).applied, "the call has started it before"
+    found = await scene.run_row("o-1/ship")
+    assert (found.num, found.input) == (2, LARGE)
+
+
+async def test_a_refused_turn_starts_nothing(scene):
+    lost = {shard: term + 1 for shard, term in scene.terms.items()}
+    answer = await scene.store.scheduler.turn(
+        msgspec.structs.replace(scene.a_turn(starts=[a_run(2, "o-1/ship")], facts=[a_fact(1)]), terms=lost)
+    )
+    assert not answer.applied
+    assert await scene.store.client.find("default", "o-1/ship") is None
+
+
+# --- facts
+
+
+async def test_a_turn_tells_other_runs_by_number_and_by_id(scene):
+    await scene.submit(a_run(1), a_run(2))
+    await scene.turn(facts=[a_fact(1), a_fact(None, FactKind.CANCEL, "p", id="o-2", body=b'"no"')])
+    assert sorted(await facts_of(scene)) == [
+        (1, FactKind.CHILD, "r", b"1"),
+        (2, FactKind.CANCEL, "p", b'"no"'),
+    ]
+
+
+async def test_a_fact_is_told_once_and_not_to_those_who_have_ended_or_never_were(scene):
+    [one, ended] = await scene.submit(a_run(1), a_run(2))
+    await scene.turn(runs=[a_change(ended, RunState.COMPLETED)])
+    told = [a_fact(one.num), a_fact(one.num, body=b"2"), a_fact(ended.num), a_fact(404), a_fact(None, id="nobody")]
+    assert (await scene.turn(facts=told)).applied
+    assert await facts_of(scene) == [(1, FactKind.CHILD, "r", b"1")]
+
+
+async def test_a_client_tells_with_a_reference(scene):
+    await scene.submit(a_run(1))
+    await scene.store.client.tell([NewFact("default", "o-1", FactKind.SEND, "m-1", "ada", b'["t",1]')])
+    assert await facts_of(scene) == [(1, FactKind.SEND, "m-1", b'["t",1]')]
+
+
+# --- rows
+
+
+async def test_rows_of_a_paused_run_are_held_back_until_it_goes_on(scene):
+    [run, other] = await scene.submit(a_run(1), a_run(2))
+    await scene.turn(attempts=[scene.a_row(run), scene.a_row(other)])
+    change = a_change(run, RunState.RUNNING)._replace(paused=True)
+    await scene.turn(runs=[change], holds=[(run.num, True)])
+    assert (await scene.run_row(run.id)).paused
+    assert [row.run for row in await scene.lease()] == [other.num]
+    await scene.turn(runs=[change._replace(paused=False)], holds=[(run.num, False)])
+    assert [row.run for row in await scene.lease()] == [run.num]
+
+
+async def test_a_row_may_begin_as_held(scene):
+    [run] = await scene.submit(a_run(1))
+    await scene.turn(attempts=[scene.a_row(run, held=True)])
+    assert await scene.lease() == []
+
+
+async def test_what_is_released_has_fresh_budgets(scene):
+    [run] = await scene.submit(a_run(1))
+    row = await scene.row_in(AttemptState.PARKED, run, failures=4, losses=5)
+    await scene.turn(released=[row.id])
+    [again] = await scene.lease()
+    assert (again.id, again.failures, again.losses, again.why) == (row.id, 0, 1, None)
+
+
+async def test_a_question_waits_for_a_person_and_no_agent_gets_it(scene):
+    [run] = await scene.submit(a_run(1))
+    row = scene.a_row(run, AttemptState.PARKED, kind=RowKind.ASK, why="ask", step="ask")
+    await scene.turn(attempts=[row])
+    found = await scene.row(row.id)
+    assert (found.kind, found.why, found.state) == (RowKind.ASK, "ask", AttemptState.PARKED)
+    await scene.turn(released=[row.id])
+    assert await scene.lease() == []
+    assert (await scene.store.supervisor.watch(LIMIT)).due == ()
+    await scene.turn(dropped=[row.id])
+    assert await scene.state_of(row.id) is None
+
+
+async def test_the_more_urgent_row_is_leased_first(scene):
+    [run] = await scene.submit(a_run(1))
+    low, high = scene.a_row(run), scene.a_row(run, rank_ahead=60 * SECOND)
+    await scene.turn(attempts=[low, high])
+    assert [row.id for row in await scene.lease(limit=1)] == [high.id]
+
+
+# --- runs
+
+
+@pytest.mark.parametrize("published", [None, b'{"a":1}', b'{"b":"' + b"x" * 400_000 + b'"}'])
+async def test_a_run_keeps_its_part_what_it_published_and_what_came_early(scene, published):
+    [run] = await scene.submit(a_run(1))
+    change = a_change(run, RunState.SCHEDULED, wake_at=NOON)._replace(part=2, published=published, early=True)
+    await scene.turn(runs=[change])
+    found = await scene.run_row(run.id)
+    assert (found.part, found.published, found.early, found.wake_at) == (2, published, True, NOON)
