@@ -1,11 +1,12 @@
 """Schedule: when a workflow starts by itself, and what the store knows about it."""
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from watchbill.clock import SECOND, Micros, to_datetime
+from watchbill.model.run import NewRun
 
 MOST_SLOTS: Final = (
     1_000  # that are made up for, wait, or are filled in at once: more is a mistake, or an outage of years
@@ -75,15 +76,8 @@ class ScheduleRow(msgspec.Struct, frozen=True):
     known: bool  # a scheduler that attends has its code; True also when none attends
 
 
-class SlotRun(NamedTuple):
-    """A run to start for a slot, unless its id is there; `num` is chosen by the caller."""
-
-    num: int
-    id: str
-
-
 class ScheduleChange(msgspec.Struct, frozen=True):
-    """What a turn writes about a schedule, if it is still at `rev` and not paused: otherwise nothing, and no run."""
+    """What a turn writes about a schedule, if it is still at `rev`: otherwise nothing, and no run."""
 
     namespace: str
     name: str
@@ -91,7 +85,7 @@ class ScheduleChange(msgspec.Struct, frozen=True):
     last_slot: Micros
     wake_at: Micros
     waiting: tuple[Micros, ...]
-    starts: tuple[SlotRun, ...]
+    starts: tuple[NewRun, ...]  # unless their ids are there
 
 
 class ScheduleOrder(msgspec.Struct, frozen=True):

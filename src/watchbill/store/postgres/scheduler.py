@@ -5,19 +5,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import asyncpg
+import msgspec
 
 from watchbill.clock import Micros
 from watchbill.model.agent import AgentState
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunRow
+from watchbill.model.schedule import NewSchedule, ScheduleRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.hints import turned
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.marks import OpenRows
 from watchbill.store.postgres.refusals import REFUSED
-from watchbill.store.postgres.rows import attempt_rows, by_run, facts, journal_entries, run_rows
+from watchbill.store.postgres.rows import attempt_rows, by_run, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import find_queue, home_shards, region_shards
 from watchbill.store.postgres.turn import turn_statement, turn_values
 from watchbill.store.protocol import Fact, Hint, Loaded, Look, Turn, TurnAnswer
@@ -64,6 +66,22 @@ class PostgresScheduler:
     async def bury(self, processes: Sequence[int]) -> None:
         """End what these processes hold, now."""
         await bury(self._lines, self._hints, processes)
+
+    async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
+        """Write down the schedules that this code has; those of the workflows in `without` end."""
+        # In the order of their names: two that start at once wait for each other, not both for ever.
+        ordered = sorted(schedules, key=lambda new: new.name)
+        values = {
+            "namespace": namespace,
+            "names": [new.name for new in ordered],
+            "shards": [new.shard for new in ordered],
+            "versions": [new.version for new in ordered],
+            "specs": [msgspec.json.encode(new.spec) for new in ordered],
+            "timings": [msgspec.json.encode(new.spec.timing).decode() for new in ordered],
+            "inputs": [new.input for new in ordered],
+            "without": sorted(without),
+        }
+        await self._lines.door(lambda: self._announce(values))
 
     async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True) -> Terms:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term."""
@@ -116,6 +134,11 @@ class PostgresScheduler:
 
     async def _retire(self, owner: int) -> None:
         if await self._lines.rows(self._lines.beats, "retire", {"owner": owner}):
+            self._hints.give(Hint.SCHEDULER)
+
+    async def _announce(self, values: Mapping[str, object]) -> None:
+        [changed] = await self._lines.row(self._lines.others, "announce", values)
+        if changed:
             self._hints.give(Hint.SCHEDULER)
 
     async def _release(self, owner: int, terms: Mapping[int, int]) -> None:
@@ -225,12 +248,16 @@ async def look(
     """
     share = -(-limit // max(len(shards), 1))
     asked = {"shards": list(shards), "finals_from": finals_from, "known": list(known), "share": share + 1}
-    now, nums, fact_ids, final_ids, next_due = cast(Sequence[Any], await db.row("look", asked))
+    found = cast(Sequence[Any], await db.row("look", asked))
+    now, nums, fact_ids, final_ids, schedule_ids, next_due, next_slot = found
     woken = [RunState.SCHEDULED, RunState.WAITING]
     due = run_rows(await _found(db, "look_due", nums, {"nums": nums, "woken_by_time": woken}))
     told = facts(await _found(db, "look_facts", fact_ids, {"ids": fact_ids}))
     finals = attempt_rows(await _found(db, "look_finals", final_ids, {"ids": final_ids, "final": AttemptState.DONE}))
-    return Look(tuple(due), tuple(told), tuple(finals), next_due, _cut(share, due, told, finals), now)
+    slots = schedule_rows(await _found(db, "look_schedules", schedule_ids, {"ids": schedule_ids}))
+    more = _cut(share, due, told, finals, slots)
+    next_at = min([at for at in (next_due, next_slot) if at is not None], default=None)
+    return Look(tuple(due), tuple(told), tuple(finals), next_at, more, now, slots)
 
 
 async def _found(db: Session, statement: str, ids: Sequence[int], values: Mapping[str, object]) -> list[Row]:
@@ -253,6 +280,6 @@ async def load(db: Session, nums: Sequence[int]) -> list[Loaded]:
     ]
 
 
-def _cut(share: int, *parts: Sequence[RunRow] | Sequence[Fact] | Sequence[AttemptRow]) -> bool:
+def _cut(share: int, *parts: Sequence[RunRow | Fact | AttemptRow | ScheduleRow]) -> bool:
     """Say whether a shard had more of anything than its share: one row above it was asked for, to know."""
     return any(max(Counter(row.shard for row in part).values(), default=0) > share for part in parts)
