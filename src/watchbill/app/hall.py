@@ -76,6 +76,8 @@ class Hall:
         """Open the rooms."""
         if self.loop is not None:
             raise WatchbillError("the rooms of this App are open already: one `async with app.rooms()` at a time")
+        if scheduler:
+            self._check_schedules()
         self.loop = asyncio.get_running_loop()
         try:
             async with self._owned() as store:
@@ -121,7 +123,7 @@ class Hall:
             client = self._store.client
             submitted = await self._insist(lambda: client.submit(runs))
         else:
-            submitted = await self._write(lambda client: client.submit(runs))
+            submitted = await self.write(lambda client: client.submit(runs))
         return [
             Handle(self, there.run.id, workflow, there.run.num)
             for (workflow, _), there in zip(asked, submitted, strict=True)
@@ -159,6 +161,14 @@ class Hall:
             handles.append(handle)
         return handles
 
+    def _check_schedules(self) -> None:
+        """Refuse what would be refused if somebody started it: for these nobody is there to hear it later."""
+        for workflow in self._registry.workflows.values():
+            if workflow.schedule is not None:
+                workflow.signature.decode_args(workflow.signature.encode_args((), {}))
+                if workflow.name not in self._scanned:
+                    self._scan(workflow)
+
     def _scan(self, workflow: Workflow[..., Any]) -> None:
         """Look for clocks, chance and I/O in the workflow's code, once, before its first start."""
         found = scan(workflow.plain, allow=workflow.allow)
@@ -189,7 +199,7 @@ class Hall:
         self._check_id(id)
         body = encode(str(reason), what="the reason of a cancel")
         fact = NewFact(self.namespace, id, FactKind.CANCEL, str(self.env.new_id()), "client", body)
-        (told,) = await self._write(lambda client: client.tell([fact]))
+        (told,) = await self.write(lambda client: client.tell([fact]))
         if told is Told.UNKNOWN:
             raise RunNotFound(id, self.namespace)
 
@@ -288,7 +298,14 @@ class Hall:
             self._store = store
         return store
 
-    async def _write(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+        """Do what only reads."""
+        async with self._reading() as client:
+            return await work(client)
+
+    async def write(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+        """Do what may be repeated safely, until the store answers."""
+
         async def once() -> T:
             async with self._writing() as client:
                 return await work(client)
