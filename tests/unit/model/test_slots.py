@@ -134,6 +134,26 @@ def test_a_quiet_day_is_as_the_wall_clock_shows_it(name):
     assert check(name, Change(datetime(2026, 7, 14, 12, tzinfo=UTC), timedelta(), timedelta()))
 
 
+def utc_minute_scan(spec: ScheduleSpec, after: Micros) -> Iterator[Micros]:
+    """M24: go through the minutes of UTC, and run whenever the wall clock shows what fits."""
+    zone = ZoneInfo(spec.tz)
+    at = to_datetime(after).replace(second=0, microsecond=0)
+    for _ in range(24 * 60):
+        at += MINUTE
+        if EXPRESSIONS[spec.cron or ""](_wall(zone, at)):
+            yield micros(at - EPOCH)
+
+
+@pytest.mark.parametrize("month", [3, 10])
+def test_a_scan_of_utc_minutes_does_not_survive(monkeypatch, month):
+    zone = ZoneInfo("Europe/Berlin")
+    change = next(change for change in changes(zone) if (change.at.year, change.at.month) == (2026, month))
+    check("Europe/Berlin", change)
+    monkeypatch.setattr("tests.unit.model.test_slots.slots_after", utc_minute_scan)
+    with pytest.raises(AssertionError):
+        check("Europe/Berlin", change)
+
+
 # --- by hand
 
 
