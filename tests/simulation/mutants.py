@@ -298,7 +298,7 @@ MUTANTS = (
     Mutant("M3", m3_crash_not_counted, frozenset({"I8"})),
     Mutant("M5", m5_stale_leadership_kept, frozenset({"I1", "I2", "I3", "I5", "I7"}), is_loud),
     Mutant("M6", m6_renewed_when_it_ends, frozenset({"I9"}), is_loud),
-    Mutant("M8", m8_recovery_from_a_stale_read, frozenset({"I0", "I3", "I5", "I8"}), is_loud_and_unscheduled),
+    Mutant("M8", m8_recovery_from_a_stale_read, frozenset({"I0", "I2", "I3", "I5", "I8"}), is_loud_and_unscheduled),
     Mutant("M9", m9_recovery_adopts_its_own_runs, frozenset({"I0", "I3", "I5", "I8"})),
     Mutant("M19", m19_let_out_before_the_commit, frozenset({"I1", "I7"})),
     Mutant("M27", m27_local_fence_starts_again, frozenset({"I3", "I5"})),

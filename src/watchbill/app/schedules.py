@@ -11,8 +11,9 @@ from watchbill.clock import EPOCH, Micros, micros, to_datetime
 from watchbill.env import Env
 from watchbill.errors import InvalidOptionError, WatchbillError
 from watchbill.flow.names import did_you_mean
+from watchbill.model.recurrence import Catchup, Overlap
 from watchbill.model.run import NewRun
-from watchbill.model.schedule import MOST_SLOTS, Catchup, Overlap, ScheduleOrder, ScheduleRow, slot_id
+from watchbill.model.schedule import MOST_SLOTS, ScheduleOrder, ScheduleRow, slot_id
 from watchbill.model.slots import newest_slots, slots_after
 from watchbill.store.protocol import ClientStore
 from watchbill.store.protocol import Schedules as StoredSchedules

@@ -1,16 +1,18 @@
 """Schedules: the options of a workflow that starts by itself, checked when it is defined."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from inspect import Parameter
-from typing import Final, Literal, TypedDict, TypeVar
+from typing import Final, TypeVar, cast
 
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.signatures import Signature
 from watchbill.model.duration import Duration, to_micros
+from watchbill.model.recurrence import Catchup, Overlap, ScheduleSpec
 from watchbill.model.run import is_id
-from watchbill.model.schedule import LONGEST_SLOT, SHORTEST_EVERY, Catchup, Overlap, ScheduleSpec
+from watchbill.model.schedule import LONGEST_SLOT, SHORTEST_EVERY
 from watchbill.model.slots import zone_of
 
 Word = TypeVar("Word", bound=StrEnum)
@@ -28,24 +30,14 @@ NICKNAMES: Final = {
 ANY_TIME: Final = datetime(2024, 1, 1)  # noqa: DTZ001 - a wall clock's; only to have the expression read
 
 
-class ScheduleOptions(TypedDict, total=False):
-    """The options of @app.workflow that make it a schedule."""
-
-    cron: str | None
-    every: Duration | None
-    tz: str | None
-    overlap: Literal["skip", "queue", "allow"]
-    catchup: Literal["none", "last", "all"]
-
-
-def schedule_of(name: str, signature: Signature, options: ScheduleOptions) -> ScheduleSpec | None:
-    """Read a workflow's schedule; None when it has none."""
-    owner, cron, every, tz = signature.owner, options.get("cron"), options.get("every"), options.get("tz")
+def schedule_of(name: str, signature: Signature, options: Mapping[str, object]) -> ScheduleSpec:
+    """Read a workflow's schedule from its options, of which at least one is there; None is as good as missing."""
+    owner = signature.owner
+    given = {option: value for option, value in options.items() if value is not None}
+    cron, every, tz = (given.get(option) for option in ("cron", "every", "tz"))
     if cron is None and every is None:
-        for option in ("tz", "overlap", "catchup"):
-            if options.get(option) is not None:
-                raise InvalidOptionError(f"{owner}: {option}= says how a schedule runs: give it cron= or every= too")
-        return None
+        [option, *_] = given
+        raise InvalidOptionError(f"{owner}: {option}= says how a schedule runs: give it cron= or every= too")
     if cron is not None and every is not None:
         raise InvalidOptionError(f"{owner}: it has cron= and every=, and can have one schedule: leave one out")
     if every is not None and tz is not None:
@@ -54,9 +46,9 @@ def schedule_of(name: str, signature: Signature, options: ScheduleOptions) -> Sc
     return ScheduleSpec(
         cron=None if cron is None else _cron(cron, owner),
         every=None if every is None else _every(every, owner),
-        tz=_zone("UTC" if tz is None else tz, owner),
-        overlap=_word(Overlap, options.get("overlap", Overlap.SKIP), "overlap", owner),
-        catchup=_word(Catchup, options.get("catchup", Catchup.LAST), "catchup", owner),
+        tz=_zone(given.get("tz", "UTC"), owner),
+        overlap=_word(Overlap, given.get("overlap", Overlap.SKIP), "overlap", owner),
+        catchup=_word(Catchup, given.get("catchup", Catchup.LAST), "catchup", owner),
     )
 
 
@@ -103,8 +95,8 @@ def _cron(text: object, owner: str) -> str:
     return " ".join(words)
 
 
-def _every(span: Duration, owner: str) -> int:
-    every = to_micros(span, what=f"{owner}: every=", at_least=1)
+def _every(span: object, owner: str) -> int:
+    every = to_micros(cast(Duration, span), what=f"{owner}: every=", at_least=1)
     if every < SHORTEST_EVERY:
         raise InvalidOptionError(
             f"{owner}: every= must be a second or more, got {span!r}: what comes more often is a loop in one run"

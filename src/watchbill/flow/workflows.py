@@ -1,18 +1,18 @@
 """Workflow: an `async def` that says what must happen."""
 
 import functools
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final, Generic, ParamSpec, TypeVar, Unpack
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Final, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
 from watchbill.errors import InvalidOptionError, WatchbillError
 from watchbill.flow.functions import check_function, check_parameters, is_async
 from watchbill.flow.names import check_options, name_of
 from watchbill.flow.replay import current
-from watchbill.flow.schedules import ScheduleOptions, schedule_of
 from watchbill.flow.signatures import Signature
 from watchbill.flow.steps import wishes
 from watchbill.model.duration import Duration
 from watchbill.model.policy import Retry
+from watchbill.model.recurrence import ScheduleSpec
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,20 +27,23 @@ LATER_OPTIONS: Final = (
     "undo",
     "version",
 )
+SCHEDULE_OPTIONS: Final = ("cron", "every", "tz", "overlap", "catchup")
 # The keywords of app.start: all others go to the workflow, so no parameter of a workflow may be called like one.
 START_KEYWORDS: Final = frozenset({"id", "priority", "at", "delay", "tags", "region", "deadline", "tx"})
 
 
-class WorkflowOptions(ScheduleOptions, total=False):
+class WorkflowOptions(TypedDict, total=False):
     """The options of @app.workflow."""
 
     name: str | None
     allow: Iterable[str]
     retry: int | Retry | None
     timeout: Duration | None
-
-
-KNOWN_OPTIONS: Final = ScheduleOptions.__annotations__ | WorkflowOptions.__annotations__
+    cron: str | None
+    every: Duration | None
+    tz: str | None
+    overlap: Literal["skip", "queue", "allow"]
+    catchup: Literal["none", "last", "all"]
 
 
 class Workflow(Generic[P, T]):
@@ -52,7 +55,7 @@ class Workflow(Generic[P, T]):
         check_function(function, "workflow")
         self.name = name_of(function, options.get("name"), "workflow")
         owner = f"workflow {self.name!r}"
-        check_options(owner, options, known=KNOWN_OPTIONS, later=LATER_OPTIONS)
+        check_options(owner, options, known=WorkflowOptions.__annotations__, later=LATER_OPTIONS)
         if not is_async(function):
             raise InvalidOptionError(f"{owner} must be an `async def`: it awaits its steps")
         functools.update_wrapper(self, function, updated=())
@@ -60,7 +63,7 @@ class Workflow(Generic[P, T]):
         self.signature = Signature(function, owner)
         check_parameters(self.signature.parameters, START_KEYWORDS, owner)
         self.allow = _allowed(options.get("allow", ()), owner)
-        self.schedule = schedule_of(self.name, self.signature, options)
+        self.schedule = _schedule(self.name, self.signature, {name: options.get(name) for name in SCHEDULE_OPTIONS})
         self.defaults = wishes(owner, retry=options.get("retry"), timeout=options.get("timeout"))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
@@ -74,6 +77,14 @@ class Workflow(Generic[P, T]):
 
     def __repr__(self) -> str:
         return f"<{self.signature.owner}>"
+
+
+def _schedule(name: str, signature: Signature, options: Mapping[str, object]) -> ScheduleSpec | None:
+    if not any(option is not None for option in options.values()):
+        return None
+    from watchbill.flow.schedules import schedule_of  # most programs need it never
+
+    return schedule_of(name, signature, options)
 
 
 def _allowed(names: Iterable[str], owner: str) -> tuple[str, ...]:

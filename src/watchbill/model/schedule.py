@@ -1,11 +1,11 @@
-"""Schedule: when a workflow starts by itself, and what the store knows about it."""
+"""Schedule: a workflow that starts by itself, as the store knows it."""
 
-from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from watchbill.clock import SECOND, Micros, to_datetime
+from watchbill.model.recurrence import ScheduleSpec
 from watchbill.model.run import NewRun
 
 MOST_SLOTS: Final = (
@@ -13,37 +13,6 @@ MOST_SLOTS: Final = (
 )
 SHORTEST_EVERY: Final[Micros] = SECOND  # what comes more often is a loop inside one run, not a run each time
 LONGEST_SLOT: Final = len("@2026-01-01T00:00:00.000000Z")  # what a slot adds to the name in a run's id
-
-
-class Overlap(StrEnum):
-    """What becomes of a slot that comes while the run of an earlier one is live."""
-
-    SKIP = "skip"
-    QUEUE = "queue"
-    ALLOW = "allow"
-
-
-class Catchup(StrEnum):
-    """Which of the slots that nobody was there for are made up for."""
-
-    NONE = "none"
-    LAST = "last"
-    ALL = "all"
-
-
-class ScheduleSpec(msgspec.Struct, frozen=True):
-    """What the author wrote: `cron` in `tz`, or `every`."""
-
-    cron: str | None = None
-    every: Micros | None = None
-    tz: str = "UTC"
-    overlap: Overlap = Overlap.SKIP
-    catchup: Catchup = Catchup.LAST
-
-    @property
-    def timing(self) -> tuple[str | None, Micros | None, str]:
-        """What decides when its slots are; if that changes, it begins anew."""
-        return self.cron, self.every, self.tz
 
 
 class NewSchedule(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from functools import cache
 from itertools import islice
 
 from watchbill.clock import EPOCH, Micros, micros, to_datetime
-from watchbill.model.schedule import ScheduleSpec
+from watchbill.model.recurrence import ScheduleSpec
 
 _MINUTE = timedelta(minutes=1)
 

@@ -6,7 +6,8 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.model.lease import FOREVER
-from watchbill.model.schedule import MOST_SLOTS, Catchup, Overlap, ScheduleRow
+from watchbill.model.recurrence import Catchup, Overlap
+from watchbill.model.schedule import MOST_SLOTS, ScheduleRow
 from watchbill.model.slots import newest_slots, slots_after
 
 # A slot found later than this was missed. Longer than a takeover takes: what a dead scheduler leaves behind is on time.

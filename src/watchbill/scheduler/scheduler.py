@@ -396,7 +396,7 @@ class Scheduler(Loop):
     async def _read(self, shards: list[int]) -> tuple[Look, list[Loaded]]:
         known = self._registry.names()
         self._attendance.say(known)
-        look = await self._store.look(shards, known, self._look_limit)
+        look = await self._store.look(shards, known, self._look_limit, self._schedules.names)
         self._time.saw(look.now)
         self._contact.heard()
         look = _without(look, self._suspects.runs())

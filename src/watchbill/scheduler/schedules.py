@@ -23,7 +23,8 @@ class Schedules:
         self._registry = registry
         self._namespace = namespace
         self.stale = True  # the store may not know what the code has
-        self._announced: tuple[str, ...] = ()
+        self.names: tuple[str, ...] = ()  # of the schedules that the store knows from us
+        self._announced: tuple[str, ...] = ()  # the workflows that they were found among
 
     async def announce(self, region: list[int], now: Micros) -> list[Event]:
         """Write down what the code has, if the store does not know it yet; gives what cannot be."""
@@ -36,9 +37,9 @@ class Schedules:
                     found += self._schedule(name, region)
                 except Exception as error:  # an annotation or a default of theirs: no reason to stop all others
                     refused.append(Event(happened.SCHEDULE_REFUSED, now, "scheduler", name, note=str(error)))
-            scheduled = {schedule.name for schedule in found}
+            scheduled = tuple([schedule.name for schedule in found])
             await self._store.announce(self._namespace, found, [name for name in names if name not in scheduled])
-            self._announced = names
+            self.names, self._announced = scheduled, names
         self.stale = False
         return refused
 
@@ -54,7 +55,7 @@ class Schedules:
         """Decide about schedules that are due: their slots start with this turn, or not at all."""
         for row in rows:
             term = terms.get(row.shard)
-            if term is None or row.name not in self._announced:
+            if term is None:
                 continue
             batch.turn.terms[row.shard] = term
             batch.turn.schedules.append(self._decided(row, batch))

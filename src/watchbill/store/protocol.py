@@ -307,8 +307,13 @@ class SchedulerStore(Protocol):
         """Give shards back cleanly: nothing of theirs counts as lost."""
         ...
 
-    async def look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
-        """Read what is due, told and final in these shards, of the workflows in `known` (due runs and schedules)."""
+    async def look(
+        self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()
+    ) -> Look:
+        """Read what is due, told and final in these shards, of the workflows in `known` (due runs only).
+
+        Likewise the schedules in `scheduled`, those that this code has.
+        """
         ...
 
     async def live(

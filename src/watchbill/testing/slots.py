@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from watchbill.clock import EPOCH, Micros, micros
-from watchbill.model.schedule import Catchup, Overlap, ScheduleSpec
+from watchbill.model.recurrence import Catchup, Overlap, ScheduleSpec
 from watchbill.testing.changes import RunSeen, ScheduleSeen
 
 _decode_slots: Final = msgspec.json.Decoder(list[int]).decode

@@ -9,7 +9,7 @@ import pytest
 from watchbill.clock import SECOND
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.workflows import Workflow
-from watchbill.model.schedule import Catchup, Overlap, ScheduleSpec
+from watchbill.model.recurrence import Catchup, Overlap, ScheduleSpec
 
 
 async def report(copies: int = 1, *also: str, **more: str) -> None: ...

@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo, available_timezones
 import pytest
 
 from watchbill.clock import EPOCH, SECOND, Micros, micros, to_datetime
-from watchbill.model.schedule import ScheduleSpec, slot_id
+from watchbill.model.recurrence import ScheduleSpec
+from watchbill.model.schedule import slot_id
 from watchbill.model.slots import newest_slots, slots_after
 
 MINUTE = timedelta(minutes=1)

@@ -3,7 +3,8 @@
 import pytest
 
 from watchbill.clock import SECOND, Micros
-from watchbill.model.schedule import MOST_SLOTS, Catchup, Overlap, ScheduleRow, ScheduleSpec
+from watchbill.model.recurrence import Catchup, Overlap, ScheduleSpec
+from watchbill.model.schedule import MOST_SLOTS, ScheduleRow
 from watchbill.scheduler.calendar import ON_TIME, Decided, decide
 
 MINUTE: Micros = 60 * SECOND

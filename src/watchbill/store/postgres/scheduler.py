@@ -103,9 +103,11 @@ class PostgresScheduler:
         """Give shards back cleanly."""
         await self._lines.door(lambda: self._release(owner, terms))
 
-    async def look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+    async def look(
+        self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()
+    ) -> Look:
         """Read what is due, told and final in these shards."""
-        return await self._lines.door(lambda: self._look(shards, known, limit))
+        return await self._lines.door(lambda: self._look(shards, known, limit, scheduled))
 
     async def live(
         self, shards: Sequence[int], known: Sequence[str] | None, after: int, limit: int, *, due: bool = False
@@ -146,15 +148,16 @@ class PostgresScheduler:
         self._open.forget(terms)
         self._hints.give(Hint.SCHEDULER)
 
-    async def _look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+    async def _look(self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str]) -> Look:
         lowest = self._open.begin(shards)
-        found = await self._lines.run(self._lines.others, lambda db: look(db, shards, known, limit, lowest))
+        names = known, scheduled
+        found = await self._lines.run(self._lines.others, lambda db: look(db, shards, names, limit, lowest))
         if found.finals:
             return found
         self._open.found_nothing()
         if not any(lowest):
             return found
-        return await self._look(shards, known, limit)
+        return await self._look(shards, known, limit, scheduled)
 
     async def _turn(self, turn: Turn, *, again: bool) -> TurnAnswer:
         answer = await self._write(turn, again=again)
@@ -240,14 +243,26 @@ def _answer(terms: Mapping[int, int], now: object, held: object) -> TurnAnswer:
 
 
 async def look(
-    db: Session, shards: Sequence[int], known: Sequence[str], limit: int, finals_from: Sequence[int]
+    db: Session,
+    shards: Sequence[int],
+    names: tuple[Sequence[str], Sequence[str]],
+    limit: int,
+    finals_from: Sequence[int],
 ) -> Look:
     """Find what is due, told and final, then read what was found: an idle look is one statement.
 
-    Each shard gets an equal share of the limit, so that none hides another.
+    Each shard gets an equal share of the limit, so that none hides another. `names`: of known workflows, and of those
+    with a schedule.
     """
+    known, scheduled = names
     share = -(-limit // max(len(shards), 1))
-    asked = {"shards": list(shards), "finals_from": finals_from, "known": list(known), "share": share + 1}
+    asked = {
+        "shards": list(shards),
+        "finals_from": finals_from,
+        "known": list(known),
+        "scheduled": list(scheduled),
+        "share": share + 1,
+    }
     found = cast(Sequence[Any], await db.row("look", asked))
     now, nums, fact_ids, final_ids, schedule_ids, next_due, next_slot = found
     woken = [RunState.SCHEDULED, RunState.WAITING]

@@ -7,8 +7,9 @@ import msgspec
 
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import JournalEntry
+from watchbill.model.recurrence import ScheduleSpec
 from watchbill.model.run import RunRow
-from watchbill.model.schedule import ScheduleRow, ScheduleSpec
+from watchbill.model.schedule import ScheduleRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.bodies import TAG_END
 from watchbill.store.protocol import Fact, FactKind

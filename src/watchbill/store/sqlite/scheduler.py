@@ -80,9 +80,11 @@ class SqliteScheduler:
             lambda db: db.run_many("release_lease", rows), lambda _: self._lanes.hints.give(Hint.SCHEDULER)
         )
 
-    async def look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+    async def look(
+        self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()
+    ) -> Look:
         """Read what is due, told and final in these shards."""
-        return await self._lanes.read(lambda db: look(db, shards, known, limit))
+        return await self._lanes.read(lambda db: look(db, shards, known, limit, scheduled))
 
     async def live(
         self, shards: Sequence[int], known: Sequence[str] | None, after: int, limit: int, *, due: bool = False
@@ -203,7 +205,7 @@ def _held(db: Database, owner: int, terms: Mapping[int, int], *, buried: bool) -
 # --- reads
 
 
-def look(db: Database, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+def look(db: Database, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()) -> Look:
     """Read what is due, told and final; each shard gets an equal share of the limit, so that none hides another."""
     now = db.now()
     share = -(-limit // max(len(shards), 1))
@@ -211,10 +213,17 @@ def look(db: Database, shards: Sequence[int], known: Sequence[str], limit: int) 
     due = tuple(run_rows(db, db.run("look_due", mine)))
     told = facts(db.run("look_facts", mine))
     finals = tuple(attempt_rows(db, db.run("look_finals", mine)))
-    slots = schedule_rows(db.run("look_schedules", {**mine, "limit": limit}))
-    times = [at for next_at in ("look_next", "look_next_slot") for (at,) in db.run(next_at, mine) if at is not None]
-    more = _cut(share, due, told, finals) or len(slots) == limit
-    return Look(due, told, finals, min(times, default=None), more, now, slots)
+    (next_due,) = db.run("look_next", mine).fetchone()
+    found = Look(due, told, finals, next_due, _cut(share, due, told, finals), now)
+    return _with_schedules(db, found, {**mine, "known": json_text(scheduled), "limit": limit}) if scheduled else found
+
+
+def _with_schedules(db: Database, look: Look, mine: Named) -> Look:
+    rows = schedule_rows(db.run("look_schedules", mine))
+    (next_slot,) = db.run("look_next_slot", mine).fetchone()
+    times = [at for at in (look.next_due, next_slot) if at is not None]
+    more = look.more or len(rows) == mine["limit"]
+    return msgspec.structs.replace(look, next_due=min(times, default=None), more=more, schedules=rows)
 
 
 def load(db: Database, nums: Sequence[int]) -> list[Loaded]:

@@ -4,17 +4,9 @@ import msgspec
 import pytest
 
 from watchbill.clock import SECOND, Micros
+from watchbill.model.recurrence import Catchup, Overlap, ScheduleSpec
 from watchbill.model.run import NewRun
-from watchbill.model.schedule import (
-    Catchup,
-    NewSchedule,
-    Overlap,
-    ScheduleChange,
-    ScheduleOrder,
-    ScheduleRow,
-    ScheduleSpec,
-    slot_id,
-)
+from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow, slot_id
 from watchbill.model.states import RunState
 from watchbill.store.protocol import Hint
 from watchbill.testing.conformance.scene import KNOWN, LIMIT, ME, NOON, Scene, a_change
@@ -39,8 +31,8 @@ async def the_schedule(scene: Scene) -> ScheduleRow:
     return row
 
 
-async def due(scene: Scene, known=KNOWN) -> tuple[ScheduleRow, ...]:
-    return (await scene.store.scheduler.look(list(scene.terms), known, LIMIT)).schedules
+async def due(scene: Scene, scheduled=KNOWN) -> tuple[ScheduleRow, ...]:
+    return (await scene.store.scheduler.look(list(scene.terms), KNOWN, LIMIT, scheduled)).schedules
 
 
 def a_decision(
@@ -116,7 +108,7 @@ async def test_namespaces_have_their_own_schedules(scene):
 async def test_a_schedule_is_due_at_its_slot_and_says_when_that_will_be(scene):
     row = await announced(scene)
     await scene.turn(schedules=[a_decision(row)])
-    look = await scene.store.scheduler.look(list(scene.terms), KNOWN, LIMIT)
+    look = await scene.store.scheduler.look(list(scene.terms), KNOWN, LIMIT, KNOWN)
     assert (look.schedules, look.next_due) == ((), NOON + MINUTE)
     scene.clock.pass_by(MINUTE - 1)
     assert await due(scene) == ()
@@ -128,17 +120,17 @@ async def test_what_the_code_does_not_know_or_others_hold_is_not_due(scene):
     row = await announced(scene)
     assert await due(scene, ["refund"]) == ()
     others = [shard for shard in scene.terms if shard != row.shard]
-    assert (await scene.store.scheduler.look(others, KNOWN, LIMIT)).schedules == ()
+    assert (await scene.store.scheduler.look(others, KNOWN, LIMIT, KNOWN)).schedules == ()
 
 
 async def test_a_limit_leaves_some_for_the_next_look(scene):
     names = [f"order-{n}" for n in range(5)]
     await scene.store.scheduler.announce("default", [a_schedule(scene, name=name) for name in names], [])
     shards = [min(scene.terms)]
-    look = await scene.store.scheduler.look(shards, names, 3)
+    look = await scene.store.scheduler.look(shards, KNOWN, 3, names)
     assert look.more
     assert 3 <= len(look.schedules) <= 4
-    assert len((await scene.store.scheduler.look(shards, names, LIMIT)).schedules) == 5
+    assert len((await scene.store.scheduler.look(shards, KNOWN, LIMIT, names)).schedules) == 5
 
 
 async def test_a_slot_that_waits_is_due_when_the_run_before_it_has_ended(scene):
@@ -226,7 +218,7 @@ async def test_a_paused_schedule_is_not_due_and_a_turn_cannot_start_it(scene):
     assert (paused.paused_by, paused.paused_why, paused.paused_at) == ("ada", "holidays", NOON)
     scene.clock.pass_by(MINUTE)
     assert await due(scene) == ()
-    look = await scene.store.scheduler.look(list(scene.terms), KNOWN, LIMIT)
+    look = await scene.store.scheduler.look(list(scene.terms), KNOWN, LIMIT, KNOWN)
     assert look.next_due is None
     await scene.turn(schedules=[a_decision(row, NOON + MINUTE)])
     assert (await the_schedule(scene), await ids(scene)) == (paused, [])
