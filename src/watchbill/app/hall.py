@@ -94,6 +94,8 @@ class Hall:
         """Open the rooms."""
         if self.loop is not None:
             raise WatchbillError("the rooms of this App are open already: one `async with app.rooms()` at a time")
+        if scheduler:
+            self._check_schedules()
         self.loop = asyncio.get_running_loop()
         try:
             async with self._owned() as store, receiving_guests(store, self.env, lambda: self._driven(scheduler)):
@@ -191,7 +193,7 @@ class Hall:
             client = self._store.client
             submitted = await self._insist(lambda: client.submit(runs))
         else:
-            submitted = await self._write(lambda client: client.submit(runs))
+            submitted = await self.write(lambda client: client.submit(runs))
         return [
             Handle(self, there.run.id, workflow, there.run.num)
             for (workflow, _), there in zip(asked, submitted, strict=True)
@@ -229,6 +231,14 @@ class Hall:
             handles.append(handle)
         return handles
 
+    def _check_schedules(self) -> None:
+        """Refuse what would be refused if somebody started it: for these nobody is there to hear it later."""
+        for workflow in self._registry.workflows.values():
+            if workflow.schedule is not None:
+                workflow.signature.decode_args(workflow.signature.encode_args((), {}))
+                if workflow.name not in self._scanned:
+                    self._scan(workflow)
+
     def _scan(self, workflow: Workflow[..., Any]) -> None:
         """Look for clocks, chance and I/O in the workflow's code, once, before its first start."""
         found = scan(workflow.plain, allow=workflow.allow)
@@ -255,7 +265,7 @@ class Hall:
         told_as = encode(body, what=f"what is told to run {id!r}")
         reference = f"{self.env.new_id():x}" if ref is None else check_reference(ref)
         fact = NewFact(self.namespace, id, kind, reference, by, told_as)
-        (told,) = await self._write(lambda client: client.tell([fact]))
+        (told,) = await self.write(lambda client: client.tell([fact]))
         if told is Told.UNKNOWN:
             raise RunNotFound(id, self.namespace)
         if told is Told.ENDED and kind is not FactKind.CANCEL:
@@ -305,7 +315,7 @@ class Hall:
             if not is_id(new.id):
                 raise WatchbillError(f"run {run.id!r} has too long an id for a copy: {new.id!r}")
             copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes))
-            if await self._write(copying):
+            if await self.write(copying):
                 return Handle(self, new.id, workflow, num)
         raise AssertionError("there is always a next number")
 
@@ -421,7 +431,14 @@ class Hall:
     async def _open(self) -> Store:
         return await open_store(self.url, self.env)
 
-    async def _write(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+        """Do what only reads."""
+        async with self._reading() as client:
+            return await work(client)
+
+    async def write(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+        """Do what may be repeated safely, until the store answers."""
+
         async def once() -> T:
             async with self._writing() as client:
                 return await work(client)
