@@ -285,6 +285,10 @@ class Hall:
             return handle
         if live and how == "rewind":
             copies.check_call(record, call or "")
+            if record.run.status is RunState.UNDOING:
+                raise WatchbillError(
+                    f"run {handle.id!r} is being undone: wait for its end, then rewind() makes a new run of it"
+                )
             await self.tell(handle.id, FactKind.REWIND, call)
             return handle
         if how == "retry":

@@ -417,7 +417,8 @@ class Scheduler(Loop):
         absent += self._reloaded
         self._reloaded.clear()
         absent += [row.run for row in look.finals if row.run not in asleep]
-        absent += [fact.run for fact in look.facts]
+        unheard = self._residence.unheard
+        absent += [fact.run for fact in look.facts if fact.id not in unheard.get(fact.run, ())]
         wanted = sorted({num for num in absent if num not in here} | (self._advance.stopping & here.keys()))
         return look, await self._store.load(wanted) if wanted else []
 
@@ -498,8 +499,8 @@ class Scheduler(Loop):
             return
         codeless = run.status in (RunState.SCHEDULED, RunState.DIVERGED) or is_quarantined(run)
         if loaded.facts and codeless:
-            self._advance.tell_without_code(loaded, term, batch)
-            self._look_asked = True  # it may be due
+            if self._advance.tell_without_code(loaded, term, batch):
+                self._look_asked = True  # it may be due
         elif run.status is RunState.SCHEDULED and self._is_due(run, batch.now):
             self._advance.begin_loaded(loaded, term, batch)
         elif self._knows(run) and not codeless:
