@@ -144,9 +144,9 @@ class App:
             raise
 
     async def _run(self, workflow: Workflow[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], id: str) -> T:
-        async with self.rooms():
-            handle = await self.start(workflow, *args, id=id, **kwargs)
-            return await self._hall.result(handle, None, held_too=True)
+        named = dict(kwargs)
+        wish = Wish(id, **{name: named.pop(name) for name in START_KEYWORDS & named.keys()})
+        return await self._hall.run(*self._new_run(workflow, args, named, wish), self.rooms)
 
     @contextlib.asynccontextmanager
     async def rooms(
@@ -246,6 +246,38 @@ class App:
         """
         stop_if_reading()
         await self._hall.answer(id, value, by)
+
+    # --- schedules
+
+    async def schedules(self) -> Any:
+        """Give all schedules of the store, by name: when they run next, and who has paused them."""
+        return await self._schedules.list()
+
+    async def pause_schedule(self, name: str, reason: str = "", *, by: str = "a program") -> None:
+        """Start no slot of a schedule until it is resumed; what runs goes on."""
+        await self._schedules.pause(name, reason, by)
+
+    async def resume_schedule(self, name: str) -> None:
+        """Let a schedule run again; its `catchup` says which slots of the meantime are made up for."""
+        await self._schedules.resume(name)
+
+    async def run_schedule(self, name: str) -> Handle[Any]:
+        """Start a run of a schedule now, beside its slots."""
+        return Handle(self._hall, await self._schedules.run(name), self.registry.workflows.get(name))
+
+    async def backfill_schedule(self, name: str, since: datetime, until: datetime) -> list[Handle[Any]]:
+        """Start the slots from `since` up to `until`, as the schedule's `overlap` allows; those that ran do not again.
+
+        At most 1,000 slots may wait at once.
+        """
+        ids = await self._schedules.backfill(name, since, until)
+        return [Handle(self._hall, id, self.registry.workflows.get(name)) for id in ids]
+
+    @property
+    def _schedules(self) -> Any:
+        from watchbill.app.schedules import Schedules  # with the store's doors: only for those who need them
+
+        return Schedules(self._hall)
 
     @functools.cached_property
     def sync(self) -> Any:

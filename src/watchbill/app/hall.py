@@ -6,6 +6,7 @@ import itertools
 import re
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -19,6 +20,7 @@ from watchbill.app.search import place_of, searched
 from watchbill.app.status import Explanation, RunStatus, TimelineEvent
 from watchbill.app.sync import caller_thread
 from watchbill.app.timeline import timeline_of
+from watchbill.app.visit import ONE_DOOR, PATIENCE, Visit, open_to_own, while_there
 from watchbill.app.waiting import POLL, Waiting
 from watchbill.borrowed import borrow, check_kind, must_be_awaited
 from watchbill.clock import SECOND, Micros
@@ -34,6 +36,7 @@ from watchbill.errors import (
     RunNotFound,
     StoreError,
     StoreOutdatedError,
+    StoreOwnedError,
     StoreUnreachableError,
     WatchbillError,
 )
@@ -48,14 +51,21 @@ from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind
 from watchbill.model.question import InboxItem
-from watchbill.model.run import NewRun, is_id
+from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.states import RunState
-from watchbill.store.open import is_file, is_memory, open_reader, open_store, transactions_beside
+from watchbill.store.open import (
+    Driven,
+    is_file,
+    is_memory,
+    open_reader,
+    open_store,
+    receiving_guests,
+    transactions_beside,
+)
 from watchbill.store.protocol import ClientStore, Deleted, Ending, Hint, NewFact, Record, Started, Store, Told
 
 T = TypeVar("T")
 
-PATIENCE: Final[Micros] = 30 * SECOND  # how long a request waits for a store that is away; it may be repeated safely
 FIRST_PAUSE: Final[Micros] = SECOND // 10
 LONGEST_PAUSE: Final[Micros] = SECOND
 
@@ -68,8 +78,9 @@ FORKED: Final = re.compile(r"~\d+\Z")
 
 
 class Hall:
-    """The store of a program. A file is owned while rooms are open, and for one door at a time otherwise; others stay
-    open: in memory there is one for all, on PostgreSQL one per event loop, to which its connections belong.
+    """The store of a program. A file is owned while rooms are open, and for one door at a time otherwise; while another
+    process owns it, doors go through that one. Other stores stay open: in memory there is one for all, on PostgreSQL
+    one per event loop, to which its connections belong.
     """
 
     def __init__(
@@ -92,6 +103,7 @@ class Hall:
         self._scanned: set[str] = set()
         self._store: Store | None = None  # of the open rooms, or in memory
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Store]] = WeakKeyDictionary()
+        self._visits: dict[asyncio.AbstractEventLoop, Visit] = {}
         self._waiting: Waiting | None = None
         self._house: House | None = None
         self._deaf: list[Callable[[], None]] = []
@@ -103,9 +115,11 @@ class Hall:
         """Open the rooms."""
         if self.loop is not None:
             raise WatchbillError("the rooms of this App are open already: one `async with app.rooms()` at a time")
+        if scheduler:
+            self._check_schedules()
         self.loop = asyncio.get_running_loop()
         try:
-            async with self._owned() as store:
+            async with self._owned() as store, receiving_guests(store, self.env, lambda: self._driven(scheduler)):
                 house, waiting = self._build(
                     store, scheduler=scheduler, agent=agent, supervisor=supervisor, slots=slots, threads=threads
                 )
@@ -159,6 +173,35 @@ class Hall:
             deaf()
         self._deaf.clear()
 
+    def _driven(self, scheduler: bool) -> Driven:
+        return Driven(self.namespace, self._registry.names() if scheduler else ())
+
+    async def run(
+        self, workflow: Workflow[..., T], run: NewRun, rooms: Callable[[], AbstractAsyncContextManager[object]]
+    ) -> T:
+        """Run to the end: in rooms of our own, or at the process that has them, for as long as it has."""
+        until = self.env.clock.boot() + PATIENCE
+        handle: Handle[T]
+        while True:
+            try:
+                async with rooms():
+                    [handle] = await self.start([(workflow, run)])
+                    return _read(handle, await self._ending(handle, held_too=True))
+            except StoreOwnedError as owned:
+                guest = await self._visit().guest() if owned.address is not None else None
+                if guest is None and self.env.clock.boot() >= until:
+                    raise
+            if guest is None:  # it was there a moment ago: it has died, or closes
+                await self.env.wait(asyncio.Event(), ONE_DOOR)
+                continue
+            if not guest.knows(self.namespace, code_name(workflow.name, workflow.version)):
+                raise guest.refusal(f"its code does not drive workflow {workflow.name!r} of {self.namespace!r}")
+            [handle] = await self.start([(workflow, run)])
+            ending = await while_there(guest, self._ending(handle, held_too=True))
+            if ending is not None:
+                return _read(handle, ending)
+            until = self.env.clock.boot() + PATIENCE
+
     async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]], tx: object = None) -> list[Handle[Any]]:
         """Insert runs, all or none, and give their handles; `tx`: in the user's own transaction."""
         for workflow, _ in asked:
@@ -172,7 +215,7 @@ class Hall:
             client = self._store.client
             submitted = await self._insist(lambda: client.submit(runs))
         else:
-            submitted = await self._write(lambda client: client.submit(runs))
+            submitted = await self.write(lambda client: client.submit(runs))
         return [
             Handle(self, there.run.id, workflow, there.run.num)
             for (workflow, _), there in zip(asked, submitted, strict=True)
@@ -209,6 +252,14 @@ class Hall:
             handle.pending = run.new
             handles.append(handle)
         return handles
+
+    def _check_schedules(self) -> None:
+        """Refuse what would be refused if somebody started it: for these nobody is there to hear it later."""
+        for workflow in self._registry.workflows.values():
+            if workflow.schedule is not None:
+                workflow.signature.decode_args(workflow.signature.encode_args((), {}))
+                if workflow.name not in self._scanned:
+                    self._scan(workflow)
 
     def _scan(self, workflow: Workflow[..., Any]) -> None:
         """Look for clocks, chance and I/O in the workflow's code, once, before its first start."""
@@ -264,7 +315,7 @@ class Hall:
         if not QUESTION.fullmatch(id):
             raise QuestionNotFound(id, self.namespace)
         number, by = int(id, 16), check_name(by)
-        told = await self._write(lambda client: client.answer(self.namespace, number, by, body))
+        told = await self.write(lambda client: client.answer(self.namespace, number, by, body))
         if told is Told.ANSWERED:
             raise AlreadyAnswered(id)
         if told is not Told.TOLD:
@@ -279,7 +330,7 @@ class Hall:
             )
         deleted = Deleted.MORE
         while deleted is Deleted.MORE:
-            deleted = await self._write(lambda client: client.delete(run.num, DELETED_AT_ONCE))
+            deleted = await self.write(lambda client: client.delete(run.num, DELETED_AT_ONCE))
         if deleted is Deleted.LIVE:
             raise RunLive(id)
 
@@ -289,7 +340,7 @@ class Hall:
         told_as = encode(body, what=f"what is told to run {id!r}")
         reference = f"{self.env.new_id():x}" if ref is None else check_reference(ref)
         fact = NewFact(self.namespace, id, kind, reference, by, told_as)
-        (told,) = await self._write(lambda client: client.tell([fact]))
+        (told,) = await self.write(lambda client: client.tell([fact]))
         if told is Told.UNKNOWN:
             raise RunNotFound(id, self.namespace)
         if told is Told.ENDED and kind is not FactKind.CANCEL:
@@ -309,6 +360,10 @@ class Hall:
             return handle
         if live and how == "rewind":
             copies.check_call(record, call or "")
+            if record.run.status is RunState.UNDOING:
+                raise WatchbillError(
+                    f"run {handle.id!r} is being undone: wait for its end, then rewind() makes a new run of it"
+                )
             await self.tell(handle.id, FactKind.REWIND, call, by=handle.by)
             return handle
         if how == "retry":
@@ -339,7 +394,7 @@ class Hall:
             if not is_id(new.id):
                 raise WatchbillError(f"run {run.id!r} has too long an id for a copy: {new.id!r}")
             copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes))
-            if await self._write(copying):
+            if await self.write(copying):
                 return Handle(self, new.id, workflow, num)
         raise AssertionError("there is always a next number")
 
@@ -364,6 +419,12 @@ class Hall:
                 await _close(opening)
             elif loop.is_running():  # of app.sync, on its own thread
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_close(opening), loop))
+        visits, self._visits = self._visits, {}
+        for loop, visit in visits.items():
+            if loop is here:
+                await visit.close()
+            elif loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(visit.close(), loop))
 
     def _check_id(self, id: str) -> None:
         # No store is asked for what it cannot have: not every one has a way to write such a text.
@@ -421,7 +482,7 @@ class Hall:
     @contextlib.asynccontextmanager
     async def _owned(self) -> AsyncIterator[Store]:
         memory = is_memory(self.url)
-        store = self._store = await self._kept() if memory else await self._open()
+        store = self._store = await self._kept() if memory else await open_to_own(self.url, self.env)
         try:
             yield store
         finally:
@@ -453,7 +514,14 @@ class Hall:
     async def _open(self) -> Store:
         return await open_store(self.url, self.env)
 
-    async def _write(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+        """Do what only reads."""
+        async with self._reading() as client:
+            return await work(client)
+
+    async def write(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+        """Do what may be repeated safely, until the store answers."""
+
         async def once() -> T:
             async with self._writing() as client:
                 return await work(client)
@@ -476,15 +544,21 @@ class Hall:
 
     @contextlib.asynccontextmanager
     async def _writing(self) -> AsyncIterator[ClientStore]:
-        """Give the doors for one write: a client without rooms owns a file only for that long."""
+        """Give the doors for one write: through a file's owner, or as its owner, but then only for that long."""
         if (store := await self._open_here()) is not None:
             yield store.client
             return
-        store = await self._open()
-        try:
-            yield store.client
-        finally:
-            await store.close()
+        async with self._visit().doors() as client:
+            yield client
+
+    def _visit(self) -> Visit:
+        """Give this event loop's way to the file."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._visits:
+            for ended in [loop for loop in tuple(self._visits) if loop.is_closed()]:
+                self._visits.pop(ended, None)  # other threads may be here at the same time
+            self._visits[loop] = Visit(self.url, self.env)
+        return self._visits[loop]
 
     @contextlib.asynccontextmanager
     async def _reading(self) -> AsyncIterator[ClientStore]:

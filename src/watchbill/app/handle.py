@@ -1,7 +1,7 @@
 """Handle: a run, from outside."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -21,6 +21,7 @@ class Client(Protocol):
     """What App and handles need of the hall, which is imported only when it is needed."""
 
     env: Env
+    namespace: str
     loop: asyncio.AbstractEventLoop | None
 
     def rooms(
@@ -29,12 +30,26 @@ class Client(Protocol):
         """Open the rooms."""
         ...
 
+    async def run(
+        self, workflow: Workflow[..., T], run: NewRun, rooms: Callable[[], AbstractAsyncContextManager[object]]
+    ) -> T:
+        """Run to the end."""
+        ...
+
     async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]], tx: object = None) -> "list[Handle[Any]]":
         """Insert runs, all or none, and give their handles; `tx`: in the user's own transaction."""
         ...
 
-    async def result(self, handle: "Handle[T]", timeout: Duration | None, *, held_too: bool = False) -> T:
+    async def result(self, handle: "Handle[T]", timeout: Duration | None) -> T:
         """Wait for a run's end."""
+        ...
+
+    async def read(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """Do what only reads, with the client's doors."""
+        ...
+
+    async def write(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """Do what may be repeated safely, with the client's doors."""
         ...
 
     async def close(self) -> None:

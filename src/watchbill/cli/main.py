@@ -14,6 +14,7 @@ from watchbill.cli.escape import visible
 from watchbill.cli.inbox import inbox
 from watchbill.cli.migrate import migrate
 from watchbill.cli.runs import runs
+from watchbill.cli.schedules import schedules
 from watchbill.errors import InvalidOptionError, StoreError, WatchbillError
 
 FAILED: Final = 1
@@ -25,6 +26,7 @@ commands = typer.Typer(name="watchbill", no_args_is_help=True, rich_markup_mode=
 commands.add_typer(runs, name="run")
 commands.add_typer(inbox, name="inbox")
 commands.command("doctor")(doctor)
+commands.add_typer(schedules, name="schedules")
 commands.command("migrate")(migrate)
 
 
@@ -77,7 +79,7 @@ def watchbill(
         bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Durable workflows in plain Python: look at runs, act on them, answer them, and look after their store."""
+    """Durable workflows in plain Python: look at runs and schedules, act on them, and look after their store."""
 
 
 if __name__ == "__main__":

@@ -36,16 +36,6 @@ def damage_told(url: str) -> Iterator[None]:
         raise StoreError(f"store {url!r} cannot be read: {error}") from error
 
 
-def check_there(url: str) -> None:
-    """Refuse a file that is not there: a mistyped address must not leave an empty store behind."""
-    path = parse_url(url).path
-    if path is not None and os.path.isdir(path.parent) and not os.path.lexists(path):
-        raise StoreError(
-            f"store {url!r} is not there: no file {str(path.absolute())!r};"
-            f" run a program that uses it, or make an empty one: watchbill migrate --store {shlex.quote(url)}"
-        )
-
-
 def read(url: str, ask: Callable[[ClientStore], Awaitable[T]]) -> T:
     """Open a store, ask it something, and close it."""
     check_there(url)
@@ -58,6 +48,16 @@ def read(url: str, ask: Callable[[ClientStore], Awaitable[T]]) -> T:
             await doors.close()
 
     return asyncio.run(asking())
+
+
+def check_there(url: str) -> None:
+    """Refuse an address without a file. None is made here: a mistyped one must not leave an empty store behind."""
+    path = parse_url(url).path
+    if path is not None and os.path.isdir(path.parent) and not os.path.lexists(path):
+        raise StoreError(
+            f"store {url!r} is not there: no file {str(path.absolute())!r};"
+            f" run a program that uses it, or make an empty one: watchbill migrate --store {shlex.quote(url)}"
+        )
 
 
 async def newest(

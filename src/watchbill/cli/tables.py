@@ -12,21 +12,26 @@ from rich.table import Table
 from rich.text import Text
 
 from watchbill.app.report import status_of, step_name
+from watchbill.app.schedules import ScheduleStatus
 from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus, TimelineEvent
 from watchbill.app.timeline import timeline_of
 from watchbill.app.words import moment, said_of, span
 from watchbill.cli.escape import visible, visible_json, visible_lines
 from watchbill.cli.fields import ErrorFields, Finding, Question, ending_of
-from watchbill.clock import to_datetime
+from watchbill.clock import EPOCH, to_datetime
 from watchbill.model.attempt import Progress
 from watchbill.store.protocol import Record
 
 Block: TypeAlias = Table | Text
 
 UNBOUNDED: Final = 100_000  # columns of what is no terminal: no line is folded there
+# Columns that give way on a narrow terminal.
 ELASTIC: Final = frozenset(
-    {"ID", "WORKFLOW", "WAITING FOR", "STEP", "OUTCOME", "NOTE", "QUESTION", "FORM", "FINDING", "RUN", "PROGRESS"}
-)  # give way on a narrow terminal
+    {
+        *("ID", "NAME", "WORKFLOW", "WAITING FOR", "STEP", "OUTCOME", "NEXT SLOTS", "STANDING"),
+        *("NOTE", "QUESTION", "FORM", "FINDING", "RUN", "PROGRESS"),
+    }
+)
 NARROWEST: Final = 11  # columns that are left to the last of a table
 LONGEST_CELL: Final = 300  # characters, more than any id has; JSON has the rest
 LONGEST_RESULT: Final = 20_000  # characters, some screens full; JSON has the rest
@@ -267,6 +272,39 @@ def bar(progress: Progress | None) -> str:
     full = round(BAR * min(max(progress.done / progress.total, 0), 1))
     drawing = f"[{'#' * full}{'-' * (BAR - full)}]"
     return f"{drawing} {100 * progress.done / progress.total:3.0f}%  {progress.note}".rstrip()
+
+
+# --- schedules
+
+
+def list_of_schedules(schedules: Sequence[ScheduleStatus]) -> list[Block]:
+    """Give a line for each schedule."""
+    if not schedules:
+        return [Text("no schedules")]
+    table = _table("NAME", "SCHEDULE", "ZONE", "LAST SLOT", "NEXT SLOTS", "WAITING", "STANDING")
+    for schedule in schedules:
+        every = "" if schedule.every is None else f"every {span(EPOCH, EPOCH + timedelta(seconds=schedule.every))}"
+        table.add_row(
+            _cell(schedule.name),
+            _cell(schedule.cron or every),
+            _cell(schedule.tz),
+            _cell(moment(schedule.last_slot)),
+            _cell(", ".join([moment(at) for at in schedule.next])),
+            _cell(str(schedule.waiting) if schedule.waiting else ""),
+            _cell(", ".join(_standing_of(schedule))),
+        )
+    return [table]
+
+
+def _standing_of(schedule: ScheduleStatus) -> Iterator[str]:
+    if schedule.paused_by is not None:
+        yield f"paused by {schedule.paused_by}" + (f": {schedule.paused_why}" if schedule.paused_why else "")
+    if schedule.ended:
+        yield "ended: its workflow has no schedule any more"
+    elif not schedule.known:
+        yield "no scheduler that attends has its code"
+    if schedule.running:
+        yield "running"
 
 
 # --- cells

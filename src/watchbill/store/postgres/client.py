@@ -14,6 +14,7 @@ from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import InboxItem, inbox_item
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
+from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
 from watchbill.store.bodies import joined
 from watchbill.store.postgres.blobs import Blobs
@@ -23,9 +24,9 @@ from watchbill.store.postgres.deletion import delete
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.refusals import REFUSED, is_contended
-from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows
+from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import home_shards
-from watchbill.store.protocol import Checkup, Deleted, Ending, Hint, NewFact, Record, Submitted, Told
+from watchbill.store.protocol import Checkup, Deleted, Ending, Hint, NewFact, Record, Schedules, Submitted, Told
 from watchbill.store.same import check_same
 
 _DECISION: Final = msgspec.json.Decoder(Decision)
@@ -131,6 +132,15 @@ class PostgresClient:
     async def checkup(self, namespace: str, limit: int) -> Checkup:
         """Read what a doctor wants to know."""
         return await self._lines.door(lambda: self._lines.snapshot(lambda db: checkup(db, namespace, limit)))
+
+    async def schedules(self, namespace: str) -> Schedules:
+        """Read all schedules of a namespace, by name."""
+        return await self._lines.door(lambda: self._lines.snapshot(lambda db: schedules(db, namespace)))
+
+    async def order_schedule(self, order: ScheduleOrder) -> bool:
+        """Do what a person wants of a schedule; false if it has changed meanwhile."""
+        hints = self._writing()
+        return await self._lines.door(lambda: self._order_schedule(order, hints))
 
     def _writing(self) -> SharedHints:
         if self._hints is None:
@@ -258,6 +268,13 @@ class PostgresClient:
             hints.give(Hint.SCHEDULER)
         return answers
 
+    async def _order_schedule(self, order: ScheduleOrder, hints: SharedHints) -> bool:
+        values = msgspec.structs.asdict(order) | {"waiting": list(order.waiting) or None}
+        done = bool(await self._lines.rows(self._lines.others, "order_schedule", values))
+        if done:
+            hints.give(Hint.SCHEDULER)
+        return done
+
     async def _endings(self, nums: Sequence[int]) -> list[Ending]:
         found = await self._lines.rows(self._lines.others, "endings", {"nums": list(nums)})
         return [_ending(*row) for row in found]
@@ -356,7 +373,7 @@ def answer(
 
 
 def _home(run: NewRun, homes: Homes) -> int:
-    return homes[run.namespace][shard_number(run.id)]
+    return homes[run.namespace][shard_number(run.id)] if run.shard is None else run.shard
 
 
 # --- read
@@ -387,6 +404,12 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
 async def _id_of(db: Session, num: int) -> str | None:
     found = await db.rows("id_of_run", {"num": num})
     return cast(str, found[0][0]) if found else None
+
+
+async def schedules(db: Session, namespace: str) -> Schedules:
+    """Read all schedules of a namespace."""
+    [now] = await db.row("store_time", {})
+    return Schedules(schedule_rows(await db.rows("schedules", {"namespace": namespace})), cast(Micros, now))
 
 
 def _decision(row: Row) -> tuple[DecisionRow, Micros]:
