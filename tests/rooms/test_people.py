@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from watchbill import (
     QuestionNotFound,
     Retry,
     RunNotFound,
+    RunStatus,
     ask,
     receive,
 )
@@ -40,6 +42,10 @@ def a_child_maker(app: App) -> Any:
         return await child()
 
     return parent
+
+
+def is_in(state: str, status: RunStatus) -> bool:
+    return status.state == state
 
 
 async def asked(app: App, fits: Callable[[InboxItem], object] = lambda item: True) -> InboxItem:
@@ -134,7 +140,7 @@ async def test_runs_are_found_newest_first_by_what_they_are(app: App) -> None:
             await app.start(waits, id="w"),
         ]
         for run, state in zip(runs, ("completed", "failed", "waiting"), strict=True):
-            await becomes(run, lambda status, state=state: status.state == state)
+            await becomes(run, partial(is_in, state))
         assert await ids(app) == ["w", "b", "g"]
         assert await ids(app, status="failed") == ["b"]
         assert await ids(app, status="waiting") == ["w"]
