@@ -60,6 +60,6 @@ async def test_a_question_is_answered(page: Any) -> None:
         await waiting(run)
         hall = app._hall
         assert isinstance(hall, Hall)
-        [row] = (await hall._record("r")).attempts
+        [row] = (await hall.record("r")).attempts
         await hall.tell("r", FactKind.ANSWER, True, ref=f"{row.id:x}", by="ada")
         assert await run.result(LONG) == "refunded"

@@ -133,8 +133,9 @@ async def test_runs_are_found_newest_first_by_what_they_are(app: App) -> None:
             await app.start(bad, id="b", tags=["eu"]),
             await app.start(waits, id="w"),
         ]
-        for run, state in zip(runs, ("completed", "failed", "waiting"), strict=True):
-            await becomes(run, lambda status, state=state: status.state == state)
+        await becomes(runs[0], lambda status: status.state == "completed")
+        await becomes(runs[1], lambda status: status.state == "failed")
+        await becomes(runs[2], lambda status: status.state == "waiting")
         assert await ids(app) == ["w", "b", "g"]
         assert await ids(app, status="failed") == ["b"]
         assert await ids(app, status="waiting") == ["w"]
