@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from watchbill import (
     QuestionNotFound,
     Retry,
     RunNotFound,
-    RunStatus,
     ask,
     receive,
 )
@@ -42,10 +40,6 @@ def a_child_maker(app: App) -> Any:
         return await child()
 
     return parent
-
-
-def is_in(state: str, status: RunStatus) -> bool:
-    return status.state == state
 
 
 async def asked(app: App, fits: Callable[[InboxItem], object] = lambda item: True) -> InboxItem:
@@ -139,8 +133,9 @@ async def test_runs_are_found_newest_first_by_what_they_are(app: App) -> None:
             await app.start(bad, id="b", tags=["eu"]),
             await app.start(waits, id="w"),
         ]
-        for run, state in zip(runs, ("completed", "failed", "waiting"), strict=True):
-            await becomes(run, partial(is_in, state))
+        await becomes(runs[0], lambda status: status.state == "completed")
+        await becomes(runs[1], lambda status: status.state == "failed")
+        await becomes(runs[2], lambda status: status.state == "waiting")
         assert await ids(app) == ["w", "b", "g"]
         assert await ids(app, status="failed") == ["b"]
         assert await ids(app, status="waiting") == ["w"]

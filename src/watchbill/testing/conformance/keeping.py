@@ -1,5 +1,7 @@
 """What is kept: runs found page by page, questions and their answers, trees that are deleted, a doctor's view."""
 
+import asyncio
+
 import msgspec
 import pytest
 
@@ -17,7 +19,6 @@ from watchbill.testing.conformance.scene import (
     Scene,
     a_change,
     a_decision,
-    a_reason,
     a_run,
     a_verdict,
     an_entry,
@@ -123,6 +124,16 @@ async def test_an_answer_is_told_once_and_the_first_one_counts(scene):
     assert (fact.kind, fact.ref, fact.actor, fact.body) == (FactKind.ANSWER, f"{question:x}", "ada", b"true")
     [item] = await scene.store.client.inbox("default", 10)
     assert item.answered_by == "ada"
+
+
+async def test_of_many_who_answer_at_once_one_is_heard(scene):
+    [run] = await scene.submit(a_run(1))
+    question = await a_question(scene, run)
+    answers = (scene.store.client.answer("default", question, f"p-{n}", b"%d" % n) for n in range(10))
+    told = await asyncio.gather(*answers)
+    assert sorted(told) == [*(9 * [Told.ANSWERED]), Told.TOLD]
+    [fact] = (await scene.store.client.record("default", "o-1")).told
+    assert fact.actor == f"p-{told.index(Told.TOLD)}"
 
 
 async def test_what_is_no_question_of_a_live_run_here_cannot_be_answered(scene):
@@ -243,6 +254,14 @@ async def test_deleting_what_is_not_there_is_deleting_it_again(scene):
     assert await scene.store.scheduler.delete(404, 10) is Deleted.GONE
 
 
+async def test_many_who_delete_the_same_tree_harm_nobody(scene):
+    [root, child] = await scene.submit(a_run(1), a_child(2, 1, 1))
+    await a_full_run(scene, root, entries=20)
+    await a_full_run(scene, child, entries=20)
+    await asyncio.gather(*(delete_all(scene.store, 1, limit) for limit in (1, 2, 7, 1_000)))
+    assert await scene.store.client.runs("default") == []
+
+
 async def test_old_runs_are_read_oldest_first_page_by_page(scene):
     for num in (1, 2, 3):
         await scene.run_in(RunState.COMPLETED if num != 2 else RunState.RUNNING, num)
@@ -299,7 +318,3 @@ async def test_a_checkup_tells_who_attends_and_what_stands_still(scene):
     assert len((await scene.store.client.checkup("default", 1)).held) == 1
     other = await scene.store.client.checkup("other", 10)
     assert (other.schedulers, other.code, other.held, other.quarantined) == ((), (), (), ())
-
-
-def test_a_reason_is_a_decision():
-    assert b"held" in a_reason("x")

@@ -1,0 +1,49 @@
+"""A program for the commands: things to wait for, to ask and to fail. As a script it drives them until it is killed."""
+
+import asyncio
+import sys
+
+from watchbill import App, Retry, ask, attempt, receive
+
+app = App()
+
+
+@app.step(retry=Retry(1, backoff="20ms"))
+async def work(n: int) -> int:
+    if attempt().number == 1:
+        raise ValueError("not yet")
+    attempt().progress(1, 2, "half")
+    return n
+
+
+@app.workflow
+async def order(n: int, fail: bool = False) -> int:
+    done = await work(n)
+    if fail:
+        raise ValueError("no such order")
+    return done
+
+
+@app.workflow
+async def approval(question: str) -> bool:
+    return bool(await ask(question, form=bool, to="team"))
+
+
+@app.workflow
+async def mail() -> str:
+    return await receive("letter", str)
+
+
+print("reading")  # must not stand among JSON
+
+
+async def serve() -> None:
+    async with app.rooms():
+        print("open", flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())
+
+app.run(order, 1, id="never")  # a command that reads this file stops here

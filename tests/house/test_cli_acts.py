@@ -1,0 +1,343 @@
+"""Commands that do something with runs, as people and programs use them: beside the process that drives the store."""
+
+import contextlib
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.house.conftest import Kept
+from tests.house.test_cli import COMMAND, LISTED, Said, environment, watchbill
+
+DESK = Path(__file__).with_name("desk.py")
+LONG = 30  # seconds: reached only by a test that fails
+
+
+@contextmanager
+def driven(url: str) -> Iterator[None]:
+    """Run the program that drives the store's runs."""
+    process = subprocess.Popen(
+        [sys.executable, str(DESK)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(WATCHBILL_STORE=url),
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        while process.stdout.readline().strip() != "open":
+            assert process.poll() is None
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def until(say: Callable[[], Said], fits: Callable[[Any], object]) -> Any:
+    """Give a command again and again until what it says fits."""
+    end = time.monotonic() + LONG
+    while True:
+        said = say()
+        if said.code == 0 and fits(said.json):
+            return said.json
+        assert time.monotonic() < end, said
+
+
+def in_terminal(*args: str, answer: str = "") -> str:
+    """Give a command on a terminal, where somebody can be asked; gives all that is seen there."""
+    ours, theirs = pty.openpty()
+    env = environment(TERM="xterm-256color", COLUMNS="100")
+    with subprocess.Popen([*COMMAND, *args], stdin=theirs, stdout=theirs, stderr=theirs, env=env):
+        os.close(theirs)
+        os.write(ours, answer.encode())
+        text = b""
+        with contextlib.suppress(OSError):  # when the other side of a terminal is gone
+            while part := os.read(ours, 65536):
+                text += part
+    os.close(ours)
+    return text.decode()
+
+
+class Desk:
+    """Commands about one store, by its program."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def __call__(self, *args: str, **env: str) -> Said:
+        return watchbill(*args, WATCHBILL_STORE=self.url, WATCHBILL_APP=str(DESK), **env)
+
+    def json(self, *args: str) -> Any:
+        said = self(*args, "-o", "json")
+        assert said.code == 0, said
+        return said.json
+
+    def becomes(self, id: str, state: str) -> Any:
+        return until(lambda: self("run", "show", id, "-o", "json"), lambda run: run["state"] == state)
+
+
+@pytest.fixture
+def desk(kept: Kept) -> Desk:
+    return Desk(kept.url)
+
+
+# --- start, and what needs the program
+
+
+def test_a_run_is_started_with_json_and_options(desk: Desk) -> None:
+    run = desk.json("run", "start", "order", "7", "--id", "o-1", "--tag", "eu", "--tag", "gold", "--priority", "5")
+    assert list(run) == LISTED
+    assert (run["id"], run["state"], run["tags"], run["priority"]) == ("o-1", "scheduled", ["eu", "gold"], 5)
+    assert desk.json("run", "start", "order", "7", "--id", "o-1")["created_at"] == run["created_at"], "it is there"
+    later = desk.json("run", "start", "order", "7", "--id", "o-2", "--delay", "1h", "--deadline", "2h")
+    explained = desk.json("run", "explain", "o-2")
+    assert "It is scheduled, and begins at" in explained["sentences"][0]
+    assert later["state"] == "scheduled"
+    assert [run["id"] for run in desk.json("run", "list", "--tag", "gold")] == ["o-1"]
+    assert "never" not in desk("run", "list").out, "reading a program does not run it"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["order"], "missing"),
+        (["order", "seven"], "is no JSON"),
+        (["order", '"seven"'], "int"),
+        (["oder", "7"], "did you mean 'order'"),
+        (["order", "7", "--delay", "soon"], "delay"),
+        (["order", "7", "--priority", "1000"], "-100 to 100"),
+        (["order", "7", "--id", "a/b"], "kept for"),
+    ],
+)
+def test_what_cannot_be_started_says_why(tmp_path: Path, args: list[str], said: str) -> None:
+    told = watchbill("run", "start", *args, "--app", str(DESK), "--store", f"sqlite:///{tmp_path}/x.db")
+    assert told.code in (1, 2)
+    assert said in told.err
+    assert "Traceback" not in told.err
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("", "needs your program"),
+        ("nowhere.py", "no file"),
+        ("no_such_module:app", "no module 'no_such_module'"),
+        (f"{DESK}:other", "no App called 'other'; it has app"),
+    ],
+)
+def test_a_program_that_is_not_there_is_named(program: str, said: str) -> None:
+    told = watchbill("run", "start", "order", "1", WATCHBILL_APP=program)
+    assert (told.code, told.out) == (2, "")
+    assert said in told.err
+
+
+def test_a_program_that_cannot_be_read_says_where(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("from watchbill import App\napp = App()\n1 / 0\n")
+    told = watchbill("run", "start", "order", "--app", str(tmp_path / "broken.py"))
+    assert told.code == 2
+    assert "ZeroDivisionError" in told.err
+    assert "line 3" in told.err
+
+
+def test_the_store_is_that_of_the_program_unless_another_one_is_named(tmp_path: Path) -> None:
+    program = tmp_path / "shop.py"
+    program.write_text(
+        f"from watchbill import App\napp = App('sqlite:///{tmp_path}/own.db', namespace='shop')\n"
+        "@app.workflow\nasync def one() -> None: ...\n"
+    )
+    assert watchbill("run", "start", "one", "--id", "a", "--app", str(program)).code == 0
+    assert [run["id"] for run in watchbill("run", "list", "--app", str(program), "-o", "json").json] == ["a"]
+    elsewhere = f"sqlite:///{tmp_path}/other.db"
+    assert watchbill("run", "start", "one", "--id", "b", "--app", str(program), "--store", elsewhere).code == 0
+    listed = watchbill("run", "list", "--store", elsewhere, "--namespace", "shop", "-o", "json").json
+    assert [run["id"] for run in listed] == ["b"]
+
+
+# --- beside the process that drives the runs
+
+
+def test_runs_are_told_things_while_their_owner_lives(desk: Desk) -> None:
+    with driven(desk.url):
+        desk.json("run", "start", "mail", "--id", "letter-1")
+        desk.becomes("letter-1", "waiting")
+        [acted] = desk.json("run", "pause", "letter", "--reason", "stock-taking")
+        assert acted == {"id": "letter-1", "action": "pause", "outcome": "done", "run": None, "error": None}
+        until(lambda: desk("run", "show", "letter-1", "-o", "json"), lambda run: run["paused"])
+        assert "stock-taking" in desk("run", "explain", "letter-1").out
+        desk.json("run", "resume", "letter-1")
+        desk.json("run", "send", "letter-1", "letter", '"dear Ada"')
+        assert desk.becomes("letter-1", "completed")["result"] == "dear Ada"
+        desk.json("run", "start", "mail", "--id", "letter-2")
+        desk.becomes("letter-2", "waiting")
+        desk.json("run", "cancel", "letter-2", "--reason", "too late")
+        assert desk.becomes("letter-2", "cancelled")["error"]["message"] == "too late"
+
+
+def test_a_question_is_listed_answered_refused_and_answered_again(desk: Desk) -> None:
+    with driven(desk.url):
+        desk.json("run", "start", "approval", '"ship it?"', "--id", "a-1")
+        [asked] = until(lambda: desk("inbox", "list", "-o", "json"), lambda items: items)
+        assert list(asked) == [
+            *("id", "run", "call", "question", "to", "form", "asked_at", "refused", "answered_by"),
+        ]
+        assert (asked["run"], asked["question"], asked["to"]) == ("a-1", "ship it?", "team")
+        assert "ship it?" in desk("inbox", "list").out
+        assert desk.json("inbox", "list", "--to", "others") == []
+        desk.json("inbox", "answer", asked["id"], '"perhaps"', "--by", "ada")
+        [again] = until(lambda: desk("inbox", "list", "-o", "json"), lambda items: items and items[0]["refused"])
+        assert "by ada was refused" in again["refused"]
+        desk.json("inbox", "answer", asked["id"], "true")
+        assert desk.becomes("a-1", "completed")["result"] is True
+        late = desk("inbox", "answer", asked["id"], "true")
+        assert (late.code, late.out) == (1, "")
+        assert "answered or withdrawn" in late.err
+
+
+def test_watching_ends_with_the_runs_exit_code(desk: Desk) -> None:
+    with driven(desk.url):
+        desk.json("run", "start", "order", "7", "--id", "good")
+        good = desk("run", "watch", "good")
+        assert good.code == 0, good
+        assert [line.split("  ")[1] for line in good.lines][:3] == [
+            "run created",
+            "run started",
+            "step started work #1",
+        ]
+        assert good.lines[-1].endswith("run completed")
+        desk.json("run", "start", "order", "7", "true", "--id", "bad")
+        bad = desk("run", "watch", "bad", "-o", "json")
+        assert (bad.code, bad.json["state"], bad.json["error"]["message"]) == (1, "failed", "no such order")
+        events = [json.loads(line) for line in desk("run", "watch", "bad", "-o", "jsonl").lines]
+        assert (events[0]["kind"], events[-1]["kind"]) == ("run_created", "run_failed")
+        desk.json("run", "start", "mail", "--id", "open")
+        timed_out = desk("run", "watch", "open", "--timeout", "300ms")
+        assert timed_out.code == 4
+        assert "has not ended after 300ms" in timed_out.err
+        shown = in_terminal("run", "watch", "good", "--store", desk.url)
+        assert "completed" in shown
+        # Doctor, while somebody attends.
+        found = {line["check"]: line for line in desk.json("doctor")}
+        assert "order@1" in found["schedulers"]["said"]
+        assert {line["level"] for line in found.values()} == {"ok"}
+
+
+def test_what_ended_is_retried_rewound_and_forked_as_new_runs(desk: Desk) -> None:
+    with driven(desk.url):
+        desk.json("run", "start", "order", "7", "true", "--id", "o")
+        desk.becomes("o", "failed")
+        [retried] = desk.json("run", "retry", "o")
+        [rewound] = desk.json("run", "rewind", "o", "work")
+        [forked] = desk.json("run", "fork", "o", "work", "--set", "fail=false")
+        assert [acted["run"] for acted in (retried, rewound, forked)] == ["o~2", "o~3", "o~4"]
+        assert desk.becomes("o~4", "completed")["result"] == 7
+        desk.becomes("o~2", "failed")
+        wrong = desk("run", "fork", "o", "work", "--set", "fail")
+        assert (wrong.code, "NAME=JSON" in wrong.err) == (2, True)
+
+
+# --- many at once
+
+
+def test_many_are_acted_on_by_what_they_are(desk: Desk) -> None:
+    for n in range(3):
+        desk.json("run", "start", "mail", "--id", f"m-{n}", "--tag", "eu")
+    desk.json("run", "start", "order", "1", "--id", "o")
+    planned = desk.json("run", "cancel", "--workflow", "mail", "--dry-run")
+    assert [(acted["id"], acted["outcome"]) for acted in planned] == [
+        ("m-2", "would be done"),
+        ("m-1", "would be done"),
+        ("m-0", "would be done"),
+    ]
+    refused = desk("run", "cancel", "--workflow", "mail")
+    assert (refused.code, refused.out) == (2, "")
+    assert "cancel 3 runs?" in refused.err
+    assert "--yes" in refused.err
+    assert desk.json("run", "cancel", "--tag", "eu", "--older-than", "1h", "--yes") == []
+    assert len(desk.json("run", "cancel", "--tag", "eu", "--status", "scheduled", "--yes")) == 3
+    with driven(desk.url):
+        for id in ("m-0", "m-1", "m-2"):
+            desk.becomes(id, "cancelled")
+        desk.becomes("o", "completed")
+    deleted = desk.json("run", "delete", "--status", "cancelled", "--yes")
+    assert sorted(acted["id"] for acted in deleted) == ["m-0", "m-1", "m-2"]
+    assert [run["id"] for run in desk.json("run", "list")] == ["o"]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["cancel"], "give an id"),
+        (["cancel", "o", "--status", "failed"], "not both"),
+        (["cancel", "--older-than", "soon"], "--older-than"),
+        (["delete", "o"], "has not ended"),
+        (["cancel", "nobody"], "there is no run"),
+        (["cancel", "--tag", ""], "a tag is text"),
+    ],
+)
+def test_what_cannot_be_done_says_why(tmp_path: Path, args: list[str], said: str) -> None:
+    url = f"sqlite:///{tmp_path}/x.db"
+    assert watchbill("run", "start", "mail", "--id", "o", "--app", str(DESK), "--store", url).code == 0
+    told = watchbill("run", *args, "--store", url)
+    assert told.code in (1, 2)
+    assert told.out == ""
+    assert said in told.err
+
+
+def test_of_many_those_that_can_are_done_and_the_others_named(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/x.db"
+    for id in ("a", "b"):
+        watchbill("run", "start", "mail", "--id", id, "--app", str(DESK), "--store", url)
+    told = watchbill("run", "delete", "a", "b", "--store", url, "-o", "json")
+    assert told.code == 1
+    assert [(acted["outcome"], "has not ended" in acted["error"]) for acted in told.json] == 2 * [("refused", True)]
+
+
+def test_on_a_terminal_somebody_is_asked_before_many(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/x.db"
+    watchbill("run", "start", "mail", "--id", "o", "--app", str(DESK), "--store", url)
+    said = in_terminal("run", "cancel", "--workflow", "mail", "--store", url, answer="n\n")
+    assert "cancel 1 runs? [y/N]" in said
+    assert watchbill("run", "explain", "o", "--store", url).out.count("asked to be cancelled") == 0
+    in_terminal("run", "cancel", "--workflow", "mail", "--store", url, answer="y\n")
+    assert watchbill("run", "explain", "o", "--store", url).out.count("asked to be cancelled") == 1
+
+
+# --- doctor
+
+
+def test_the_doctor_finds_what_stands_still(desk: Desk) -> None:
+    desk.json("run", "start", "mail", "--id", "o")
+    lines = desk("doctor")
+    assert lines.code == 0
+    found = {line["check"]: line for line in desk.json("doctor")}
+    assert found["store"]["level"] == "ok"
+    assert (found["schedulers"]["level"], "1 runs are open" in found["schedulers"]["said"]) == ("warn", True)
+    assert "start a process" in found["schedulers"]["remedy"]
+
+
+def test_the_doctor_says_that_a_store_is_not_there(tmp_path: Path) -> None:
+    told = watchbill("doctor", "--store", f"sqlite:///{tmp_path}/none.db", "-o", "json")
+    assert told.code == 3
+    [finding] = told.json
+    assert (finding["check"], finding["level"]) == ("store", "bad")
+    assert "is not there" in finding["said"]
+
+
+def test_completion_and_help_name_every_command() -> None:
+    said = watchbill("run", "--help").out
+    for name in ("start", "list", "show", "watch", "explain", "cancel", "pause", "resume", "retry", "rewind", "fork",
+                 "send", "delete"):  # fmt: skip
+        assert f"  {name} " in said
+    completion = watchbill("--show-completion", "bash")
+    assert "_WATCHBILL_COMPLETE" in completion.out
