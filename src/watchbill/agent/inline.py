@@ -166,7 +166,8 @@ class InlineAgent(Loop):
         self._running.setdefault(attempt.row, attempt)
         self._moved[attempt.row] = attempt
         if attempt.finishing is not None:
-            attempt.finishing.settle(self._transactions.finishing(attempt.row, attempt.fence))
+            body = attempt.finishing.body
+            attempt.finishing.settle(self._transactions.finishing(attempt.row, attempt.fence, body))
         # At once: whoever waits for a checkpoint must not wait for the next beat, which takes the progress along.
         for checkpoint in attempt.take_checkpoints():
             self._reports.append(

@@ -61,7 +61,7 @@ class Reporter:
             self._outbox.put_nowait(Saved(self._numbers, checkpoint.body))
         if attempt.finishing is not None and not attempt.finishing.plan.done():
             self._finishing.append((attempt, attempt.finishing))
-            self._outbox.put_nowait(Finishes())
+            self._outbox.put_nowait(Finishes(attempt.finishing.body))
 
     async def relay(self) -> None:
         """Send what gathers, until the outcome is out."""

@@ -66,9 +66,10 @@ class Checkpoint:
 class Finishing:
     """The wish to record a result in the user's own transaction; whoever waits gets the plan for it."""
 
-    __slots__ = ("plan",)
+    __slots__ = ("body", "plan")
 
-    def __init__(self) -> None:
+    def __init__(self, body: bytes) -> None:
+        self.body = body
         self.plan: concurrent.futures.Future[FinishPlan] = concurrent.futures.Future()
 
     def settle(self, plan: FinishPlan | Exception) -> None:
@@ -196,19 +197,19 @@ class Attempt:
         if borrowed.is_async and not self.step.is_async:
             raise must_be_awaited(borrowed.driver)
         body, _ = self.step.signature.encode_result(result)
-        asked = self.finishing = Finishing()
+        asked = self.finishing = Finishing(body)
         self._tell_host()
         if self.step.is_async:
-            return self._finish(asked, borrowed, body)
+            return self._finish(asked, borrowed)
         plan = asked.plan.result()
         check_kind(plan.place, borrowed)
-        self._finished(borrowed.perform(finishing(plan, body)))
+        self._finished(borrowed.perform(finishing(plan)))
         return Nothing()
 
-    async def _finish(self, asked: Finishing, borrowed: Borrowed, body: bytes) -> None:
+    async def _finish(self, asked: Finishing, borrowed: Borrowed) -> None:
         plan = await asyncio.wrap_future(asked.plan)
         check_kind(plan.place, borrowed)
-        self._finished(await borrowed.perform_async(finishing(plan, body)))
+        self._finished(await borrowed.perform_async(finishing(plan)))
 
     def _finished(self, finished: Finished) -> None:
         if finished.recorded:

@@ -360,13 +360,20 @@ class Advance:
         resident: Resident
         call: Call
         resident, call = attempt.owner
-        if not resident.asks(call):
+        if not resident.asks(call) or attempt.finishing is None:
             return None
         if resident.finishing is None:
             resident.finishing = {}
         id = resident.finishing[call.key] = resident.finishing.get(call.key) or self._env.new_id()
         ago = self._env.clock.boot() - attempt.started_boot
-        return finished_row(self._facts(resident, call), id, fence=attempt.fence, agent=self._agent, started_ago=ago)
+        return finished_row(
+            self._facts(resident, call),
+            id,
+            fence=attempt.fence,
+            agent=self._agent,
+            started_ago=ago,
+            result=attempt.finishing.body,
+        )
 
     def _final(self, resident: Resident, row: AttemptRow, batch: Batch) -> None:
         """Move a row that is done or given up into the journal."""

@@ -94,9 +94,11 @@ def running_row(
     )
 
 
-def finished_row(facts: CallFacts, id: int, *, fence: int, agent: int, started_ago: Micros) -> NewAttempt:
+def finished_row(
+    facts: CallFacts, id: int, *, fence: int, agent: int, started_ago: Micros, result: bytes
+) -> NewAttempt:
     """Make the row that a rowless attempt gets by `finish`, in the user's transaction: it is done."""
-    return _row(facts, id, AttemptState.DONE, fence, agent=agent, started_ago=started_ago)
+    return _row(facts, id, AttemptState.DONE, fence, agent=agent, started_ago=started_ago, result=result)
 
 
 def _row(

@@ -3,18 +3,19 @@
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
+from operator import eq
 from typing import Any, Final, cast
 
 import asyncpg
-import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
-from watchbill.model.decision import Decision, DecisionRow
+from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
 from watchbill.model.states import RunState
 from watchbill.store.bodies import joined
+from watchbill.store.held import explained
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.gather import Gathering
@@ -22,10 +23,9 @@ from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows
 from watchbill.store.postgres.shards import home_shards
-from watchbill.store.protocol import Ending, Hint, NewFact, Record, Submitted, Told
+from watchbill.store.protocol import Ending, Equal, Hint, NewFact, Record, Submitted, Told
 from watchbill.store.same import check_same
 
-_DECISION: Final = msgspec.json.Decoder(Decision)
 _EVERY: Final = (1 << 63) - 1  # as a limit
 
 # How long an id is waited for that another open transaction is creating. Whoever was sent along with it must not wait
@@ -298,7 +298,11 @@ def there_by_id(rows: Sequence[Row]) -> dict[tuple[str, str], RunRow]:
 
 
 def answer(
-    asked: NewRun, homes: Homes, made: Mapping[int, Micros], there: Mapping[tuple[str, str], RunRow]
+    asked: NewRun,
+    homes: Homes,
+    made: Mapping[int, Micros],
+    there: Mapping[tuple[str, str], RunRow],
+    equal: Equal = eq,
 ) -> Submitted:
     """Give the run that has the id; the same number means that this client made it, now or before a lost answer."""
     found = there.get((asked.namespace, asked.id))
@@ -306,7 +310,7 @@ def answer(
         if asked.num not in made:
             raise ValueError(f"run number {asked.num} is taken: {asked.id!r} cannot have it")
         return Submitted(as_inserted(asked, _home(asked, homes), made[asked.num]), new=True)
-    check_same(asked, found.workflow, found.version, found.input)
+    check_same(asked, found.workflow, found.version, found.input, equal)
     return Submitted(found, new=found.num == asked.num)
 
 
@@ -351,10 +355,5 @@ def _told(status: object) -> Told:
 
 def _ending(*columns: Any) -> Ending:  # noqa: ANN401
     num, status, held, body, stuck_call, reason = columns
-    state = RunState(status)
-    message = "" if reason is None else _DECISION.decode(reason).message
-    if state is RunState.DIVERGED and held is None:
-        held = message or "its code no longer fits its journal"
-    elif stuck_call is not None and held is None:
-        held = f"call {stuck_call!r} is quarantined: {message}"
-    return Ending(num, state, body or b"", held)
+    why = reason if held is None else None
+    return explained(Ending(num, RunState(status), body or b"", held, stuck_call, why))
