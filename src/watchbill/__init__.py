@@ -17,6 +17,7 @@ from watchbill.errors import (
     RunNotFound,
     RunUndoFailed,
     RunUndone,
+    SealedError,
     StepFailed,
     StoreError,
     WatchbillError,
@@ -40,6 +41,7 @@ from watchbill.flow.steps import Step
 from watchbill.flow.timers import sleep
 from watchbill.flow.workflows import Workflow
 from watchbill.model.policy import Retry
+from watchbill.model.secret import Secret
 
 __all__ = [
     "App",
@@ -61,6 +63,8 @@ __all__ = [
     "RunStatus",
     "RunUndoFailed",
     "RunUndone",
+    "SealedError",
+    "Secret",
     "Settled",
     "State",
     "Step",

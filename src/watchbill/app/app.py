@@ -23,6 +23,7 @@ from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step, StepOptions
 from watchbill.flow.workflows import START_KEYWORDS, Workflow, WorkflowOptions
 from watchbill.model.duration import Duration
+from watchbill.model.keys import given_keys
 from watchbill.model.run import NewRun, check_id
 
 P = ParamSpec("P")
@@ -58,9 +59,9 @@ class App:
         namespace: str = "default",
         retention: object = None,
         alerts: object = None,
-        keys: object = None,
+        keys: str | None = None,
     ) -> None:
-        for name, value in (("retention", retention), ("alerts", alerts), ("keys", keys)):
+        for name, value in (("retention", retention), ("alerts", alerts)):
             if value is not None:
                 raise InvalidOptionError(f"App({name}=) comes with a later version: leave it out")
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", namespace):
@@ -68,7 +69,8 @@ class App:
         # An empty variable is one that somebody has unset; an empty argument is a mistake, and refused at first use.
         self.url = store if store is not None else os.environ.get("WATCHBILL_STORE") or DEFAULT_STORE
         self.namespace = namespace
-        self.registry = Registry()
+        self.keys = given_keys(keys)
+        self.registry = Registry(seals=self.keys is not None)
         self.events = Events()
         # Two threads may want the first one at the same time, and a cached property has no lock since Python 3.12.
         self._making = threading.Lock()
@@ -238,7 +240,7 @@ class App:
         from watchbill.app.hall import Hall
 
         with self._making:
-            self._made_hall = self._made_hall or Hall(self.url, self.namespace, self.registry, self.events)
+            self._made_hall = self._made_hall or Hall(self.url, self.namespace, self.registry, self.events, self.keys)
         return self._made_hall
 
     def _asked(

@@ -26,6 +26,7 @@ from watchbill.errors import (
     RunEnded,
     RunHeld,
     RunNotFound,
+    SealedError,
     StoreError,
     StoreOutdatedError,
     StoreUnreachableError,
@@ -40,10 +41,13 @@ from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind
+from watchbill.model.keys import Keys
 from watchbill.model.run import NewRun, is_id
+from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import RunState
-from watchbill.store.open import is_file, is_memory, open_reader, open_store, transactions_beside
-from watchbill.store.protocol import ClientStore, Ending, Hint, NewFact, Record, Started, Store, Told
+from watchbill.store.open import Reader, is_file, is_memory, open_reader, open_store, transactions_beside
+from watchbill.store.protocol import ClientStore, Ending, Hint, NewFact, Record, Started, Store, Told, Transactions
+from watchbill.store.sealed import Seal
 
 T = TypeVar("T")
 
@@ -60,8 +64,9 @@ class Hall:
     open: in memory there is one for all, on PostgreSQL one per event loop, to which its connections belong.
     """
 
-    def __init__(self, url: str, namespace: str, registry: Registry, events: Events) -> None:
+    def __init__(self, url: str, namespace: str, registry: Registry, events: Events, keys: Keys | None = None) -> None:
         self.url = url
+        self._seal = None if keys is None else Seal(keys)
         self.namespace = namespace
         self.env: Env = SystemEnv()
         self.loop: asyncio.AbstractEventLoop | None = None  # the event loop of the open rooms
@@ -136,7 +141,7 @@ class Hall:
     ) -> list[Handle[Any]]:
         """Insert runs through the user's own connection; until it commits nobody knows whether they will be there."""
         store = await self._open_here()
-        doors = transactions_beside(self.url, self.env) if store is None else store.transactions
+        doors = self._transactions_beside() if store is None else store.transactions
         # In a synchronous program the connection belongs to the thread that waits for us, and is used there.
         caller = caller_thread.get()
         borrowed = borrow(tx) if caller is None else await caller(lambda: borrow(tx))
@@ -186,7 +191,7 @@ class Hall:
     async def tell(self, id: str, kind: FactKind, body: object, ref: str | None = None, by: str = "client") -> None:
         """Tell a run something; durable when this returns. With the same reference it is told once."""
         self._check_id(id)
-        told_as = encode(body, what=f"what is told to run {id!r}")
+        told_as = encode(body, what=f"what is told to run {id!r}", secrets=self._seal is not None)
         reference = f"{self.env.new_id():x}" if ref is None else check_reference(ref)
         fact = NewFact(self.namespace, id, kind, reference, by, told_as)
         (told,) = await self._write(lambda client: client.tell([fact]))
@@ -198,11 +203,13 @@ class Hall:
     async def published(self, id: str) -> dict[str, Any]:
         """Give what a run has published."""
         published = (await self._record(id)).run.published
+        check_open(id, published)
         return {} if published is None else cast(dict[str, Any], plain(published))
 
     async def again(self, handle: Handle[T], how: str, call: str | None, changes: dict[str, Any]) -> Handle[T]:
         """Have a run done again from somewhere: in place while it lives (but not for a fork), else as a copy."""
         record = await self._record(handle.id)
+        check_open(handle.id, record.run.input, *(entry.body for entry in record.journal))
         live = not record.run.status.terminal
         if live and how == "retry":
             await self.tell(handle.id, FactKind.RETRY, call)
@@ -317,13 +324,27 @@ class Hall:
     @contextlib.asynccontextmanager
     async def _owned(self) -> AsyncIterator[Store]:
         memory = is_memory(self.url)
-        store = self._store = await self._kept() if memory else await open_store(self.url, self.env)
+        store = self._store = await (self._kept() if memory else self._open())
         try:
             yield store
         finally:
             if not memory:
                 self._store = None
                 await store.close()
+
+    # Every door of this process is opened by one of these three: with keys, nothing goes past them.
+
+    async def _open(self) -> Store:
+        store = await open_store(self.url, self.env)
+        return store if self._seal is None else self._seal.store(store)
+
+    def _open_reader(self) -> Reader:
+        reader = open_reader(self.url, self.env)
+        return reader if self._seal is None else self._seal.reader(reader)
+
+    def _transactions_beside(self) -> Transactions:
+        beside = transactions_beside(self.url, self.env)
+        return beside if self._seal is None else self._seal.transactions(beside)
 
     async def _open_here(self) -> Store | None:
         """Give the store that is open here, or stays open; None for a file, which another process may own."""
@@ -341,7 +362,7 @@ class Hall:
         return await asyncio.shield(opening)
 
     async def _open_to_keep(self) -> Store:
-        store = await open_store(self.url, self.env)
+        store = await self._open()
         if is_memory(self.url):
             self._store = store
         return store
@@ -373,7 +394,7 @@ class Hall:
         if (store := await self._open_here()) is not None:
             yield store.client
             return
-        store = await open_store(self.url, self.env)
+        store = await self._open()
         try:
             yield store.client
         finally:
@@ -385,7 +406,7 @@ class Hall:
         if (store := await self._open_here()) is not None:
             yield store.client
             return
-        reader = open_reader(self.url, self.env)
+        reader = self._open_reader()
         try:
             yield reader
         finally:
@@ -403,12 +424,20 @@ def check_reference(ref: object) -> str:
     return ref
 
 
+def check_open(id: str, *bodies: bytes | None) -> None:
+    """Refuse to read what is sealed with a key that is not here."""
+    for body in bodies:
+        if body is not None and is_sealed(body):
+            raise SealedError(id, why_sealed(body))
+
+
 async def _close(opening: "asyncio.Task[Store]") -> None:
     with contextlib.suppress(StoreError):  # it could not be opened: there is nothing to close
         await (await opening).close()
 
 
 def _read(handle: Handle[T], ending: Ending) -> T:
+    check_open(handle.id, ending.body)
     match ending.status:
         case RunState.COMPLETED:
             workflow = handle.workflow

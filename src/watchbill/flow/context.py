@@ -15,6 +15,7 @@ from watchbill.flow.values import Value, encode, plain
 from watchbill.model.attempt import Progress
 from watchbill.model.failure import Failure
 from watchbill.model.policy import Policy
+from watchbill.model.secret import redacted, secret_texts
 
 T = TypeVar("T")
 
@@ -113,6 +114,7 @@ class Attempt:
     checkpoints: list[Checkpoint] | None = None
     finishing: Finishing | None = None  # once finish() was called: only the store knows whether it was committed
     _recorded = False  # finish() has returned
+    _hidden: tuple[str, ...] | None = None
     owner: Value = None  # what the host needs to find its place again
 
     def __init__(  # noqa: PLR0913 (what every attempt has)
@@ -166,7 +168,8 @@ class Attempt:
         before = self.progress_mark
         if before is None or done > before.done:
             self._increased = True
-        self.progress_mark = Progress(done, total, str(note)[:LONGEST_NOTE].encode(errors="replace").decode())
+        note = redacted(str(note), self.hidden)[:LONGEST_NOTE].encode(errors="replace").decode()
+        self.progress_mark = Progress(done, total, note)
         self._tell_host()
 
     def checkpoint(self, value: Value) -> Awaitable[None]:
@@ -176,7 +179,8 @@ class Attempt:
                 f"step {self.step.name!r} saves a checkpoint after finish(): that would wait for the end of its own"
                 " transaction; save it before"
             )
-        checkpoint = Checkpoint(encode(value, what=f"the checkpoint of step {self.step.name!r}"))
+        what = f"the checkpoint of step {self.step.name!r}"
+        checkpoint = Checkpoint(encode(value, what=what, secrets=self.step.signature.seals))
         self.save(checkpoint)
         self._tell_host()
         if self.step.is_async:
@@ -227,6 +231,14 @@ class Attempt:
         raise AttemptLostError(self.step.name, self.call, why)
 
     # --- for the house
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The texts of the Secrets among its arguments, which nothing about it may show."""
+        if self._hidden is None:
+            seals = self.step.signature.seals
+            self._hidden = secret_texts((self.args, self.kwargs)) if seals else ()
+        return self._hidden
 
     @property
     def call_key(self) -> "CallKey":

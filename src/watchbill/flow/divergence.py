@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from watchbill.flow.futures import Call
 
@@ -25,7 +25,7 @@ def not_asked(key: str, digest: int | None, calls: Mapping[str, Call], *, ended:
     """Compare an outcome that finds no open call with the calls there are."""
     call = calls.get(key)
     if call is not None and digest is not None:
-        arguments = call.body.decode(errors="replace")
+        arguments = shown_args(call.target, call.body).decode(errors="replace")
         shown = arguments if len(arguments) <= MOST_SHOWN else arguments[:MOST_SHOWN] + "..."
         return Diverged(
             f"an outcome of {key!r} with other arguments (checksum {digest:08x})",
@@ -36,6 +36,12 @@ def not_asked(key: str, digest: int | None, calls: Mapping[str, Call], *, ended:
     names = ", ".join(repr(name) for name in islice(calls, MOST_NAMED))
     more = f" and {len(calls) - MOST_NAMED} more" if len(calls) > MOST_NAMED else ""
     return Diverged(f"an outcome of {key!r}", names + more or "nothing")
+
+
+def shown_args(target: object, body: bytes) -> bytes:
+    """Give the arguments of a call as people may see them; a timer or a message has no signature, and no Secrets."""
+    signature = getattr(target, "signature", None)
+    return body if signature is None else cast(bytes, signature.shown_args(body))
 
 
 def read(call: Call, decode: Callable[[bytes], T], body: bytes) -> T:

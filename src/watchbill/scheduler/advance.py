@@ -17,6 +17,7 @@ from watchbill.env import Env
 from watchbill.errors import InvalidValueError
 from watchbill.events import Event, Events
 from watchbill.flow.context import Attempt
+from watchbill.flow.divergence import shown_args
 from watchbill.flow.endings import Ending as RunEnding
 from watchbill.flow.endings import read_ending
 from watchbill.flow.failures import run_error_of
@@ -30,6 +31,8 @@ from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, FinalFailure, RunError
 from watchbill.model.run import LONGEST_ID, NewRun, RunRow, change_of
+from watchbill.model.sealed import is_sealed, why_sealed
+from watchbill.model.secret import redacted, secret_texts
 from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.parts import (
@@ -48,8 +51,11 @@ from watchbill.scheduler.plan import (
     finished_row,
     lost_row,
     question_row,
+    readable,
     ready_row,
+    reason_sealed,
     running_row,
+    unopened_of,
 )
 from watchbill.scheduler.residence import Deadline, Residence, Resident
 from watchbill.store.protocol import Fact, Loaded, TurnFact
@@ -101,6 +107,9 @@ class Advance:
 
     def begin(self, run: RunRow, term: int, batch: Batch, early: Iterable[JournalEntry] = ()) -> None:
         """Begin a run that was scheduled; `early`: what its journal has already."""
+        if (why := unopened_of(Loaded(run, tuple(early), (), ()))) is not None:
+            self._hold_sealed(run, why, term, batch)
+            return
         resident = self._settle_in(run, current_part(run, ()), term, batch)
         if resident is None:
             return
@@ -130,6 +139,12 @@ class Advance:
 
         After an unclean end the calls that replay leaves open without a row count as lost.
         """
+        if (why := unopened_of(loaded)) is not None:
+            if _cancels(loaded):
+                self.end_without_code(loaded, term, batch)
+            else:
+                self._hold_sealed(loaded.run, reason_sealed(loaded.run, why, unclean=unclean), term, batch)
+            return
         part = current_part(loaded.run, loaded.journal)
         resident = self._settle_in(loaded.run, part, term, batch)
         if resident is None:
@@ -169,7 +184,7 @@ class Advance:
     def end_without_code(self, loaded: Loaded, term: int, batch: Batch) -> None:
         """Cancel a run whose workflow cannot or need not hear of it: not begun, diverged or quarantined."""
         run = loaded.run
-        reason = next(fact.body for fact in loaded.facts if fact.kind is FactKind.CANCEL)
+        reason = next(readable(fact).body for fact in loaded.facts if fact.kind is FactKind.CANCEL)
         turn = batch.turn
         turn.terms[run.shard] = term
         turn.facts_done.extend(fact.id for fact in loaded.facts)
@@ -183,19 +198,22 @@ class Advance:
             turn.facts.append(self._ending(run.parent, run.id, RunState.CANCELLED, reason))
         batch.events.append(Event(happened.RUN_CANCELLED, batch.now, "scheduler", run.id))
 
-    def tell_without_code(self, loaded: Loaded, term: int, batch: Batch) -> None:
+    def tell_without_code(self, loaded: Loaded, term: int, batch: Batch) -> bool:
         """Take in what was told to a run whose code does not run: not begun, diverged or quarantined.
 
-        Endings of children and answers of people stay where they are until it does.
+        Endings of children and answers of people stay where they are until it does, and what is sealed until somebody
+        has the key. False when nothing else was told.
         """
         if _cancels(loaded):
             self.end_without_code(loaded, term, batch)
-            return
+            return True
+        told = [readable(fact) for fact in loaded.facts if fact.kind not in (FactKind.CHILD, FactKind.ANSWER)]
+        told = [fact for fact in told if not is_sealed(fact.body)]
+        if not told:
+            return False
         run, turn, seq = loaded.run, batch.turn, len(loaded.journal)
         change = change_of(run)
-        for fact in loaded.facts:
-            if fact.kind in (FactKind.CHILD, FactKind.ANSWER):
-                continue
+        for fact in told:
             turn.facts_done.append(fact.id)
             if fact.kind is FactKind.SEND:
                 seq += 1
@@ -220,6 +238,21 @@ class Advance:
                 batch.reloaded.append(run.num)
         turn.terms[run.shard] = term
         turn.runs.append(change)
+        return True
+
+    def _hold_sealed(self, run: RunRow, reason: str, term: int, batch: Batch) -> None:
+        """Hold a run of which something cannot be opened here: whoever has the key goes on with it."""
+        if run.held == reason:
+            self._residence.asleep[run.num] = run.shard  # it was said before
+            return
+        workflow = self._registry.find(run.workflow, run.version) or next(iter(self._registry.workflows.values()))
+        self._hold_for_key(Resident(run, workflow, WorkflowLoop(workflow.plain, (), {}), term), reason, batch)
+
+    def _hold_for_key(self, resident: Resident, reason: str, batch: Batch) -> None:
+        if resident.status is RunState.WAITING:
+            # Whoever takes this shard next looks at runs that are running, and may have the key.
+            resident.status, resident.wake_at, resident.waits = RunState.RUNNING, None, None
+        self.hold(resident, reason, batch)
 
     def _settle_in(self, run: RunRow, part: Part, term: int, batch: Batch) -> Resident | None:
         workflow = self._registry.find(part.workflow, part.version)
@@ -233,7 +266,7 @@ class Advance:
             args, kwargs = workflow.signature.decode_args(part.input)
         except InvalidValueError as error:
             resident = Resident(run, workflow, WorkflowLoop(workflow.plain, (), {}), term)
-            recorded = f"input {part.input[:200].decode(errors='replace')}"
+            recorded = f"input {workflow.signature.shown_args(part.input)[:200].decode(errors='replace')}"
             self._diverge(resident, Diverged(recorded, f"other arguments: {error}"), batch)
             return None
         resident = Resident(run, workflow, self._loop(workflow, args, kwargs, run.id, run.part), term)
@@ -283,9 +316,16 @@ class Advance:
 
     def deliver(self, resident: Resident, arrived: AttemptRow | Fact | Call | Deadline, batch: Batch) -> None:
         """Deliver one thing that the store or the time has brought."""
+        if isinstance(arrived, AttemptRow | Fact):
+            body = arrived.result if isinstance(arrived, AttemptRow) else readable(arrived).body
+            if body is not None and is_sealed(body):
+                if not resident.gone:
+                    self._hold_for_key(resident, why_sealed(body), batch)
+                return
         if isinstance(arrived, AttemptRow):
             self._final(resident, arrived, batch)
         elif isinstance(arrived, Fact):
+            arrived = readable(arrived)
             batch.turn.terms[resident.shard] = resident.term
             batch.turn.facts_done.append(arrived.id)
             if not resident.gone:
@@ -475,7 +515,9 @@ class Advance:
         try:
             call.decode(fact.body)
         except Exception as error:
-            note = f"an answer to {call.key!r} by {fact.actor} was refused: {error}; it was {fact.body[:200]!r}"
+            note = f"an answer to {call.key!r} by {fact.actor} was refused: {error}"
+            if not resident.workflow.signature.seals:
+                note += f"; it was {fact.body[:200]!r}"
             self._decide(resident, "refused", note, batch, call.key)
             return
         batch.turn.dropped.append(resident.rows.pop(call.key))
@@ -748,13 +790,13 @@ class Advance:
             outcome = Outcome.FAILED if outcome is Outcome.CANCELLED else outcome
             body = _encode(RunError("DeadlineExceeded", _with_trouble(LATE, ended.not_undone), cause=Cause.LATE))
         elif ended.error is not None and outcome is not Outcome.CANCELLED:
-            error = run_error_of(ended.error)
+            error = run_error_of(ended.error, _hidden(resident))
             body = _encode(msgspec.structs.replace(error, message=_with_trouble(error.message, ended.not_undone)))
         elif outcome is Outcome.OK:
             try:
                 body, _ = resident.workflow.signature.encode_result(ended.value)
             except InvalidValueError as error:
-                outcome, body = Outcome.FAILED, _encode(run_error_of(error))
+                outcome, body = Outcome.FAILED, _encode(run_error_of(error, _hidden(resident)))
         else:
             body = _encode(resident.cancel_reason or "")
         if resident.loop.never_awaited:
@@ -780,7 +822,9 @@ class Advance:
         """Start the run that tells somebody how this one ended: with its end, or not at all."""
         from watchbill.flow.notify import News, delivery  # only where somebody is told
 
-        part = "result" if resident.status is RunState.COMPLETED else "error"
+        part = "error"
+        if resident.status is RunState.COMPLETED:
+            part, body = "result", resident.workflow.signature.shown_result(body)  # it leaves the house
         news = News(resident.id, resident.workflow.name, resident.status.word, **{part: msgspec.Raw(body)})
         batch.turn.starts.append(delivery(self._env.new_id(), self._namespace, url, news, resident.root))
 
@@ -792,7 +836,7 @@ class Advance:
     def _broken(self, resident: Resident, broken: Broken, batch: Batch) -> None:
         if isinstance(broken.__cause__, KeyboardInterrupt):
             raise broken.__cause__  # somebody wants this process to stop: not the workflow's doing
-        self.hold(resident, broken.reason, batch)
+        self.hold(resident, redacted(broken.reason, _hidden(resident)), batch)
 
     def hold(self, resident: Resident, reason: str, batch: Batch) -> None:
         """Leave the run open, but drive it no further: nothing is lost, and everybody can see why."""
@@ -884,6 +928,11 @@ def waits_for(resident: Resident) -> str | None:
     return ", ".join(said) or None
 
 
+def _hidden(resident: Resident) -> tuple[str, ...]:
+    """Give the texts of the Secrets among a workflow's arguments, which no error may show."""
+    return secret_texts(resident.loop.arguments) if resident.workflow.signature.seals else ()
+
+
 def _raw(error: RunError) -> msgspec.Raw:
     return msgspec.Raw(_encode(error))
 
@@ -950,7 +999,8 @@ def _compare(loop: WorkflowLoop, rows: Iterable[AttemptRow], cancelled: set[str]
     for row in rows:
         call = loop.calls.get(row.call)
         if call is not None and call.digest != digest_of(row):
-            raise Diverged(f"an attempt of {row.call!r} with {row.args[:200]!r}", f"{row.call!r} with other arguments")
+            arguments = shown_args(call.target, row.args)[:200]
+            raise Diverged(f"an attempt of {row.call!r} with {arguments!r}", f"{row.call!r} with other arguments")
         if call is None and not row.cancel and row.call not in cancelled and loop.ended is None:
             asked = ", ".join(sorted(loop.calls)) or "nothing"
             raise Diverged(f"an attempt of {row.call!r}", asked)

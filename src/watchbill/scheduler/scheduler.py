@@ -492,8 +492,12 @@ class Scheduler(Loop):
             return
         codeless = run.status in (RunState.SCHEDULED, RunState.DIVERGED) or is_quarantined(run)
         if loaded.facts and codeless:
-            self._advance.tell_without_code(loaded, term, batch)
-            self._look_asked = True  # it may be due
+            if self._advance.tell_without_code(loaded, term, batch):
+                self._look_asked = True  # it may be due
+            elif run.status is RunState.SCHEDULED and self._is_due(run, batch.now):
+                self._advance.begin_loaded(loaded, term, batch)
+            else:
+                self._residence.asleep[run.num] = run.shard
         elif run.status is RunState.SCHEDULED and self._is_due(run, batch.now):
             self._advance.begin_loaded(loaded, term, batch)
         elif self._knows(run) and not codeless:

@@ -10,6 +10,7 @@ import hmac
 from typing import Any
 
 from watchbill.errors import InvalidOptionError
+from watchbill.model.keys import Key, Keys
 from watchbill.model.sealed import (
     CHECK_BYTES,
     NONCE_BYTES,
@@ -19,7 +20,6 @@ from watchbill.model.sealed import (
     key_id,
     unopened,
 )
-from watchbill.store.keys import Key, Keys
 
 _digest = hmac.digest
 

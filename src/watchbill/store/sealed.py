@@ -1,4 +1,4 @@
-"""Sealed: a store's doors, with keys. What goes in is sealed, what comes out is opened; rooms and clients are unchanged.
+"""Sealed: a store's doors, with keys. What goes in is sealed, what comes out is opened; no room knows of it.
 
 Sealed are: inputs, the journal's bodies (and the checksums of arguments beside them), arguments, results, checkpoints
 and progress of attempts, what runs are told and publish, decisions. In the open stay what stores and people search by:
@@ -19,12 +19,12 @@ from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
+from watchbill.model.keys import Keys
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
 from watchbill.store.codec import Codec
 from watchbill.store.held import explained
-from watchbill.store.keys import Keys
 from watchbill.store.open import Reader
 from watchbill.store.protocol import (
     AgentStore,
@@ -399,16 +399,20 @@ class SealedReader(SealedClient):
         self.close = reader.close
 
 
-def sealed(store: Store, keys: Keys) -> Store:
-    """Give a store whose bodies are sealed and opened with these keys."""
-    return SealedStore(store, Sealer(Codec(keys)))
+class Seal:
+    """Puts doors behind keys."""
 
+    def __init__(self, keys: Keys) -> None:
+        self._sealer = Sealer(Codec(keys))
 
-def sealed_reader(reader: Reader, keys: Keys) -> Reader:
-    """Give doors that read, and open what they read with these keys."""
-    return SealedReader(reader, Sealer(Codec(keys)))
+    def store(self, store: Store) -> Store:
+        """Give a store whose bodies are sealed and opened."""
+        return SealedStore(store, self._sealer)
 
+    def reader(self, reader: Reader) -> Reader:
+        """Give doors that read, and open what they read."""
+        return SealedReader(reader, self._sealer)
 
-def sealed_transactions(transactions: Transactions, keys: Keys) -> Transactions:
-    """Give what is written through users' connections, sealed with these keys."""
-    return SealedTransactions(transactions, Sealer(Codec(keys)))
+    def transactions(self, transactions: Transactions) -> Transactions:
+        """Give what is written through users' connections."""
+        return SealedTransactions(transactions, self._sealer)

@@ -8,10 +8,10 @@ import pytest
 from tests.keys import FIRST
 from tests.store.postgres import emptied
 from watchbill.env import SystemEnv
-from watchbill.store.keys import parse_keys
+from watchbill.model.keys import parse_keys
 from watchbill.store.open import open_store
 from watchbill.store.protocol import Store
-from watchbill.store.sealed import sealed
+from watchbill.store.sealed import Seal
 from watchbill.testing.conformance.scene import HandClock
 
 
@@ -26,6 +26,6 @@ async def url(request: pytest.FixtureRequest, folder: Path) -> str:
 
 @pytest.fixture
 async def store(url: str, clock: HandClock) -> AsyncIterator[Store]:
-    store = sealed(await open_store(url, SystemEnv(), clock=clock), parse_keys(FIRST, "keys"))
+    store = Seal(parse_keys(FIRST, "keys")).store(await open_store(url, SystemEnv(), clock=clock))
     yield store
     await store.close()

@@ -1,11 +1,13 @@
 """Keys: with which bodies are sealed and opened, as people give them: `id:base64`, comma-separated, the first seals."""
 
 import base64
+import os
 import re
 from typing import Final, NamedTuple
 
 from watchbill.errors import InvalidOptionError
 
+VARIABLE: Final = "WATCHBILL_KEYS"
 KEY_BYTES: Final = 32
 MAKE_ONE: Final = (
     "python -c \"import base64, secrets; print('k1:' + base64.b64encode(secrets.token_bytes(32)).decode())\""
@@ -24,6 +26,14 @@ class Key(NamedTuple):
 
 
 Keys = tuple[Key, ...]  # the first seals, all open
+
+
+def given_keys(keys: object = None) -> Keys | None:
+    """Give the keys that an App was given, else those of the environment; an empty variable is one that was unset."""
+    if keys is not None:
+        return parse_keys(keys, "App(keys=)")
+    text = os.environ.get(VARIABLE)
+    return parse_keys(text, f"${VARIABLE}") if text else None
 
 
 def parse_keys(text: object, source: str) -> Keys:
