@@ -27,10 +27,11 @@ def list_runs(  # noqa: PLR0913 - each option is one
 ) -> None:
     """List runs, newest first."""
     from watchbill.cli.output import print_runs
-    from watchbill.cli.reading import damage_told, newest, read
+    from watchbill.cli.reading import damage_told, newest, opened, read
 
     with damage_told(store):
-        print_runs(read(store, lambda doors: newest(doors, namespace, status, workflow, limit)), output)
+        records = read(store, lambda doors: newest(doors, namespace, status, workflow, limit))
+        print_runs(opened(records), output)
 
 
 @runs.command("show")
@@ -38,11 +39,18 @@ def show_run(
     id: Annotated[str, typer.Argument(metavar="ID", help="The run's id, or as much of its beginning as no other has.")],
     store: StoreUrl = DEFAULT_STORE,
     namespace: Namespace = "default",
+    reveal: Annotated[
+        bool, typer.Option("--reveal", help="Show a sealed result, and the Secrets in it; needs $WATCHBILL_KEYS.")
+    ] = False,
     output: Output = Format.TABLE,
 ) -> None:
-    """Show one run: how it stands, its steps and their attempts, its result or error."""
+    """Show one run: how it stands, its steps and their attempts, its result or error.
+
+    What keys have sealed is opened with $WATCHBILL_KEYS, but for the result: it may hold Secrets.
+    """
     from watchbill.cli.output import print_run
-    from watchbill.cli.reading import damage_told, named, read
+    from watchbill.cli.reading import damage_told, named, opened, read
 
     with damage_told(store):
-        print_run(read(store, lambda doors: named(doors, namespace, id)), output)
+        [record] = opened([read(store, lambda doors: named(doors, namespace, id))], reveal=reveal)
+        print_run(record, output)

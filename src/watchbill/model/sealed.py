@@ -36,8 +36,8 @@ def key_id(body: bytes) -> str:
 
 
 def shown(body: bytes) -> str:
-    """Say what is shown in place of a sealed body."""
-    return f"(sealed with key {key_id(body)!r})"
+    """Say what is shown in place of a sealed body; and why, when somebody has tried to open it."""
+    return f"({body.why})" if isinstance(body, Unopened) else f"(sealed with key {key_id(body)!r})"
 
 
 def why_sealed(body: bytes) -> str:

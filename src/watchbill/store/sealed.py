@@ -413,6 +413,10 @@ class Seal:
         """Give doors that read, and open what they read."""
         return SealedReader(reader, self._sealer)
 
+    def record(self, record: Record) -> Record:
+        """Open all that is stored about a run."""
+        return self._sealer.record(record)
+
     def transactions(self, transactions: Transactions) -> Transactions:
         """Give what is written through users' connections."""
         return SealedTransactions(transactions, self._sealer)
