@@ -118,6 +118,7 @@ def _alive(attempt: Attempt) -> AbstractAsyncContextManager[None]:
 
 def _attempt(order: Order) -> Attempt:
     step = read_step(order.program, order.step)
+    step.signature.seals = order.seals
     args, kwargs = step.signature.decode_args(order.args)
     policy = msgspec.structs.replace(order.policy, own=False)  # it is in its own process already
     attempt = Attempt(step, args, kwargs, policy, order.key, order.fence)

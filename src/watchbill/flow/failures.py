@@ -108,7 +108,7 @@ def _message(error: BaseException, hidden: Hidden) -> str:
         return f"(it cannot be shown: its __str__ raised {type_name(trouble)})"
 
 
-def _traceback(error: BaseException, hidden: Hidden) -> str:
+def _traceback(error: BaseException, hidden: Hidden = ()) -> str:
     frames = _frames(error)
     frames = _authors_part(frames) or frames
     try:

@@ -30,6 +30,7 @@ class Order(msgspec.Struct, tag="order"):
     number: int
     rung: int
     restored: bytes | None
+    seals: bool  # the parent has keys: what this one sends may hold Secrets, and is sealed there
 
 
 class Moved(msgspec.Struct, tag="moved"):
@@ -127,6 +128,7 @@ def _order(attempt: Attempt, program: Program) -> Order:
         number=attempt.number,
         rung=attempt.rung,
         restored=attempt.restored_body,
+        seals=attempt.step.signature.seals,
     )
 
 

@@ -102,7 +102,8 @@ def _texts(value: object, level: int) -> Iterator[str]:
         case int() | float():
             yield repr(value)
         case _:
-            parts = list(_parts(value)) if level < DEEPEST else []
+            inside = value.values() if isinstance(value, dict) else _parts(value)  # names of fields are no secrets
+            parts = list(inside) if level < DEEPEST else []
             if not parts:
                 yield str(value)
             for part in parts:
