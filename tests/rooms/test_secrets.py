@@ -354,6 +354,36 @@ async def test_an_attempt_that_cannot_be_opened_is_quarantined_and_says_why(kept
         assert await ends(handle) == SAID
 
 
+async def test_what_diverged_is_shown_without_secrets(kept, caplog):
+    caplog.set_level(logging.DEBUG)
+
+    def program(other: str) -> tuple[App, Any]:
+        app = App(kept, keys=FIRST)
+
+        @app.step
+        async def use(word: Secret[str], n: str) -> None: ...
+
+        @app.workflow
+        async def uses(word: Secret[str]) -> None:
+            await use(Secret(word.reveal() + other), other)
+            await receive("more", str)
+
+        return app, uses
+
+    app, uses = program("1")
+    async with app.rooms():
+        await becomes(await app.start(uses, Secret(WORD), id="u"), lambda status: status.state == "waiting")
+    await app.close()
+    app, uses = program("2")
+    ear = Ear(app)
+    async with app.rooms():
+        await app.handle("u").send("more", "x")
+        await ear.hears("run.diverged", "u")
+        reason = (await app.handle("u").status()).held or ""
+    assert '["***","2"]' in reason
+    assert WORD not in reason + repr(ear.events) + caplog.text
+
+
 # --- in a process of its own
 
 

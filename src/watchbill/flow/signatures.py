@@ -155,15 +155,6 @@ class Signature:
         except Exception:
             return UNREADABLE
 
-    def shown_result(self, body: bytes) -> bytes:
-        """Give a stored result as people may see it."""
-        if not self.seals:
-            return body
-        try:
-            return encode_hidden(self.decode_result(body))
-        except Exception:
-            return UNREADABLE
-
     # --- behind the doors
 
     def _bind(self, args: tuple[Value, ...], kwargs: dict[str, Value]) -> Values:

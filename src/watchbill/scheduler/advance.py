@@ -23,7 +23,7 @@ from watchbill.flow.endings import read_ending
 from watchbill.flow.failures import run_error_of
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Call, Continued, Diverged, WorkflowLoop
-from watchbill.flow.values import plain
+from watchbill.flow.values import encode_hidden, plain
 from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
 from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome
@@ -822,9 +822,11 @@ class Advance:
         """Start the run that tells somebody how this one ended: with its end, or not at all."""
         from watchbill.flow.notify import News, delivery  # only where somebody is told
 
-        part = "error"
+        part, ended = "error", resident.loop.ended
         if resident.status is RunState.COMPLETED:
-            part, body = "result", resident.workflow.signature.shown_result(body)  # it leaves the house
+            part = "result"
+            if resident.workflow.signature.seals and ended is not None:
+                body = encode_hidden(ended.value)  # it leaves the house
         news = News(resident.id, resident.workflow.name, resident.status.word, **{part: msgspec.Raw(body)})
         batch.turn.starts.append(delivery(self._env.new_id(), self._namespace, url, news, resident.root))
 

@@ -88,16 +88,14 @@ def test_one_of_a_wrong_type_is_refused_without_being_shown():
         assert WORD not in repr(refused.value.__cause__)
 
 
-def test_shown_arguments_and_results_have_stars_in_place_of_secrets():
+def test_shown_arguments_have_stars_in_place_of_secrets():
     def f(login: Login, *, pin: Secret[int], n: int = 3) -> Secret[str]: ...
 
     signature = a_signature(f)
     body = signature.encode_args((Login("ann", Secret(WORD)),), {"pin": Secret(1)})
     shown = signature.shown_args(body)
     assert shown == b'{"*":[{"user":"ann","password":"***"}],"n":3,"pin":"***"}'
-    assert signature.shown_result(b'"open sesame"') == b'"***"'
     assert b"sesame" not in signature.shown_args(b'"open sesame"')
-    assert b"sesame" not in signature.shown_result(b'{"open": "sesame"}')
 
 
 def test_without_keys_arguments_are_shown_as_they_are():
@@ -105,7 +103,6 @@ def test_without_keys_arguments_are_shown_as_they_are():
 
     signature = a_signature(f, seals=False)
     assert signature.shown_args(b'["a"]') == b'["a"]'
-    assert signature.shown_result(b'"a"') == b'"a"'
 
 
 def raised(error: BaseException, cause: BaseException) -> BaseException:
