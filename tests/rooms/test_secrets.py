@@ -83,7 +83,7 @@ class Shop:
         @self.app.workflow
         async def visit(login: Login, place: str) -> dict[str, Any]:
             publish("place", place)
-            token = await log_in(login, place)
+            token, refused = await log_in(login, place), ""
             try:
                 await spend(token, place)
             except StepFailed as failed:
