@@ -1,12 +1,12 @@
 """Codec: seals bodies with AES-256-GCM and opens them. No chance is drawn: the nonce is made of the body and its place.
 
 So a body that is written again is the same bytes again, which is how a store recognises the same start; and equal
-bodies in different places do not look equal. From each key three others are derived: to encrypt, for nonces, and one
-whose beginning is in every body, so that a wrong key is told from damage.
+bodies in different places do not look equal. From each key four others are derived: to encrypt, for nonces, to hide
+checksums, and one whose beginning is in every body, so that a wrong key is told from damage. All by BLAKE2b with a key:
+for the small bodies of most steps it takes a third of the time of HMAC-SHA-256.
 """
 
-import hashlib
-import hmac
+from hashlib import blake2b
 from typing import Any
 
 from watchbill.errors import InvalidOptionError
@@ -20,8 +20,6 @@ from watchbill.model.sealed import (
     key_id,
     unopened,
 )
-
-_digest = hmac.digest
 
 
 class Codec:
@@ -61,6 +59,7 @@ class Cipher:
     def __init__(self, key: Key) -> None:
         self._id = key.id
         self._nonces = _derived(key, b"nonce")
+        self._pads = _derived(key, b"pad")
         self._aes = _aes(_derived(key, b"encrypt"))
         id = key.id.encode()
         self._header = SEALED + bytes([len(id)]) + id + _derived(key, b"check")[:CHECK_BYTES]
@@ -68,7 +67,7 @@ class Cipher:
     def seal(self, body: bytes, place: bytes) -> bytes:
         """Seal a body."""
         place_and_body = b"%d:%s%s" % (len(place), place, body)
-        nonce = _digest(self._nonces, place_and_body, "sha256")[:NONCE_BYTES]
+        nonce = blake2b(place_and_body, digest_size=NONCE_BYTES, key=self._nonces).digest()
         sealed: bytes = self._aes.encrypt(nonce, body, self._header)
         return self._header + nonce + sealed
 
@@ -95,11 +94,11 @@ class Cipher:
         """Give 32 bits that only this key gives, for this body alone."""
         begin = len(self._header)
         nonce = sealed[begin : begin + NONCE_BYTES]
-        return int.from_bytes(_digest(self._nonces, b"pad:" + nonce, "sha256")[:4], "big")
+        return int.from_bytes(blake2b(nonce, digest_size=4, key=self._pads).digest(), "big")
 
 
 def _derived(key: Key, purpose: bytes) -> bytes:
-    return hmac.digest(key.secret, b"watchbill " + purpose, hashlib.sha256)
+    return blake2b(b"watchbill " + purpose, digest_size=32, key=key.secret).digest()
 
 
 def _aes(secret: bytes) -> Any:  # noqa: ANN401 - of a package that is imported only for this

@@ -8,7 +8,6 @@ A body that cannot be opened comes out as `Unopened`, with the reason, and goes 
 """
 
 from collections.abc import Callable, Sequence
-from typing import overload
 
 import msgspec
 
@@ -139,69 +138,60 @@ class Sealer:
 
     # --- out
 
-    @overload
-    def open(self, row: RunRow) -> RunRow: ...
-    @overload
-    def open(self, row: Fact) -> Fact: ...
-    @overload
-    def open(self, row: AttemptRow) -> AttemptRow: ...
-    @overload
-    def open(self, row: JournalEntry) -> JournalEntry: ...
-    @overload
-    def open(self, row: DecisionRow) -> DecisionRow: ...
-    def open(
-        self, row: RunRow | Fact | AttemptRow | JournalEntry | DecisionRow
-    ) -> RunRow | Fact | AttemptRow | JournalEntry | DecisionRow:
-        """Open the bodies of a row."""
-        opened = self._codec.open
-        match row:
-            case RunRow():
-                return replace(row, input=opened(row.input), published=self._opened(row.published))
-            case AttemptRow():
-                return replace(
-                    row,
-                    args=opened(row.args),
-                    result=self._opened(row.result),
-                    checkpoint=self._opened(row.checkpoint),
-                    progress=self._opened(row.progress),
-                )
-            case JournalEntry():
-                digest = None if row.digest is None else self._codec.mask(row.digest, row.body)
-                return row._replace(body=opened(row.body), digest=digest)
-            case Fact():
-                return replace(row, body=opened(row.body))
-            case DecisionRow():
-                return row._replace(body=opened(row.body))
+    def open_run(self, run: RunRow) -> RunRow:
+        """Open the input of a run, and what it has published."""
+        return replace(run, input=self.open_body(run.input), published=self._opened(run.published))
+
+    def open_attempt(self, row: AttemptRow) -> AttemptRow:
+        """Open all bodies of a row but its policy, which is not sealed."""
+        return replace(
+            row,
+            args=self.open_body(row.args),
+            result=self._opened(row.result),
+            checkpoint=self._opened(row.checkpoint),
+            progress=self._opened(row.progress),
+        )
+
+    def open_entry(self, entry: JournalEntry) -> JournalEntry:
+        """Open a journal entry, and show its checksum again."""
+        digest = None if entry.digest is None else self._codec.mask(entry.digest, entry.body)
+        return entry._replace(body=self.open_body(entry.body), digest=digest)
+
+    def open_fact(self, fact: Fact) -> Fact:
+        """Open what was told."""
+        return replace(fact, body=self.open_body(fact.body))
+
+    def open_decision(self, row: DecisionRow) -> DecisionRow:
+        """Open what was decided."""
+        return row._replace(body=self.open_body(row.body))
 
     def _opened(self, body: bytes | None) -> bytes | None:
-        return None if body is None else self._codec.open(body)
+        return None if body is None else self.open_body(body)
 
     def ending(self, ending: Ending) -> Ending:
         """Open how a run ended, and why it is held."""
         if ending.why is None:
-            return replace(ending, body=self._codec.open(ending.body))
+            return replace(ending, body=self.open_body(ending.body))
         # The sentence is made anew: the store could not read the decision.
-        return explained(
-            replace(ending, body=self._codec.open(ending.body), held=None, why=self._codec.open(ending.why))
-        )
+        return explained(replace(ending, body=self.open_body(ending.body), held=None, why=self.open_body(ending.why)))
 
     def record(self, record: Record) -> Record:
         """Open all that is stored about a run."""
         return replace(
             record,
-            run=self.open(record.run),
-            journal=tuple([self.open(entry) for entry in record.journal]),
-            attempts=tuple([self.open(row) for row in record.attempts]),
-            decisions=tuple([(self.open(row), at) for row, at in record.decisions]),
+            run=self.open_run(record.run),
+            journal=tuple([self.open_entry(entry) for entry in record.journal]),
+            attempts=tuple([self.open_attempt(row) for row in record.attempts]),
+            decisions=tuple([(self.open_decision(row), at) for row, at in record.decisions]),
         )
 
     def loaded(self, loaded: Loaded) -> Loaded:
         """Open a run with all that its replay needs."""
         return Loaded(
-            self.open(loaded.run),
-            tuple([self.open(entry) for entry in loaded.journal]),
-            tuple([self.open(row) for row in loaded.attempts]),
-            tuple([self.open(fact) for fact in loaded.facts]),
+            self.open_run(loaded.run),
+            tuple([self.open_entry(entry) for entry in loaded.journal]),
+            tuple([self.open_attempt(row) for row in loaded.attempts]),
+            tuple([self.open_fact(fact) for fact in loaded.facts]),
         )
 
 
@@ -223,7 +213,7 @@ class SealedClient:
             if same == sealed:
                 raise
             answers = await self._doors.submit(same)
-        return [Submitted(self._sealer.open(answer.run), answer.new) for answer in answers]
+        return [Submitted(self._sealer.open_run(answer.run), answer.new) for answer in answers]
 
     async def _as_stored(self, run: NewRun, sealed: NewRun) -> NewRun:
         there = await self._doors.find(run.namespace, run.id)
@@ -246,7 +236,7 @@ class SealedClient:
     async def find(self, namespace: str, id: str) -> RunRow | None:
         """Read one run's row."""
         row = await self._doors.find(namespace, id)
-        return None if row is None else self._sealer.open(row)
+        return None if row is None else self._sealer.open_run(row)
 
     async def record(self, namespace: str, id: str) -> Record | None:
         """Read all about one run."""
@@ -258,7 +248,7 @@ class SealedClient:
     ) -> list[RunRow]:
         """Read runs, newest first."""
         rows = await self._doors.runs(namespace, statuses=statuses, workflow=workflow, limit=limit)
-        return [self._sealer.open(row) for row in rows]
+        return [self._sealer.open_run(row) for row in rows]
 
 
 class SealedScheduler:
@@ -278,9 +268,9 @@ class SealedScheduler:
         look = await self._doors.look(shards, known, limit)
         return replace(
             look,
-            due=tuple([self._sealer.open(run) for run in look.due]),
-            facts=tuple([self._sealer.open(fact) for fact in look.facts]),
-            finals=tuple([self._sealer.open(row) for row in look.finals]),
+            due=tuple([self._sealer.open_run(run) for run in look.due]),
+            facts=tuple([self._sealer.open_fact(fact) for fact in look.facts]),
+            finals=tuple([self._sealer.open_attempt(row) for row in look.finals]),
         )
 
     async def load(self, nums: Sequence[int]) -> list[Loaded]:
@@ -312,7 +302,7 @@ class SealedAgent:
 
     async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
         """Lease the most urgent ready rows."""
-        return [self._sealer.open(row) for row in await self._doors.lease(agent, lease_no, queues, room)]
+        return [self._sealer.open_attempt(row) for row in await self._doors.lease(agent, lease_no, queues, room)]
 
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
         """Write outcomes and checkpoints."""
@@ -332,8 +322,8 @@ class SealedSupervisor:
         watch = await self._doors.watch(limit, expired=expired)
         return replace(
             watch,
-            due=tuple([self._sealer.open(row) for row in watch.due]),
-            orphans=tuple([self._sealer.open(row) for row in watch.orphans]),
+            due=tuple([self._sealer.open_attempt(row) for row in watch.due]),
+            orphans=tuple([self._sealer.open_attempt(row) for row in watch.orphans]),
         )
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
