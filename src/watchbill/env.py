@@ -1,17 +1,21 @@
 """Env: everything the house takes from the world comes in here, so that a simulation can be the world."""
 
 import asyncio
+import atexit
 import contextlib
 import functools
 import gc
 import json
 import os
+import select
 import socket
+import struct
+import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import IO, Any, Protocol, TypeVar
 
 from watchbill.clock import SECOND, Clock, Micros, SystemClock
 
@@ -23,6 +27,7 @@ ID_EPOCH: Micros = 1_735_689_600 * SECOND  # 2025-01-01: 63 bits of microseconds
 SALT_BITS = 12
 SALTS = 512  # random bytes drawn at once
 YOUNG_OBJECTS = 20_000
+GRACE = 1.0  # seconds that the end of a program may wait for what its loop thread is doing
 
 
 class Threads(Protocol):
@@ -294,19 +299,38 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
+        self._process = os.getpid()
         threading.Thread(target=self.loop.run_forever, name=name, daemon=True).start()
+        atexit.register(self._cancel_all)
 
     def stop(self) -> None:
         """End the loop and its thread."""
         self.loop.call_soon_threadsafe(self.loop.stop)
 
+    def _cancel_all(self) -> None:
+        """Cancel what still waits when the program ends: connections are closed, and nobody complains."""
+        if os.getpid() != self._process or not self.loop.is_running():
+            return  # a forked child has no such thread
+
+        async def cancel() -> None:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        with contextlib.suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(cancel(), self.loop).result(GRACE)
+
 
 class FramedWire:
-    """A stream on which each message is framed by its length."""
+    """A stream on which each message is framed by its length; one above `longest` bytes is refused unread."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, longest: int | None = None
+    ) -> None:
         self._reader = reader
         self._writer = writer
+        self._longest = longest
 
     async def send(self, message: bytes) -> None:
         """Send one message."""
@@ -314,16 +338,27 @@ class FramedWire:
         await self._writer.drain()
 
     async def receive(self) -> bytes | None:
-        """Receive one message; None when the other end is gone."""
+        """Receive one message; None when the other end is gone. Raises ValueError when it is too long."""
         try:
-            size = await self._reader.readexactly(8)
-            return await self._reader.readexactly(int.from_bytes(size, "big"))
-        except (asyncio.IncompleteReadError, ConnectionError):
+            size = int.from_bytes(await self._reader.readexactly(8), "big")
+            if self._longest is not None and size > self._longest:
+                raise ValueError(f"a message of {size} bytes, more than {self._longest}")
+            return await self._reader.readexactly(size)
+        except (asyncio.IncompleteReadError, OSError):
             return None
 
     def hang_up(self) -> None:
         """Close this end."""
         self._writer.close()
+
+    async def say_goodbye(self, within: float) -> None:
+        """Close this end once what was sent has left; after so many seconds it is dropped."""
+        self._writer.close()
+        try:
+            async with asyncio.timeout(within):
+                await self._writer.wait_closed()
+        except (TimeoutError, OSError):
+            self._writer.transport.abort()
 
 
 class SystemChild(FramedWire):
@@ -345,6 +380,55 @@ class SystemChild(FramedWire):
         self.hang_up()
         code = await self._process.wait()
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+class Companion:
+    """A second interpreter beside this one, which answers one question at a time; see `answer_questions`."""
+
+    def __init__(self, module: str, environment: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **environment},
+        )
+
+    def ask(self, question: bytes, *, patience: float) -> bytes | None:
+        """Ask, and wait for the answer; None when it is gone, or says nothing for so many seconds."""
+        asked, answered = self._process.stdin, self._process.stdout
+        if asked is None or answered is None:
+            return None
+        try:
+            asked.write(len(question).to_bytes(8, "big") + question)
+            asked.flush()
+            if not select.select([answered], [], [], patience)[0]:
+                return None
+            return _read_framed(answered)
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """End it, and wait until it is gone."""
+        self._process.kill()
+        with self._process:  # closes the pipes
+            pass
+
+
+def answer_questions(answer: Callable[[bytes], bytes]) -> None:
+    """Be a companion until nobody asks any more. What the program prints meanwhile, or wants to read, goes nowhere."""
+    with open(os.dup(0), "rb") as asked, open(os.dup(1), "wb") as answered, open(os.devnull, "r+b") as nowhere:
+        os.dup2(nowhere.fileno(), 0)
+        os.dup2(nowhere.fileno(), 1)
+        while (question := _read_framed(asked)) is not None:
+            said = answer(question)
+            answered.write(len(said).to_bytes(8, "big") + said)
+            answered.flush()
+
+
+def _read_framed(file: IO[bytes]) -> bytes | None:
+    size = file.read(8)
+    return file.read(int.from_bytes(size, "big")) if len(size) == 8 else None
 
 
 def process_identity() -> dict[str, str | int]:
@@ -373,6 +457,17 @@ def _exists(pid: int) -> bool:
     except (OSError, OverflowError):
         return True
     return True
+
+
+def peer_user(connection: asyncio.StreamWriter) -> int | None:
+    """Give the user at the other end of a unix socket; None where the system does not tell."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    size = struct.calcsize("iII")  # pid, user, group
+    credentials = connection.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, option, size)
+    user: int = struct.unpack("iII", credentials)[1]
+    return user
 
 
 @functools.cache

@@ -7,7 +7,7 @@ WatchbillError
 ├── ImpureWorkflowError        the scan found a clock, randomness or I/O in workflow code
 ├── StoreError                 the store cannot be used; each says which one and what to do
 │   ├── StoreUrlError          an address that names no store
-│   ├── StoreOwnedError        another living process owns the file (.pid)
+│   ├── StoreOwnedError        another living process owns the file (.pid, .address)
 │   ├── StoreCorruptError      the file is damaged or is no Watchbill store
 │   ├── StoreReadOnlyError     the file or its folder cannot be written
 │   ├── StoreFullError         no space left for the next commit
@@ -73,9 +73,9 @@ class InvalidValueError(WatchbillError, TypeError):
 class NotInWorkflowError(WatchbillError, RuntimeError):
     """A workflow asked for something that only a step may do."""
 
-    def __init__(self, call: str) -> None:
+    def __init__(self, call: str, written: str | None = None) -> None:
         self.call = call
-        super().__init__(f"asyncio {call}() is not possible inside a workflow: put it in a step")
+        super().__init__(f"{written or f'asyncio {call}()'} is not possible inside a workflow: put it in a step")
 
 
 class ImpureWorkflowError(WatchbillError):
@@ -103,14 +103,19 @@ class StoreUrlError(StoreError, ValueError):
 
 
 class StoreOwnedError(StoreError):
-    """Another living process owns the store's file."""
+    """Another living process owns the store's file; `address` is the socket on which it serves others, if it does."""
 
-    def __init__(self, url: str, pid: int | None) -> None:
+    def __init__(self, url: str, pid: int | None, address: str | None = None, why: str = "") -> None:
         self.url = url
         self.pid = pid
+        self.address = address
         owner = f"process {pid}" if pid is not None else "another process"
+        serves = f" and serves other processes at {address!r}" if address is not None else ""
+        why = why or "one process has the rooms of a SQLite store" + (
+            " (from others, start and handles go through it, and app.run of what it knows)" if serves else ""
+        )
         super().__init__(
-            f"store {url!r} is owned by {owner}, which is alive: one process writes to a SQLite store;"
+            f"store {url!r} is owned by {owner}, which is alive{serves}: {why};"
             " stop it, or give this one a store of its own"
         )
 

@@ -146,7 +146,9 @@ def test_a_script_without_a_guard_may_have_steps_of_their_own(kept: Kept, folder
 # --- owned by another
 
 
-def test_a_second_process_is_refused_with_the_pid_of_the_owner_who_works_on(file: Path, go: Path) -> None:
+def test_a_second_process_with_other_code_is_refused_with_the_pid_of_the_owner_who_works_on(
+    file: Path, go: Path
+) -> None:
     url = f"sqlite:///{file}"
     with Program(url, "play", "thread", str(go)) as owner:
         assert owner.line() == "begun 1"
@@ -156,14 +158,11 @@ def test_a_second_process_is_refused_with_the_pid_of_the_owner_who_works_on(file
         async def mine() -> int:
             return 1
 
-        for attempted in (lambda: app.run(mine), lambda: app.sync.start(mine)):
-            with pytest.raises(StoreOwnedError, match=f"owned by process {owner.pid}, which is alive") as refused:
-                attempted()
-            assert refused.value.pid == owner.pid
-        with Program(url, "play", "thread", str(go)) as second:
-            code, out, _ = second.ended()
-            assert code == 0
-            assert f"StoreOwnedError store 'sqlite:///{file}' is owned by process {owner.pid}" in out
+        with pytest.raises(StoreOwnedError, match=f"owned by process {owner.pid}, which is alive") as refused:
+            app.run(mine)
+        assert refused.value.pid == owner.pid
+        assert f"serves other processes at '{file}.socket'" in str(refused.value)
+        assert "its code does not drive workflow 'mine'" in str(refused.value)
         assert app.sync.handle("r").status().state == "running"  # reading is for everybody
         go.touch()
         code, out, err = owner.ended()

@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -29,11 +29,11 @@ async def test_steps_share_what_the_lifespan_gives(app: App) -> None:
 
     @app.step
     async def from_loop() -> int:
-        return int(attempt().state["n"])
+        return int(cast(Any, attempt().state)["n"])
 
     @app.step
     def from_thread() -> int:
-        return int(attempt().state["n"]) + 1
+        return int(cast(Any, attempt().state)["n"]) + 1
 
     @app.workflow
     async def both() -> list[int]:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -298,7 +298,7 @@ async def test_without_the_key_runs_are_held_with_the_reason_and_go_on_when_it_i
             assert why in (status.held or "")
             assert status.health == "waiting_for_person"
         with pytest.raises(RunHeld, match=r"sealed with key 'k1'"):
-            await other.app._hall.result(other.app.handle("waiting"), None, held_too=True)
+            await cast(Any, other.app._hall).result(other.app.handle("waiting"), None, held_too=True)
         with pytest.raises(SealedError, match=r"run 'done' cannot be read: sealed with key 'k1'"):
             await ends(other.app.handle("done"))
         with pytest.raises(RunCancelled, match=r"sealed with key 'k1'"):

@@ -13,6 +13,7 @@ from watchbill.clock import SECOND
 from watchbill.env import SystemEnv, Threads
 from watchbill.errors import StoreError, StoreOutdatedError, StoreReadOnlyError, StoreUrlError
 from watchbill.model.states import AttemptState
+from watchbill.store import open as open_module
 from watchbill.store.migrate import known_schema, migrations, statements
 from watchbill.store.open import is_memory, migrate, open_reader, open_store, parse_url
 from watchbill.store.sqlite.database import Writer
@@ -213,6 +214,25 @@ async def test_a_reader_needs_no_owner_and_changes_nothing(url, path):
     assert await reader.find("default", "o-1") is not None
     await reader.close()
     assert path.read_bytes() == before
+
+
+def test_a_file_that_is_closed_while_it_is_looked_at_is_not_taken_for_damaged(url, path, monkeypatch):
+    migrate(url)
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE mine (body)")
+    other.execute("INSERT INTO mine VALUES (zeroblob(1000000))")
+    other.commit()
+    real, looks = open_module._has_log, []
+
+    def closes_before_the_second_look(path: Path) -> bool:
+        looks.append(path)
+        if len(looks) == 2:  # the pages are counted, and most are in the log only
+            other.close()
+        return real(path)
+
+    monkeypatch.setattr(open_module, "_has_log", closes_before_the_second_look)
+    migrate(url)
+    assert len(looks) == 2
 
 
 async def test_a_reader_of_nothing_says_so(url, path):

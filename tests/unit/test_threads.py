@@ -3,10 +3,13 @@
 import asyncio
 import random
 import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 
-from watchbill.env import SystemEnv, SystemThreads
+from watchbill.env import SystemEnv, Threads
 
 PATIENCE = 10  # seconds: only a failing test waits that long
 
@@ -28,18 +31,18 @@ class Counting:
             self.now -= 1
 
 
-async def gather(threads: SystemThreads, jobs: list) -> list:
+async def gather(threads: Threads, jobs: list[Callable[[], Any]]) -> list[Any]:
     """Submit them all at once, and wait for what they give."""
     loop = asyncio.get_running_loop()
     futures = [loop.create_future() for _ in jobs]
     for job, future in zip(jobs, futures, strict=True):
-
-        def done(result, error, future=future):
-            future.set_result(result) if error is None else future.set_exception(error)
-
-        threads.submit(job, done)
+        threads.submit(job, partial(settle, future))
     async with asyncio.timeout(PATIENCE):
         return await asyncio.gather(*futures, return_exceptions=True)
+
+
+def settle(future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:
+    future.set_result(result) if error is None else future.set_exception(error)
 
 
 @pytest.mark.parametrize("count", [1, 2, 8])
@@ -104,9 +107,14 @@ async def test_threads_end_when_they_are_closed_and_do_what_is_left_before() -> 
 async def test_none_is_forgotten_whatever_the_order(count: int) -> None:
     """Bursts of all sizes, some of which block: every job meets threads that sleep, wake up, or lie down just now."""
     threads, chance, nap = SystemEnv().threads("test", count), random.Random(7), threading.Event()
+
+    def rest(n: int, nap_for: float) -> int:
+        nap.wait(nap_for)
+        return n
+
     for _ in range(400):
         size = chance.choice((1, 1, 2, 3, 20))
         naps = [chance.random() * 0.0005 if chance.random() < 0.2 else 0.0 for _ in range(size)]
-        given = await gather(threads, [lambda n=n, nap_for=t: nap.wait(nap_for) or n for n, t in enumerate(naps)])
+        given = await gather(threads, [partial(rest, n, nap_for) for n, nap_for in enumerate(naps)])
         assert given == list(range(size))
     threads.close()

@@ -107,6 +107,7 @@ class App:
         def add(function: Callable[..., Any]) -> Workflow[..., Any]:
             workflow: Workflow[..., Any] = Workflow(function, **options)
             self.registry.add_workflow(workflow)
+            workflow.app = self
             return workflow
 
         return add if function is None else add(function)
@@ -143,9 +144,9 @@ class App:
             raise
 
     async def _run(self, workflow: Workflow[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], id: str) -> T:
-        async with self.rooms():
-            handle = await self.start(workflow, *args, id=id, **kwargs)
-            return await self._hall.result(handle, None, held_too=True)
+        named = dict(kwargs)
+        wish = Wish(id, **{name: named.pop(name) for name in START_KEYWORDS & named.keys()})
+        return await self._hall.run(*self._new_run(workflow, args, named, wish), self.rooms)
 
     @contextlib.asynccontextmanager
     async def rooms(
@@ -234,13 +235,29 @@ class App:
         """Let go of the store that a client without rooms has opened."""
         await self._hall.close()
 
+    def meet_in(self, hall: Client) -> Callable[[], None]:
+        """Meet in another hall than this App's own from now on, a test's; gives the function that goes back."""
+        own = vars(self)
+        before = own.get("_hall")
+        own["_hall"] = hall
+
+        def back() -> None:
+            if before is None:
+                del own["_hall"]
+            else:
+                own["_hall"] = before
+
+        return back
+
     @functools.cached_property
     def _hall(self) -> Client:
         # The rooms and the store are half of the import time, and a program that only defines steps needs neither.
         from watchbill.app.hall import Hall
 
         with self._making:
-            self._made_hall = self._made_hall or Hall(self.url, self.namespace, self.registry, self.events, self.keys)
+            self._made_hall = self._made_hall or Hall(
+                self.url, self.namespace, self.registry, self.events, keys=self.keys
+            )
         return self._made_hall
 
     def _asked(

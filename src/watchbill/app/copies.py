@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.names import did_you_mean
+from watchbill.flow.parts import OUTCOMES, Part, current_part, rewound
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.states import RunState
-from watchbill.scheduler.parts import OUTCOMES, Part, current_part, rewound
 from watchbill.store.protocol import Record
 
 UNDONE = (RunState.UNDONE, RunState.UNDO_FAILED)

@@ -6,6 +6,7 @@ import itertools
 import re
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -16,6 +17,7 @@ from watchbill.app.house import House
 from watchbill.app.report import status_of
 from watchbill.app.status import RunStatus
 from watchbill.app.sync import caller_thread
+from watchbill.app.visit import ONE_DOOR, PATIENCE, Visit, open_to_own, while_there
 from watchbill.app.waiting import POLL, Waiting
 from watchbill.borrowed import borrow, check_kind, must_be_awaited
 from watchbill.clock import SECOND, Micros
@@ -29,11 +31,13 @@ from watchbill.errors import (
     SealedError,
     StoreError,
     StoreOutdatedError,
+    StoreOwnedError,
     StoreUnreachableError,
     WatchbillError,
 )
 from watchbill.events import Events
 from watchbill.flow.endings import error_of
+from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import current
 from watchbill.flow.scan import scan
@@ -42,16 +46,24 @@ from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind
 from watchbill.model.keys import Keys
-from watchbill.model.run import NewRun, is_id
+from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import RunState
-from watchbill.store.open import Reader, is_file, is_memory, open_reader, open_store, transactions_beside
+from watchbill.store.open import (
+    Driven,
+    Reader,
+    is_file,
+    is_memory,
+    open_reader,
+    open_store,
+    receiving_guests,
+    transactions_beside,
+)
 from watchbill.store.protocol import ClientStore, Ending, Hint, NewFact, Record, Started, Store, Told, Transactions
-from watchbill.store.sealed import Seal
+from watchbill.store.sealed import Seal, unsealed
 
 T = TypeVar("T")
 
-PATIENCE: Final[Micros] = 30 * SECOND  # how long a request waits for a store that is away; it may be repeated safely
 FIRST_PAUSE: Final[Micros] = SECOND // 10
 LONGEST_PAUSE: Final[Micros] = SECOND
 
@@ -60,22 +72,35 @@ FORKED: Final = re.compile(r"~\d+\Z")
 
 
 class Hall:
-    """The store of a program. A file is owned while rooms are open, and for one door at a time otherwise; others stay
-    open: in memory there is one for all, on PostgreSQL one per event loop, to which its connections belong.
+    """The store of a program. A file is owned while rooms are open, and for one door at a time otherwise; while another
+    process owns it, doors go through that one. Other stores stay open: in memory there is one for all, on PostgreSQL
+    one per event loop, to which its connections belong.
     """
 
-    def __init__(self, url: str, namespace: str, registry: Registry, events: Events, keys: Keys | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        namespace: str,
+        registry: Registry,
+        events: Events,
+        env: Env | None = None,
+        *,
+        keys: Keys | None = None,
+    ) -> None:
         self.url = url
         self._seal = None if keys is None else Seal(keys)
         self.namespace = namespace
-        self.env: Env = SystemEnv()
+        self.env: Env = SystemEnv() if env is None else env
         self.loop: asyncio.AbstractEventLoop | None = None  # the event loop of the open rooms
         self._registry = registry
         self._events = events
         self._scanned: set[str] = set()
         self._store: Store | None = None  # of the open rooms, or in memory
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Store]] = WeakKeyDictionary()
+        self._visits: dict[asyncio.AbstractEventLoop, Visit] = {}
         self._waiting: Waiting | None = None
+        self._house: House | None = None
+        self._deaf: list[Callable[[], None]] = []
 
     @contextlib.asynccontextmanager
     async def rooms(
@@ -86,22 +111,12 @@ class Hall:
             raise WatchbillError("the rooms of this App are open already: one `async with app.rooms()` at a time")
         self.loop = asyncio.get_running_loop()
         try:
-            async with self._owned() as store:
-                self._waiting = waiting = Waiting(self.env, store.client, shared=not store.lasting_leases)
-                deaf = self._events.listen(waiting.notice)
-                deaf_elsewhere = store.listen(Hint.CLIENT, waiting.hint, elsewhere=True)
-                house = House(
-                    self.env,
-                    store,
-                    self._registry,
-                    self._events,
-                    namespace=self.namespace,
-                    scheduler=scheduler,
-                    agent=agent,
-                    supervisor=supervisor,
-                    slots=slots,
-                    threads=threads,
-                    on_failure=waiting.fail,
+            async with (
+                self._owned() as store,
+                receiving_guests(unsealed(store), self.env, lambda: self._driven(scheduler)),
+            ):
+                house, waiting = self._build(
+                    store, scheduler=scheduler, agent=agent, supervisor=supervisor, slots=slots, threads=threads
                 )
                 async with self._registry.alive() if agent else contextlib.nullcontext():
                     await house.start()
@@ -109,13 +124,77 @@ class Hall:
                         with busy_interpreter():
                             yield
                     finally:
-                        deaf()
-                        deaf_elsewhere()
-                        self._waiting = None
+                        self._stop_listening()
+                        self._waiting = self._house = None
                         waiting.close()
                         await house.stop()
         finally:
             self.loop = None
+
+    def _build(
+        self,
+        store: Store,
+        *,
+        scheduler: bool = True,
+        agent: bool = True,
+        supervisor: bool = True,
+        slots: int = DEFAULT_SLOTS,
+        threads: int = DEFAULT_THREADS,
+    ) -> tuple[House, Waiting]:
+        """Build the house around the store, and a place for those who wait for runs to end."""
+        self._waiting = waiting = Waiting(self.env, store.client, shared=not store.lasting_leases)
+        self._deaf = [
+            self._events.listen(waiting.notice),
+            store.listen(Hint.CLIENT, waiting.hint, elsewhere=True),
+        ]
+        self._house = house = House(
+            self.env,
+            store,
+            self._registry,
+            self._events,
+            namespace=self.namespace,
+            scheduler=scheduler,
+            agent=agent,
+            supervisor=supervisor,
+            slots=slots,
+            threads=threads,
+            on_failure=waiting.fail,
+        )
+        return house, waiting
+
+    def _stop_listening(self) -> None:
+        for deaf in self._deaf:
+            deaf()
+        self._deaf.clear()
+
+    def _driven(self, scheduler: bool) -> Driven:
+        return Driven(self.namespace, self._registry.names() if scheduler else ())
+
+    async def run(
+        self, workflow: Workflow[..., T], run: NewRun, rooms: Callable[[], AbstractAsyncContextManager[object]]
+    ) -> T:
+        """Run to the end: in rooms of our own, or at the process that has them, for as long as it has."""
+        until = self.env.clock.boot() + PATIENCE
+        handle: Handle[T]
+        while True:
+            try:
+                async with rooms():
+                    [handle] = await self.start([(workflow, run)])
+                    return _read(handle, await self._ending(handle, held_too=True))
+            except StoreOwnedError as owned:
+                guest = await self._visit().guest() if owned.address is not None else None
+                if guest is None and self.env.clock.boot() >= until:
+                    raise
+            if guest is None:  # it was there a moment ago: it has died, or closes
+                await self.env.wait(asyncio.Event(), ONE_DOOR)
+                continue
+            if not guest.knows(self.namespace, code_name(workflow.name, workflow.version)):
+                raise guest.refusal(f"its code does not drive workflow {workflow.name!r} of {self.namespace!r}")
+            [handle] = await self.start([(workflow, run)])
+            ending = await while_there(guest, self._ending(handle, held_too=True))
+            if ending is not None:
+                return _read(handle, ending)
+            until = self.env.clock.boot() + PATIENCE
 
     async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]], tx: object = None) -> list[Handle[Any]]:
         """Insert runs, all or none, and give their handles; `tx`: in the user's own transaction."""
@@ -191,7 +270,7 @@ class Hall:
     async def tell(self, id: str, kind: FactKind, body: object, ref: str | None = None, by: str = "client") -> None:
         """Tell a run something; durable when this returns. With the same reference it is told once."""
         self._check_id(id)
-        told_as = encode(body, what=f"what is told to run {id!r}", secrets=self._seal is not None)
+        told_as = encode(body, what=f"what is told to run {id!r}", sealed=self._seal is not None)
         reference = f"{self.env.new_id():x}" if ref is None else check_reference(ref)
         fact = NewFact(self.namespace, id, kind, reference, by, told_as)
         (told,) = await self._write(lambda client: client.tell([fact]))
@@ -270,6 +349,12 @@ class Hall:
                 await _close(opening)
             elif loop.is_running():  # of app.sync, on its own thread
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_close(opening), loop))
+        visits, self._visits = self._visits, {}
+        for loop, visit in visits.items():
+            if loop is here:
+                await visit.close()
+            elif loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(visit.close(), loop))
 
     def _check_id(self, id: str) -> None:
         # No store is asked for what it cannot have: not every one has a way to write such a text.
@@ -324,7 +409,7 @@ class Hall:
     @contextlib.asynccontextmanager
     async def _owned(self) -> AsyncIterator[Store]:
         memory = is_memory(self.url)
-        store = self._store = await (self._kept() if memory else self._open())
+        store = self._store = await self._kept() if memory else self._sealed(await open_to_own(self.url, self.env))
         try:
             yield store
         finally:
@@ -332,10 +417,9 @@ class Hall:
                 self._store = None
                 await store.close()
 
-    # Every door of this process is opened by one of these three: with keys, nothing goes past them.
+    # With keys, every door of this process goes through one of these; the owner hands a guest's sealed bodies on.
 
-    async def _open(self) -> Store:
-        store = await open_store(self.url, self.env)
+    def _sealed(self, store: Store) -> Store:
         return store if self._seal is None else self._seal.store(store)
 
     def _open_reader(self) -> Reader:
@@ -362,10 +446,13 @@ class Hall:
         return await asyncio.shield(opening)
 
     async def _open_to_keep(self) -> Store:
-        store = await self._open()
+        store = self._sealed(await self._open())
         if is_memory(self.url):
             self._store = store
         return store
+
+    async def _open(self) -> Store:
+        return await open_store(self.url, self.env)
 
     async def _write(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
         async def once() -> T:
@@ -390,15 +477,21 @@ class Hall:
 
     @contextlib.asynccontextmanager
     async def _writing(self) -> AsyncIterator[ClientStore]:
-        """Give the doors for one write: a client without rooms owns a file only for that long."""
+        """Give the doors for one write: through a file's owner, or as its owner, but then only for that long."""
         if (store := await self._open_here()) is not None:
             yield store.client
             return
-        store = await self._open()
-        try:
-            yield store.client
-        finally:
-            await store.close()
+        async with self._visit().doors() as client:
+            yield client if self._seal is None else self._seal.client(client)
+
+    def _visit(self) -> Visit:
+        """Give this event loop's way to the file."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._visits:
+            for ended in [loop for loop in tuple(self._visits) if loop.is_closed()]:
+                self._visits.pop(ended, None)  # other threads may be here at the same time
+            self._visits[loop] = Visit(self.url, self.env)
+        return self._visits[loop]
 
     @contextlib.asynccontextmanager
     async def _reading(self) -> AsyncIterator[ClientStore]:

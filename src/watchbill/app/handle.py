@@ -1,7 +1,7 @@
 """Handle: a run, from outside."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -28,11 +28,17 @@ class Client(Protocol):
         """Open the rooms."""
         ...
 
+    async def run(
+        self, workflow: Workflow[..., T], run: NewRun, rooms: Callable[[], AbstractAsyncContextManager[object]]
+    ) -> T:
+        """Run to the end."""
+        ...
+
     async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]], tx: object = None) -> "list[Handle[Any]]":
         """Insert runs, all or none, and give their handles; `tx`: in the user's own transaction."""
         ...
 
-    async def result(self, handle: "Handle[T]", timeout: Duration | None, *, held_too: bool = False) -> T:
+    async def result(self, handle: "Handle[T]", timeout: Duration | None) -> T:
         """Wait for a run's end."""
         ...
 

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import queue
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar, cast
@@ -28,16 +29,14 @@ caller_thread: ContextVar[Caller | None] = ContextVar("watchbill_caller", defaul
 LoopOf = Callable[[], asyncio.AbstractEventLoop | None]  # of the open rooms, if there are any
 
 
-class Sync:
-    """Calls the coroutines of what it stands for, on another thread's event loop, and waits for them."""
+class Bridge(ABC):
+    """Stands for something whose functions give coroutines, and has them run to their end somewhere."""
 
-    def __init__(self, target: object, loop_of: LoopOf, own: LoopThread | None = None) -> None:
+    def __init__(self, target: object) -> None:
         self._target = target
-        self._loop_of = loop_of
-        self._own = own
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the target has
-        """Give the target's attribute; a function is called on the loop, and what it gives can be called likewise."""
+        """Give the target's attribute; a function is called over there, and what it gives can be called likewise."""
         value = getattr(self._target, name)
         if not callable(value):
             return value
@@ -49,7 +48,29 @@ class Sync:
 
     def __repr__(self) -> str:
         """Say what it stands for."""
-        return f"<Sync {self._target!r}>"
+        return f"<{type(self).__name__} {self._target!r}>"
+
+    @abstractmethod
+    def _call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+        """Call a function, and wait for what it gives."""
+
+    @abstractmethod
+    def _stand_for(self, handle: Handle[Any]) -> "Bridge":
+        """Give a bridge of the same kind to a handle."""
+
+    def _wrap(self, value: Any) -> Any:  # noqa: ANN401 - passed through
+        if isinstance(value, list):
+            return [self._wrap(item) for item in value]
+        return self._stand_for(value) if isinstance(value, Handle) else value
+
+
+class Sync(Bridge):
+    """Calls the coroutines of what it stands for, on another thread's event loop, and waits for them."""
+
+    def __init__(self, target: object, loop_of: LoopOf, own: LoopThread | None = None) -> None:
+        super().__init__(target)
+        self._loop_of = loop_of
+        self._own = own
 
     def _call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         loop = self._loop()
@@ -71,10 +92,8 @@ class Sync:
             job()
         return future.result()
 
-    def _wrap(self, value: Any) -> Any:  # noqa: ANN401 - passed through
-        if isinstance(value, list):
-            return [self._wrap(item) for item in value]
-        return Sync(value, self._loop_of, self._own) if isinstance(value, Handle) else value
+    def _stand_for(self, handle: Handle[Any]) -> "Sync":
+        return Sync(handle, self._loop_of, self._own)
 
     def _loop(self) -> asyncio.AbstractEventLoop:
         """Give the loop of the open rooms; without rooms, one of our own on a thread."""

@@ -180,7 +180,7 @@ class Attempt:
                 " transaction; save it before"
             )
         what = f"the checkpoint of step {self.step.name!r}"
-        checkpoint = Checkpoint(encode(value, what=what, secrets=self.step.signature.seals))
+        checkpoint = Checkpoint(encode(value, what=what, sealed=self.step.signature.seals))
         self.save(checkpoint)
         self._tell_host()
         if self.step.is_async:

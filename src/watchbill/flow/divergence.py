@@ -7,7 +7,7 @@ from typing import Final, TypeVar, cast
 from watchbill.flow.futures import Call
 
 MOST_NAMED: Final = 10  # open calls in one sentence
-MOST_SHOWN: Final = 200  # characters of arguments
+MOST_SHOWN: Final = 200  # characters of a body
 
 T = TypeVar("T")
 
@@ -25,11 +25,9 @@ def not_asked(key: str, digest: int | None, calls: Mapping[str, Call], *, ended:
     """Compare an outcome that finds no open call with the calls there are."""
     call = calls.get(key)
     if call is not None and digest is not None:
-        arguments = shown_args(call.target, call.body).decode(errors="replace")
-        shown = arguments if len(arguments) <= MOST_SHOWN else arguments[:MOST_SHOWN] + "..."
         return Diverged(
             f"an outcome of {key!r} with other arguments (checksum {digest:08x})",
-            f"{key!r} with {shown} (checksum {call.digest:08x})",
+            f"{key!r} with {shown(shown_args(call.target, call.body))} (checksum {call.digest:08x})",
         )
     if ended:
         return Diverged(f"an outcome of {key!r}", "nothing more: the workflow has ended")
@@ -42,6 +40,12 @@ def shown_args(target: object, body: bytes) -> bytes:
     """Give the arguments of a call as people may see them; a timer or a message has no signature, and no Secrets."""
     signature = getattr(target, "signature", None)
     return body if signature is None else cast(bytes, signature.shown_args(body))
+
+
+def shown(body: bytes) -> str:
+    """Write a body into a sentence."""
+    text = body.decode(errors="replace")
+    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
 
 
 def read(call: Call, decode: Callable[[bytes], T], body: bytes) -> T:

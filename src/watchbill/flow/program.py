@@ -17,6 +17,7 @@ import msgspec
 from watchbill.errors import WatchbillError
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step
+from watchbill.flow.workflows import Workflow
 
 _READ_AS: Final = "__watchbill_main__"  # never __main__: guards must not open
 _reading: ContextVar[bool] = ContextVar("watchbill_reading", default=False)
@@ -51,9 +52,9 @@ def stop_if_reading() -> None:
         raise ReadThisFar
 
 
-def locate(step: Step[..., Any]) -> Program:
-    """Say where a step's code can be read again."""
-    name = step.plain.__module__
+def locate(code: Step[..., Any] | Workflow[..., Any]) -> Program:
+    """Say where a step's code, or a workflow's, can be read again."""
+    name = code.plain.__module__
     module = sys.modules.get(name)
     path, arguments = tuple(sys.path), tuple(sys.argv)
     if name != "__main__":
@@ -63,22 +64,31 @@ def locate(step: Step[..., Any]) -> Program:
         return Program(spec.name, "", path, arguments)
     file = getattr(module, "__file__", None)
     if file is None:
-        raise StepNotReachableError(step.name, "it was typed into an interactive session")
+        raise StepNotReachableError(code.name, "it was typed into an interactive session")
     return Program("", os.path.abspath(file), path, arguments)
 
 
 def read_step(program: Program, name: str) -> Step[..., Any]:
     """Read the program and find the step in it."""
-    sys.path[:] = program.path
-    sys.argv[:] = program.arguments
-    module = _read(program)
-    for value in list(vars(module).values()):
+    for value in _values(program):
         if isinstance(value, Step) and value.name == name:
             return value
         registry = getattr(value, "registry", None)
         if isinstance(registry, Registry) and name in registry.steps:
             return registry.steps[name]
     raise StepNotReachableError(name, f"reading {program.module or program.file!r} did not define it")
+
+
+def read_workflow(program: Program, name: str) -> Workflow[..., Any] | None:
+    """Read the program and find the workflow in it; None when it does not define it at module level."""
+    return next((w for w in _values(program) if isinstance(w, Workflow) and w.name == name), None)
+
+
+def _values(program: Program) -> list[object]:
+    """Give what a program defines at module level."""
+    sys.path[:] = program.path
+    sys.argv[:] = program.arguments
+    return list(vars(_read(program)).values())
 
 
 def _read(program: Program) -> ModuleType:

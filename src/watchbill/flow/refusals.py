@@ -29,8 +29,11 @@ class Refusals(Loop):
     refused: NotInWorkflowError | None
 
     def refuse(self, call: str) -> NoReturn:
+        """Refuse one of the methods below."""
+        self.refuse_for(NotInWorkflowError(call))
+
+    def refuse_for(self, error: NotInWorkflowError) -> NoReturn:
         """Raise, and remember it: a workflow that swallows the error must not go on as if it had an answer."""
-        error = NotInWorkflowError(call)
         # Another thread that reaches for this loop is told, but its moment is not part of the run.
         if self.refused is None and _get_running_loop() is self:
             self.refused = error

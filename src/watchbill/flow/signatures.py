@@ -89,7 +89,7 @@ class Signature:
         if not self._simple:
             self._check_texts(values)
         try:
-            return encode_in_order(values, what=self._what_arguments, secrets=self.seals)
+            return encode_in_order(values, what=self._what_arguments, sealed=self.seals)
         except InvalidValueError:
             self._blame(values)
             raise
@@ -123,7 +123,7 @@ class Signature:
     def encode_result(self, value: Value) -> tuple[bytes, Value]:
         """Write a result; also gives the typed copy that everybody will get, which checks it."""
         returns = self._returns or self._resolve()
-        body = encode(value, what=self._what_result, secrets=self.seals)
+        body = encode(value, what=self._what_result, sealed=self.seals)
         try:
             if returns.text and not isinstance(value, str | None):
                 raise TypeError("bytes, dates and the like are not text: convert it")
@@ -152,6 +152,15 @@ class Signature:
         try:
             args, kwargs = self.decode_args(body)
             return encode_hidden({_SPLAT: args, **kwargs} if kwargs else args)
+        except Exception:
+            return UNREADABLE
+
+    def shown_result(self, body: bytes) -> bytes:
+        """Give a stored result as people may see it."""
+        if not self.seals:
+            return body
+        try:
+            return encode_hidden(self.decode_result(body))
         except Exception:
             return UNREADABLE
 
@@ -244,7 +253,7 @@ class Signature:
     def _blame(self, values: Values) -> None:
         """Raise for the first argument that cannot be stored; return when each of them alone could be."""
         for name, _, value in self._arguments(values):
-            encode_in_order(value, what=self._what(name), secrets=self.seals)
+            encode_in_order(value, what=self._what(name), sealed=self.seals)
 
     def _check_texts(self, values: Values) -> None:
         for name, typed, value in self._arguments(values):

@@ -28,12 +28,12 @@ NOT_SEALED: Final = (
 DEEPEST: Final = 400  # levels; the decoders of every Python we run on can go twice as deep
 
 
-def encode(value: object, *, what: str, secrets: bool = False) -> bytes:
+def encode(value: object, *, what: str, sealed: bool = False) -> bytes:
     """Write a value as JSON; dicts keep the order their author gave them. `what` names it in the error.
 
-    `secrets`: it will be sealed, so it may hold Secrets; they are written as what they hold.
+    `sealed`: it will be, so it may hold Secrets; they are written as what they hold.
     """
-    form = _REVEALING if secrets else _PLAIN
+    form = _REVEALING if sealed else _PLAIN
     try:
         body = form.as_given(value)
     except Exception as error:
@@ -43,9 +43,9 @@ def encode(value: object, *, what: str, secrets: bool = False) -> bytes:
     return body
 
 
-def encode_in_order(value: object, *, what: str, secrets: bool = False) -> bytes:
+def encode_in_order(value: object, *, what: str, sealed: bool = False) -> bytes:
     """Write a value as JSON so that equal values are equal bytes, in every process."""
-    form = _REVEALING if secrets else _PLAIN
+    form = _REVEALING if sealed else _PLAIN
     try:
         body = form.in_order(value)
     except Exception:

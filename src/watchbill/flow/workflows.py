@@ -46,6 +46,8 @@ class WorkflowOptions(TypedDict, total=False):
 class Workflow(Generic[P, T]):
     """A workflow of an App. Calling it outside a workflow simply runs the function, without any durability."""
 
+    app: object = None  # the App it belongs to; authoring knows no more of it than that
+
     def __init__(self, function: Callable[P, Coroutine[Any, Any, T]], **options: Unpack[WorkflowOptions]) -> None:
         check_function(function, "workflow")
         self.name = name_of(function, options.get("name"), "workflow")

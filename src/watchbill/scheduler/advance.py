@@ -6,7 +6,7 @@ No I/O and no waiting here: everything it decides becomes true with the commit o
 import re
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import UNSET
@@ -20,22 +20,8 @@ from watchbill.flow.context import Attempt
 from watchbill.flow.divergence import shown_args
 from watchbill.flow.endings import Ending as RunEnding
 from watchbill.flow.endings import read_ending
-from watchbill.flow.failures import run_error_of
-from watchbill.flow.registry import Registry
-from watchbill.flow.replay import Broken, Call, Continued, Diverged, WorkflowLoop
-from watchbill.flow.values import encode_hidden, plain
-from watchbill.flow.workflows import Workflow
-from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
-from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome
-from watchbill.model.decision import Decision, DecisionRow
-from watchbill.model.facts import FactKind
-from watchbill.model.failure import Cause, FinalFailure, RunError
-from watchbill.model.run import LONGEST_ID, NewRun, RunRow, change_of
-from watchbill.model.sealed import is_sealed, why_sealed
-from watchbill.model.secret import redacted, secret_texts
-from watchbill.model.states import AttemptState, RunState
-from watchbill.scheduler.batch import Batch
-from watchbill.scheduler.parts import (
+from watchbill.flow.finish import LATE, end_of, hidden_in
+from watchbill.flow.parts import (
     Part,
     current_part,
     message_body,
@@ -43,6 +29,20 @@ from watchbill.scheduler.parts import (
     next_part_body,
     told_message,
 )
+from watchbill.flow.recheck import follow, open_loop
+from watchbill.flow.registry import Registry
+from watchbill.flow.replay import Broken, Call, Continued, Diverged, WorkflowLoop
+from watchbill.flow.values import encode_hidden, plain
+from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
+from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome
+from watchbill.model.decision import Decision, DecisionRow
+from watchbill.model.facts import FactKind
+from watchbill.model.failure import Cause, FinalFailure, RunError
+from watchbill.model.run import LONGEST_ID, NewRun, RunRow, change_of
+from watchbill.model.sealed import is_sealed, why_sealed
+from watchbill.model.secret import redacted
+from watchbill.model.states import AttemptState, RunState
+from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.plan import (
     CallFacts,
     digest_of,
@@ -61,7 +61,6 @@ from watchbill.scheduler.residence import Deadline, Residence, Resident
 from watchbill.store.protocol import Fact, Loaded, TurnFact
 
 MOST_SAID: Final = 10  # of what a run waits for
-LATE: Final = "its deadline has passed"
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9._:@~/-]")
 
 RESIDENT_FOR: Micros = 5 * SECOND  # a run that sleeps longer costs a row instead of memory
@@ -263,28 +262,17 @@ class Advance:
             self._diverge(resident, Diverged(recorded, "nothing: that code is not here"), batch)
             return None
         try:
-            args, kwargs = workflow.signature.decode_args(part.input)
+            loop = open_loop(workflow, part, run, self._env.clock.boot)
         except InvalidValueError as error:
             resident = Resident(run, workflow, WorkflowLoop(workflow.plain, (), {}), term)
             recorded = f"input {workflow.signature.shown_args(part.input)[:200].decode(errors='replace')}"
             self._diverge(resident, Diverged(recorded, f"other arguments: {error}"), batch)
             return None
-        resident = Resident(run, workflow, self._loop(workflow, args, kwargs, run.id, run.part), term)
-        for message in part.unread:
-            resident.loop.mailbox.arrive(message)
+        resident = Resident(run, workflow, loop, term)
         if resident.deadline is not None:
             self._residence.remember_timer(resident, resident.deadline, resident.deadline.due)
         self._residence.admit(resident)
         return resident
-
-    def _loop(
-        self, workflow: Workflow[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], run: str, part: int
-    ) -> WorkflowLoop:
-        loop = WorkflowLoop(workflow.plain, args, kwargs, clock=self._env.clock.boot)
-        loop.guarded = True
-        loop.undo = workflow.on_failure == "undo"
-        loop.seed = f"{self._namespace}\0{run}\0{part}"
-        return loop
 
     def _take_up(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch, *, unclean: bool) -> None:
         """Go on with the calls that replay left open, and let go of rows that the run cancelled."""
@@ -765,12 +753,11 @@ class Advance:
             batch.evicted.append(resident)
             batch.reloaded.append(resident.num)
             return
-        args, kwargs = workflow.signature.decode_args(next.input)
+        part = Part(next.workflow, next.version, next.input, batch.now, tuple(unread), ())
+        row = msgspec.structs.replace(resident.run, part=resident.part)
         resident.workflow, resident.steps_open, resident.rows, resident.children = workflow, 0, {}, None
-        resident.loop = self._loop(workflow, args, kwargs, resident.id, resident.part)
+        resident.loop = open_loop(workflow, part, row, self._env.clock.boot)
         resident.told = resident.loop.published = old.published
-        for message in unread:
-            resident.loop.mailbox.arrive(message)
         old.close()
         try:
             resident.loop.begin(batch.now)
@@ -782,23 +769,10 @@ class Advance:
     def _finish(self, resident: Resident, batch: Batch) -> None:
         ended = resident.loop.ended
         assert ended is not None  # noqa: S101 - asked by the caller
-        outcome = ended.outcome
         if resident.loop.continued is not None:
             self._go_on_as(resident, resident.loop.continued, batch)
             return
-        if resident.loop.late and outcome is not Outcome.OK:
-            outcome = Outcome.FAILED if outcome is Outcome.CANCELLED else outcome
-            body = _encode(RunError("DeadlineExceeded", _with_trouble(LATE, ended.not_undone), cause=Cause.LATE))
-        elif ended.error is not None and outcome is not Outcome.CANCELLED:
-            error = run_error_of(ended.error, _hidden(resident))
-            body = _encode(msgspec.structs.replace(error, message=_with_trouble(error.message, ended.not_undone)))
-        elif outcome is Outcome.OK:
-            try:
-                body, _ = resident.workflow.signature.encode_result(ended.value)
-            except InvalidValueError as error:
-                outcome, body = Outcome.FAILED, _encode(run_error_of(error, _hidden(resident)))
-        else:
-            body = _encode(resident.cancel_reason or "")
+        outcome, body = end_of(resident.workflow, resident.loop, ended, resident.cancel_reason or "")
         if resident.loop.never_awaited:
             self._warn(
                 resident, f"{resident.loop.never_awaited} calls were made and never awaited: they did not run", batch
@@ -838,7 +812,7 @@ class Advance:
     def _broken(self, resident: Resident, broken: Broken, batch: Batch) -> None:
         if isinstance(broken.__cause__, KeyboardInterrupt):
             raise broken.__cause__  # somebody wants this process to stop: not the workflow's doing
-        self.hold(resident, redacted(broken.reason, _hidden(resident)), batch)
+        self.hold(resident, redacted(broken.reason, hidden_in(resident.workflow, resident.loop)), batch)
 
     def hold(self, resident: Resident, reason: str, batch: Batch) -> None:
         """Leave the run open, but drive it no further: nothing is lost, and everybody can see why."""
@@ -930,17 +904,8 @@ def waits_for(resident: Resident) -> str | None:
     return ", ".join(said) or None
 
 
-def _hidden(resident: Resident) -> tuple[str, ...]:
-    """Give the texts of the Secrets among a workflow's arguments, which no error may show."""
-    return secret_texts(resident.loop.arguments) if resident.workflow.signature.seals else ()
-
-
 def _raw(error: RunError) -> msgspec.Raw:
     return msgspec.Raw(_encode(error))
-
-
-def _with_trouble(message: str, not_undone: tuple[str, ...]) -> str:
-    return "; ".join((message, *not_undone))
 
 
 def _cancels(loaded: Loaded) -> bool:
@@ -969,30 +934,13 @@ def in_order(
 
 def _replay(resident: Resident, part: Part, *, begun_at: Micros) -> set[str]:
     """Run the workflow against its journal; gives the keys of calls it cancelled on the way."""
-    loop = resident.loop
-    loop.replaying = True
-    loop.patches = {entry.key: True for entry in part.entries if entry.kind == Kind.PATCH}
     cancelled: set[str] = set()
-    loop.begin(begun_at)
-    for entry in part.entries:
-        if entry.kind == Kind.PATCH:
-            continue
-        loop.take_commands()
-        if loop.ended is not None:
-            raise Diverged(f"{entry.key!r} at {entry.seq}", "nothing more: the workflow has ended")
+    for entry in follow(resident.loop, part, begun_at):
         if entry.kind == Kind.CANCEL:
             resident.cancel_reason = str(plain(entry.body))
-            loop.cancel(entry.at, resident.cancel_reason)
         elif entry.kind == Kind.LATE:
             resident.deadline, resident.cancel_reason = None, LATE
-            loop.cancel(entry.at, LATE, late=True)
-        elif entry.kind == Kind.MESSAGE:
-            loop.message(entry.at, message_of(entry))
-        else:
-            loop.feed(entry.key, entry.at, Outcome(entry.outcome), entry.body, entry.digest)
-        cancelled.update(call.key for call in loop.take_cancels())
-    loop.take_commands()
-    loop.replaying = False
+        cancelled.update(call.key for call in resident.loop.take_cancels())
     return cancelled
 
 

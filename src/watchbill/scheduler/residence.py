@@ -54,6 +54,7 @@ class Resident:
         "published",
         "root",
         "rows",
+        "run",
         "seq",
         "shard",
         "status",
@@ -68,6 +69,7 @@ class Resident:
     )
 
     def __init__(self, run: RunRow, workflow: Workflow[..., Any], loop: WorkflowLoop, term: int) -> None:
+        self.run = run  # as it was when it came into memory
         self.num = run.num
         self.id = run.id
         self.shard = run.shard

@@ -126,6 +126,7 @@ def _split(url: str, shown: str) -> SplitResult:
     """Split a URL; a password with raw special characters would be cut at the wrong place."""
     scheme, slashes, rest = url.partition("://")
     if not slashes:
+        scheme = scheme.partition(":")[0]
         raise StoreUrlError(shown, f"two slashes come before the server: {scheme}://user:password@host/database")
     before, at, after = rest.rpartition("@")
     if "#" in rest or (at and re.search(r"[/?#@]", before)):

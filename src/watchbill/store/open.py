@@ -2,19 +2,21 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from watchbill.clock import Clock, Micros
 from watchbill.env import Env
 from watchbill.errors import StoreCorruptError, StoreError, StoreOutdatedError, StoreReadOnlyError, StoreUrlError
 from watchbill.store.address import PostgresAddress, StoreAddress, is_file, is_memory, parse_url
+from watchbill.store.guest import Guest, visit
 from watchbill.store.migrate import found_schema, known_schema, upgrade
-from watchbill.store.owner import OwnerLock, refuse_second_opening, take_ownership
+from watchbill.store.owner import OwnerLock, named_owner, refuse_second_opening, take_ownership
 from watchbill.store.protocol import ClientStore, Store, Transactions
 from watchbill.store.queries import load_queries
+from watchbill.store.reception import Driven, Reception
 from watchbill.store.sqlite.burial import end_all
 from watchbill.store.sqlite.database import (
     OLDEST_SQLITE,
@@ -30,7 +32,24 @@ from watchbill.store.sqlite.reader import ReaderLanes, SqliteReader
 from watchbill.store.sqlite.store import SqliteStore
 from watchbill.store.sqlite.transactions import SqliteTransactions
 
-__all__ = ["Reader", "is_file", "is_memory", "migrate", "open_reader", "open_store", "parse_url", "transactions_beside"]
+__all__ = [
+    "MEMORY",
+    "Driven",
+    "Guest",
+    "Reader",
+    "connect_memory",
+    "is_file",
+    "is_memory",
+    "migrate",
+    "open_reader",
+    "open_store",
+    "parse_url",
+    "receiving_guests",
+    "transactions_beside",
+    "visit_owner",
+]
+
+MEMORY: Final = "sqlite:///:memory:"
 
 
 class Reader(ClientStore, Protocol):
@@ -41,12 +60,20 @@ class Reader(ClientStore, Protocol):
         ...
 
 
-async def open_store(url: str, env: Env, *, clock: Clock | None = None, lasting_leases: bool = True) -> Store:
+async def open_store(
+    url: str,
+    env: Env,
+    *,
+    clock: Clock | None = None,
+    lasting_leases: bool = True,
+    memory: sqlite3.Connection | None = None,
+) -> Store:
     """Open a store, making or upgrading it if need be; a file as its owner.
 
     `lasting_leases` says that this process alone drives a file, so that leases need no end, and those of the owner
     before ended with it. A simulation says no: its many nodes share one store, and their leases end by `clock`. On
     PostgreSQL many processes share the store: leases end there by the server's clock, unless a test has one.
+    `memory` is what a test keeps of a store in memory whose process has died: from `connect_memory`.
     """
     address = parse_url(url)
     if address.postgres is not None:
@@ -56,7 +83,7 @@ async def open_store(url: str, env: Env, *, clock: Clock | None = None, lasting_
         return await open_postgres(address.postgres, env, clock=clock)
     threads = env.threads("opener", 1)
     try:
-        opened = await on_thread(threads, lambda: _open(address, clock or env.clock, bury=lasting_leases))
+        opened = await on_thread(threads, lambda: _open(address, clock or env.clock, memory, bury=lasting_leases))
     finally:
         threads.close()
     lanes = OwnerLanes(url, env, opened.writer, opened.reader)
@@ -65,10 +92,41 @@ async def open_store(url: str, env: Env, *, clock: Clock | None = None, lasting_
     return SqliteStore(url, lanes, opened.owner, transactions, lasting_leases=lasting_leases)
 
 
+def connect_memory() -> sqlite3.Connection:
+    """Make memory for a store that outlives whoever opens it, as a file does; whoever made it closes it."""
+    return connect_writer(None, MEMORY)
+
+
 def transactions_beside(url: str, env: Env) -> Transactions:
     """Give what a process that does not own a file can write to it: through its user's own connection."""
     path = _file(parse_url(url))
     return SqliteTransactions(url, path, now=env.clock.wall, new_id=env.new_id)
+
+
+@asynccontextmanager
+async def receiving_guests(store: Store, env: Env, driven: Callable[[], Driven]) -> AsyncIterator[None]:
+    """Serve the owner's doors to other processes for a while; stores that are no files need no go-between."""
+    path = parse_url(store.url).path
+    if not isinstance(store, SqliteStore) or path is None:
+        yield
+        return
+    reception = Reception(env, store, path.resolve(), announce=store.announce, driven=driven)
+    await reception.open()
+    try:
+        yield
+    finally:
+        await reception.close()
+
+
+async def visit_owner(url: str, env: Env) -> Guest | None:
+    """Become the guest of the process that owns a file; None when nobody does, or takes in guests at the moment."""
+    address = parse_url(url)
+    threads = env.threads("visitor", 1)
+    try:
+        owner = await on_thread(threads, lambda: named_owner(_file(address)))
+    finally:
+        threads.close()
+    return await visit(url, env, owner)
 
 
 def open_reader(url: str, env: Env) -> Reader:
@@ -115,7 +173,7 @@ class _Opened(NamedTuple):
     owner: OwnerLock | None
 
 
-def _open(address: StoreAddress, clock: Clock, *, bury: bool) -> _Opened:
+def _open(address: StoreAddress, clock: Clock, memory: sqlite3.Connection | None, *, bury: bool) -> _Opened:
     url, sql, owner = address.url, load_queries("sqlite"), None
     _check_sqlite(url)
     with ExitStack() as cleanup, translating(url):
@@ -123,7 +181,7 @@ def _open(address: StoreAddress, clock: Clock, *, bury: bool) -> _Opened:
         if path is not None:
             owner = _become_owner(path, url, sql)
             cleanup.callback(owner.release)
-        connection = connect_writer(path, url)
+        connection = connect_writer(path, url) if memory is None else memory
         cleanup.callback(connection.close)
         upgrade(connection, sql, url)
         now = _time(connection, sql, clock)
@@ -180,8 +238,11 @@ def _inspect(path: Path, url: str, sql: Mapping[str, str]) -> int:
     """
     if not path.exists():
         return 0
+    # The log is looked at before the file, here and below: others may open or close it just now. A file with a log is
+    # never empty; and once its log is gone, everything that was counted from the log is in the file.
+    logged = _has_log(path)
     if path.stat().st_size == 0:
-        if _has_log(path):
+        if logged:
             # SQLite would take it for a new database, and delete the log with all that is in it.
             raise StoreCorruptError(url, "it is empty, but its write-ahead log is not")
         return 0
@@ -193,15 +254,16 @@ def _inspect(path: Path, url: str, sql: Mapping[str, str]) -> int:
     finally:
         connection.close()
     # SQLite takes a file of one byte for an empty one, and reads what is missing of its last page as zeros.
-    # The size is read last: a living owner only moves what was counted from the log into the file.
-    if path.stat().st_size < max(pages, 1) * page_size and not _has_log(path):
+    if not _has_log(path) and path.stat().st_size < max(pages, 1) * page_size:
         raise StoreCorruptError(url, "file is not a database, or was cut off")
     return found
 
 
 def _has_log(path: Path) -> bool:
-    log = path.with_name(path.name + "-wal")
-    return log.exists() and log.stat().st_size > 0
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 def _time(connection: sqlite3.Connection, sql: Mapping[str, str], clock: Clock) -> StoreTime:

@@ -7,6 +7,10 @@ proof that the owner before is dead, and need not wait for any lease to end.
 Two traps come with it. A record lock belongs to the process: a second `lockf` in the same process succeeds. And closing
 *any* descriptor of the file drops the lock. So a second opening must find out, before it touches the file, that this
 process has it open already: it looks through the process's own descriptors for the file's inode.
+
+The file names its owner: the identity of the process and, when it serves guests, the address of its socket. An owner
+without an address is there for one door, or is just opening or closing. What a dead owner left there stays until the
+next one writes: a name proves nothing, the lock does.
 """
 
 import contextlib
@@ -14,15 +18,33 @@ import fcntl
 import os
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from watchbill.env import process_identity
+from watchbill.env import is_dead, process_identity
 from watchbill.errors import StoreOwnedError, StoreReadOnlyError
+from watchbill.store.sockets import remove_socket
 
 _LONGEST_IDENTITY = 4_096
 # Looking and opening must be one act within the process; the descriptors they look at are the process's, like this.
 _ONE_AT_A_TIME = threading.Lock()
+
+
+class Owner(NamedTuple):
+    """Who is named in an owner file."""
+
+    identity: dict[str, str | int]
+    pid: int | None
+    address: str | None  # where it serves guests
+
+    @property
+    def dead(self) -> bool:
+        """True only with proof."""
+        return is_dead(self.identity)
+
+
+NOBODY = Owner({}, None, None)
 
 
 class OwnerLock:
@@ -40,6 +62,12 @@ class OwnerLock:
             return os.path.samestat(os.fstat(self._descriptor), os.stat(self._path))
         except OSError:
             return False
+
+    def announce(self, address: str | None) -> None:
+        """Write down where guests are served from now on, or that they are not."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):  # a full disk: then no guest finds it, and the owner works on
+                _sign(self._descriptor, address)
 
     def release(self) -> None:
         """Give the file up; it stays behind, empty, because deleting it would race with the next owner."""
@@ -63,7 +91,24 @@ def refuse_second_opening(database: Path, url: str) -> None:
     """Raise StoreOwnedError if this very process owns the store, without touching a file."""
     descriptor = _own_descriptor(owner_path(database))
     if descriptor is not None:
-        raise StoreOwnedError(url, os.getpid())
+        raise StoreOwnedError(url, os.getpid(), _named_in(descriptor).address)
+
+
+def named_owner(database: Path) -> Owner:
+    """Read who is named as the owner: perhaps a dead one."""
+    path = owner_path(database)
+    with _ONE_AT_A_TIME:
+        own = _own_descriptor(path)
+        if own is not None:  # opening and closing it once more would drop the lock
+            return _named_in(own)
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except OSError:
+            return NOBODY
+        try:
+            return _named_in(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def take_ownership(database: Path, url: str) -> OwnerLock:
@@ -87,17 +132,27 @@ def _open_and_lock(path: Path, url: str) -> int:
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
-        pid = _pid_in(descriptor)
+        owner = _named_in(descriptor)
         os.close(descriptor)
-        raise StoreOwnedError(url, pid) from None
+        if owner.dead:  # whoever has the lock has not signed yet
+            owner = NOBODY
+        raise StoreOwnedError(url, owner.pid, owner.address) from None
     except OSError as error:
         os.close(descriptor)
         raise StoreReadOnlyError(url, f"{path.name!r} cannot be locked: {error.strerror}") from error
-    identity = msgspec.json.encode(process_identity())
-    # Written over the old text and cut behind: who reads meanwhile never finds it empty.
-    os.pwrite(descriptor, identity, 0)
-    os.ftruncate(descriptor, len(identity))
+    left_behind = _named_in(descriptor).address
+    if left_behind is not None:
+        remove_socket(left_behind)
+    _sign(descriptor, None)
     return descriptor
+
+
+def _sign(descriptor: int, address: str | None) -> None:
+    named = process_identity() | ({} if address is None else {"address": address})
+    text = msgspec.json.encode(named)
+    # Written over the old text and cut behind: who reads meanwhile never finds it empty.
+    os.pwrite(descriptor, text, 0)
+    os.ftruncate(descriptor, len(text))
 
 
 def _own_descriptor(path: Path) -> int | None:
@@ -110,15 +165,15 @@ def _own_descriptor(path: Path) -> int | None:
     for number in numbers:
         # A forked child has its parent's descriptor, but not its lock, and is not named in the file.
         with contextlib.suppress(OSError):
-            if os.path.samestat(os.fstat(number), wanted) and _pid_in(number) == os.getpid():
+            if os.path.samestat(os.fstat(number), wanted) and _named_in(number).pid == os.getpid():
                 return number
     return None
 
 
-def _pid_in(descriptor: int) -> int | None:
+def _named_in(descriptor: int) -> Owner:
     try:
-        identity = msgspec.json.decode(os.pread(descriptor, _LONGEST_IDENTITY, 0), type=dict[str, str | int])
+        named = msgspec.json.decode(os.pread(descriptor, _LONGEST_IDENTITY, 0), type=dict[str, str | int])
     except (OSError, msgspec.DecodeError):
-        return None
-    pid = identity.get("pid")
-    return pid if isinstance(pid, int) else None
+        return NOBODY
+    address, pid = named.pop("address", None), named.get("pid")
+    return Owner(named, pid if isinstance(pid, int) else None, address if isinstance(address, str) else None)

@@ -363,7 +363,7 @@ class SealedStore:
     """A store behind keys."""
 
     def __init__(self, store: Store, sealer: Sealer) -> None:
-        self._store = store
+        self.behind = store
         self.url = store.url
         self.lasting_leases = store.lasting_leases
         self.client: ClientStore = SealedClient(store.client, sealer)
@@ -374,11 +374,11 @@ class SealedStore:
 
     def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
         """Call `wake` after each commit that may concern that room."""
-        return self._store.listen(whom, wake, elsewhere=elsewhere)
+        return self.behind.listen(whom, wake, elsewhere=elsewhere)
 
     async def close(self) -> None:
         """Let go of the store."""
-        await self._store.close()
+        await self.behind.close()
 
 
 class SealedReader(SealedClient):
@@ -387,6 +387,11 @@ class SealedReader(SealedClient):
     def __init__(self, reader: Reader, sealer: Sealer) -> None:
         super().__init__(reader, sealer)
         self.close = reader.close
+
+
+def unsealed(store: Store) -> Store:
+    """Give the store behind the keys, as a guest needs it, who has keys of its own."""
+    return store.behind if isinstance(store, SealedStore) else store
 
 
 class Seal:
@@ -402,6 +407,10 @@ class Seal:
     def reader(self, reader: Reader) -> Reader:
         """Give doors that read, and open what they read."""
         return SealedReader(reader, self._sealer)
+
+    def client(self, client: ClientStore) -> ClientStore:
+        """Give the client's doors of another process's store: what crosses to it is sealed."""
+        return SealedClient(client, self._sealer)
 
     def record(self, record: Record) -> Record:
         """Open all that is stored about a run."""

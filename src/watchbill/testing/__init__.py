@@ -1,1 +1,1 @@
-"""TESTING: the house in a simulated world. Seeds and the real rooms enter; traces, counts and violations leave."""
+"""TESTING: the house in virtual worlds. Workflows, stores and seeds enter; results, crashes and violations leave."""

@@ -118,7 +118,7 @@ class SimEnv:
         clock: Clock,
         chance: Chance,
         ids: Ids,
-        ledger: Ledger,
+        ledger: Ledger | None = None,
         place: "Place | None" = None,
     ) -> None:
         self.clock = clock
@@ -168,14 +168,18 @@ class SimEnv:
         await rest(self._chance.within(0.05, 0.4))
         self._children += 1
         life = Life(f"{parent.name}/child-{self._children}", self.loop)
-        life.context.run(LEDGER.set, self._ledger)
+        if self._ledger is not None:
+            life.context.run(LEDGER.set, self._ledger)
         ours, theirs = make_wire()
-        env = SimEnv(self.loop, self.clock, self._chance, self._ids, self._ledger)
+        env = self._child_env()
         child = SimChild(life, ours, self._ledger)
         parent.on_death(theirs.cut)
         life.on_death(ours.cut)
         life.start(child.run(env, theirs))
         return child
+
+    def _child_env(self) -> "SimEnv":
+        return SimEnv(self.loop, self.clock, self._chance, self._ids, self._ledger)
 
     def process_identity(self) -> bytes:
         """Name this process and its machine."""
@@ -272,7 +276,7 @@ def make_wire() -> tuple[SimWire, SimWire]:
 class SimChild(SimWire):
     """A child process: the real code of a child, in a life of its own."""
 
-    def __init__(self, life: Life, wire: SimWire, ledger: Ledger) -> None:
+    def __init__(self, life: Life, wire: SimWire, ledger: Ledger | None) -> None:
         super().__init__(wire.inbox, wire.outbox)
         self._life = life
         self._ledger = ledger
@@ -292,7 +296,8 @@ class SimChild(SimWire):
     def kill(self) -> None:
         """Kill it now: whatever it still does is stopped."""
         if not self._life.dead:
-            self._ledger.stop_all(self._life.name)
+            if self._ledger is not None:
+                self._ledger.stop_all(self._life.name)
             self._life.die()
 
     async def ended(self) -> str:

@@ -12,11 +12,13 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import WatchbillError
 from watchbill.testing.chance import Chance
+
+T = TypeVar("T")
 
 MOST_CLOSES: Final = 100  # code that catches GeneratorExit is asked again, but not for ever
 PRUNE_AT: Final = 256  # tasks kept of one life before those that are done are let go
@@ -60,7 +62,7 @@ class Life:
         """True when it does nothing any more."""
         return self.vital is Vital.DEAD
 
-    def start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine as part of this process."""
         return self._loop.create_task(coroutine, context=self.context)
 
@@ -147,13 +149,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """The virtual time."""
         return round(self._instant * SECOND)
 
-    def play(self, life: Life, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Run until the coroutine has ended, or somebody stops the loop."""
+    def play(self, life: Life, coroutine: Coroutine[Any, Any, T]) -> T | None:
+        """Run until the coroutine has ended, and give its result; None when somebody stopped the loop before."""
         task = life.start(coroutine)
         task.add_done_callback(lambda _: self.stop())
         self.run_forever()
-        if task.done():
-            task.result()
+        return task.result() if task.done() else None
 
     def put_back(self, handles: list[asyncio.Handle]) -> None:
         """Make these ready again."""
@@ -197,14 +198,20 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _move_on(self) -> None:
         """Let the time jump to the next timer."""
+        due = self._next_at()
+        if due is None:
+            raise StandstillError(self._instant)
+        self._instant = due
+        scheduled = self._scheduled
+        while scheduled and scheduled[0].when() <= self._instant:
+            self._ready.append(heapq.heappop(scheduled))
+
+    def _next_at(self) -> float | None:
+        """Give the time of the next timer, which is never in the past."""
         scheduled = self._scheduled
         while scheduled and scheduled[0].cancelled():
             heapq.heappop(scheduled)
-        if not scheduled:
-            raise StandstillError(self._instant)
-        self._instant = max(self._instant, scheduled[0].when())
-        while scheduled and scheduled[0].when() <= self._instant:
-            self._ready.append(heapq.heappop(scheduled))
+        return max(self._instant, scheduled[0].when()) if scheduled else None
 
     def _write_to_self(self) -> None:
         """Do nothing: nobody sleeps, so nobody needs to be woken from another thread."""

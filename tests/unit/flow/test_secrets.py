@@ -61,19 +61,19 @@ def test_the_refusal_says_where_it_is_and_not_what():
     ],
 )
 def test_with_keys_it_is_written_as_what_it_holds_and_read_by_its_type(annotation, value, body):
-    assert encode(value, what=WHAT, secrets=True) == body
+    assert encode(value, what=WHAT, sealed=True) == body
     assert decoder(annotation)(body) == value
 
 
 def test_equal_secrets_are_equal_bytes():
     one, two = {"b": Secret({3, 1, 2}), "a": 1}, {"a": 1, "b": Secret({2, 3, 1})}
-    assert encode_in_order(one, what=WHAT, secrets=True) == encode_in_order(two, what=WHAT, secrets=True)
+    assert encode_in_order(one, what=WHAT, sealed=True) == encode_in_order(two, what=WHAT, sealed=True)
 
 
 def test_what_cannot_be_stored_inside_one_is_refused_without_being_shown():
     for value in (Secret(float("nan")), Secret({"a": object()}), [None, Secret([float("inf")])]):
         with pytest.raises(InvalidValueError, match=r"at .*\.reveal\(\)"):
-            encode(value, what=WHAT, secrets=True)
+            encode(value, what=WHAT, sealed=True)
 
 
 def test_one_of_a_wrong_type_is_refused_without_being_shown():

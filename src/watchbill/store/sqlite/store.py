@@ -70,6 +70,11 @@ class SqliteStore:
             return lambda: None  # a file has one owner
         return self._lanes.hints.listen(whom, wake)
 
+    def announce(self, address: str | None) -> None:
+        """Write down beside the file where guests are served, or that they are not."""
+        if self._owner is not None:
+            self._owner.announce(address)
+
     def still_owner(self) -> bool:
         """Say whether this process still owns the file; false when somebody deleted or replaced its lock."""
         return self._owner is None or self._owner.still_owner()

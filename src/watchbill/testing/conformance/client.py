@@ -7,7 +7,7 @@ from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.facts import FactKind
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import NewFact, Told
-from watchbill.testing.conformance.scene import NOON, a_change, a_decision, a_run, a_verdict, an_entry
+from watchbill.testing.conformance.scene import KNOWN, NOON, a_change, a_decision, a_run, a_verdict, an_entry
 
 
 def a_cancel(id: str, ref: str = "ref-1") -> NewFact:
@@ -26,7 +26,7 @@ async def test_a_run_can_be_submitted_before_anybody_drives_its_namespace(store)
     [answer] = await store.client.submit([a_run(5)])
     shards = await store.scheduler.shards("default", "")
     assert answer.run.shard in shards
-    look = await store.scheduler.look(shards, ["order"], 10)
+    look = await store.scheduler.look(shards, KNOWN, 10)
     assert [run.num for run in look.due] == [5]
 
 

@@ -49,7 +49,7 @@ async def attend(store, owner, *, knows=KNOWN, info=b"{}", lasting=LASTING, name
 
 async def test_who_attends_learns_of_all_who_do_by_id(store):
     assert await attend(store, OTHER, knows=("ship", "order"), info=b'{"pid":8}') == (
-        Member(OTHER, ("order", "ship"), b'{"pid":8}'),
+        Member(OTHER, ("order@1", "ship@1"), b'{"pid":8}'),
     )
     assert [member.id for member in await attend(store, ME)] == [ME, OTHER]
     assert [member.id for member in await attend(store, THIRD)] == [ME, OTHER, THIRD]
@@ -57,8 +57,8 @@ async def test_who_attends_learns_of_all_who_do_by_id(store):
 
 async def test_attending_again_says_what_is_true_now(store):
     await attend(store, ME)
-    assert await attend(store, ME, knows=("order", "ship"), info=b'{"pid":7}') == (
-        Member(ME, ("order", "ship"), b'{"pid":7}'),
+    assert await attend(store, ME, knows=("order@1", "ship@1"), info=b'{"pid":7}') == (
+        Member(ME, ("order@1", "ship@1"), b'{"pid":7}'),
     )
 
 
@@ -104,7 +104,7 @@ async def test_only_news_concern_the_others(store, heard):
     assert heard() == {Hint.SCHEDULER}
     await attend(store, ME)
     assert heard() == set()
-    await attend(store, ME, knows=("order", "ship"))
+    await attend(store, ME, knows=("order@1", "ship@1"))
     assert heard() == {Hint.SCHEDULER}
     await store.scheduler.retire(ME)
     assert heard() == {Hint.SCHEDULER}
@@ -277,11 +277,11 @@ async def known(store, id: str = "o-1") -> bool:
 async def test_a_run_is_known_when_somebody_who_attends_has_its_code(store, clock):
     await store.client.submit([a_run(1)])
     assert await known(store), "nobody attends: nobody says that the code is missing"
-    await attend(store, ME, knows=("ship",))
+    await attend(store, ME, knows=("ship@1",))
     assert not await known(store)
-    await attend(store, THIRD, knows=("order", "ship"), namespace="other")
+    await attend(store, THIRD, knows=("order@1", "ship@1"), namespace="other")
     assert not await known(store), "another namespace is another code base"
-    await attend(store, OTHER, knows=("order", "ship"), lasting=LASTING // 2)
+    await attend(store, OTHER, knows=("order@1", "ship@1"), lasting=LASTING // 2)
     assert await known(store)
     clock.pass_by(LASTING // 2)
     assert not await known(store), "who had it is gone"
@@ -297,6 +297,6 @@ async def test_a_name_that_only_begins_alike_is_another_one(store):
 
 async def test_the_code_of_a_run_that_has_ended_is_looked_for_too(scene):
     await scene.run_in(RunState.COMPLETED, 1)
-    await attend(scene.store, ME, knows=("ship",))
+    await attend(scene.store, ME, knows=("ship@1",))
     assert not await known(scene.store)
     assert (await scene.store.client.record("default", "o-1")).now == NOON

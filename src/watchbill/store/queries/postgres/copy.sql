@@ -30,11 +30,11 @@ copied AS (
 ),
 kept AS (
     INSERT INTO watchbill.blob (run, n, body)
-    SELECT chosen.copy, large.n, large.body
-    FROM chosen
+    SELECT made.num, large.n, large.body
+    FROM made
     CROSS JOIN watchbill.blob AS large
     WHERE large.run = :source::bigint
-        AND large.n = watchbill.referred(chosen.body)
+        AND large.n = ANY (ARRAY(SELECT watchbill.referred(body) FROM chosen))
 ),
 own AS (
     INSERT INTO watchbill.blob (run, n, body)

@@ -1,0 +1,119 @@
+"""Recheck: runs a workflow again from its journal, and finds where it does something else.
+
+A crash does the same to every run, some day. What makes a replay differ shows only then: the order of a set, a module's
+own state, a clock that nobody saw. So tests, `dev` and `check` do it at once, to each run that has ended.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from watchbill.clock import Micros
+from watchbill.errors import InvalidValueError
+from watchbill.flow.divergence import Diverged, shown
+from watchbill.flow.finish import LATE, end_of
+from watchbill.flow.parts import Part, current_part, message_of
+from watchbill.flow.replay import Broken, WorkflowLoop, step_guard
+from watchbill.flow.values import plain
+from watchbill.flow.workflows import Workflow
+from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.failure import RunError
+from watchbill.model.run import RunRow
+
+_ADDRESS: Final = re.compile(r"\b0x[0-9a-f]+\b")  # of an object, in an exception's message: never the same
+
+_decode_error = msgspec.json.Decoder(RunError).decode
+
+
+def open_loop(
+    workflow: Workflow[..., Any], part: Part, run: RunRow, clock: Callable[[], Micros] | None = None
+) -> WorkflowLoop:
+    """Make the loop on which a run's code runs now. Raises InvalidValueError when its arguments cannot be read."""
+    args, kwargs = workflow.signature.decode_args(part.input)
+    loop = WorkflowLoop(workflow.plain, args, kwargs, clock=clock)
+    loop.guarded = True
+    loop.owner = workflow
+    loop.undo = workflow.on_failure == "undo"
+    loop.seed = f"{run.namespace}\0{run.id}\0{run.part}"
+    for message in part.unread:
+        loop.mailbox.arrive(message)
+    return loop
+
+
+def follow(loop: WorkflowLoop, part: Part, begun_at: Micros) -> Iterator[JournalEntry]:
+    """Run a workflow against its journal; gives each entry once the workflow rests after it. Raises Diverged."""
+    loop.replaying = True
+    loop.patches = {entry.key: True for entry in part.entries if entry.kind == Kind.PATCH}
+    loop.begin(begun_at)
+    for entry in part.entries:
+        if entry.kind == Kind.PATCH:
+            continue
+        loop.take_commands()
+        if loop.ended is not None:
+            raise Diverged(f"{entry.key!r} at {entry.seq}", "nothing more: the workflow has ended")
+        if entry.kind == Kind.CANCEL:
+            loop.cancel(entry.at, str(plain(entry.body)))
+        elif entry.kind == Kind.LATE:
+            loop.cancel(entry.at, LATE, late=True)
+        elif entry.kind == Kind.MESSAGE:
+            loop.message(entry.at, message_of(entry))
+        else:
+            loop.feed(entry.key, entry.at, Outcome(entry.outcome), entry.body, entry.digest)
+        yield entry
+    loop.take_commands()
+    loop.replaying = False
+
+
+def recheck(workflow: Workflow[..., Any], run: RunRow, journal: Sequence[JournalEntry]) -> Diverged | None:
+    """Replay a run that has ended, its last part; gives what the journal has and what the code asked for, or None."""
+    part = current_part(run, journal[:-1])
+    begun_at = part.begun_at
+    if begun_at is None:
+        return None  # its code never ran
+    try:
+        loop = open_loop(workflow, part, run)
+    except InvalidValueError as error:
+        return Diverged(f"input {shown(workflow.signature.shown_args(part.input))}", f"other arguments: {error}")
+    with step_guard():
+        try:
+            for _ in follow(loop, part, begun_at):
+                loop.take_cancels()
+            return _compare(workflow, loop, part, journal[-1])
+        except Diverged as difference:
+            return difference
+        except Broken as broken:
+            return Diverged("a run that ended", f"something that no replay could repeat: {broken.reason}")
+        finally:
+            loop.close()
+
+
+def _compare(workflow: Workflow[..., Any], loop: WorkflowLoop, part: Part, recorded: JournalEntry) -> Diverged | None:
+    """Hold the end of the replay against the recorded one."""
+    outcome = Outcome(recorded.outcome)
+    if outcome is Outcome.CANCELLED and all(entry.kind != Kind.CANCEL for entry in part.entries):
+        return None  # its code was not asked: it was held, and cancelled from outside
+    if loop.ended is None:
+        return Diverged(f"the end of the run ({outcome.name.lower()})", "more: the workflow has not ended there")
+    if loop.continued is not None:
+        return Diverged(_shown_end(workflow, outcome, recorded.body), f"to go on as {loop.continued.workflow!r}")
+    ended = end_of(workflow, loop, loop.ended, "")
+    if _end_in_words(outcome, recorded.body) == _end_in_words(*ended):
+        return None
+    return Diverged(_shown_end(workflow, outcome, recorded.body), _shown_end(workflow, *ended))
+
+
+def _shown_end(workflow: Workflow[..., Any], outcome: Outcome, body: bytes) -> str:
+    """Say it without Secrets: what differs may be one, but is not to be read here."""
+    return _end_in_words(outcome, workflow.signature.shown_result(body) if outcome is Outcome.OK else body)
+
+
+def _end_in_words(outcome: Outcome, body: bytes) -> str:
+    if outcome is Outcome.OK:
+        return f"the result {shown(body)}"
+    if outcome is Outcome.CANCELLED:
+        return "the end of a cancelled run"
+    error = _decode_error(body)
+    how = "a failure" if outcome is Outcome.FAILED else outcome.name.lower().replace("_", " ")
+    return f"{how} with {error.type}: {_ADDRESS.sub('0x...', error.message)}"

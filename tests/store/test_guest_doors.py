@@ -1,0 +1,53 @@
+"""The conformance suite through the socket: doors of clients, and of agents, who will be guests one day."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from watchbill.env import SystemEnv
+from watchbill.errors import StoreError
+from watchbill.store import wire
+from watchbill.store.guest import Guest, GuestDoors
+from watchbill.store.open import Driven, open_store, receiving_guests, visit_owner
+from watchbill.store.protocol import AgentStore, Store
+from watchbill.testing.conformance.agent import *  # noqa: F403
+from watchbill.testing.conformance.client import *  # noqa: F403
+from watchbill.testing.conformance.hints import *  # noqa: F403
+from watchbill.testing.conformance.scene import HandClock, a_run
+
+
+class Beside:
+    """The store as a guest has it: client and agent through the socket, the other rooms at the owner's."""
+
+    def __init__(self, store: Store, guest: Guest) -> None:
+        self.client = guest.client
+        self.agent = GuestDoors(guest, "agent")
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+@pytest.fixture
+async def store(folder: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
+    monkeypatch.setitem(wire.SERVED, "agent", AgentStore)  # this is all it takes
+    wire.served_doors.cache_clear()
+    url = f"sqlite:///{folder}/store.db"
+    store = await open_store(url, SystemEnv(), clock=clock)
+    async with receiving_guests(store, SystemEnv(), lambda: Driven("default", ())):
+        guest = await visit_owner(url, SystemEnv())
+        assert guest is not None
+        yield Beside(store, guest)
+        await guest.close()
+    await store.close()
+    wire.served_doors.cache_clear()
+
+
+async def test_a_number_that_belongs_to_another_run_is_refused(  # type: ignore[no-redef]  # it is no error of the house
+    scene,
+):
+    await scene.submit(a_run(1, "o"))
+    with pytest.raises(StoreError, match="ValueError: run number 1 is taken"):
+        await scene.submit(a_run(1, "p"))

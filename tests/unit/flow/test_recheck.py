@@ -1,0 +1,167 @@
+"""A run that has ended, replayed from its journal: the same again, or what differs."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from watchbill import App, StepFailed, sleep
+from watchbill.flow.recheck import recheck
+from watchbill.flow.replay import WorkflowLoop, step_guard
+from watchbill.flow.workflows import Workflow
+from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.run import NewRun, RunRow, as_inserted
+
+BEGUN = 1_800_000_000_000_000
+NO_INPUT = b"[]"
+
+app = App()
+
+
+@app.step
+def echo(word: str) -> str:
+    return word
+
+
+def entry(seq: int, kind: Kind, key: str, digest: int, outcome: Outcome, body: bytes) -> JournalEntry:
+    return JournalEntry(1, seq, kind, key, digest, 0, outcome, None, None, BEGUN + seq, body)
+
+
+def journal_of(function: Callable[..., Any], end: bytes, outcome: Outcome = Outcome.OK) -> list[JournalEntry]:
+    """What is recorded when each step gives the word it was called with, one after the other."""
+    entries: list[JournalEntry] = []
+    loop = WorkflowLoop(function, (), {})
+    with step_guard():
+        loop.begin(BEGUN)
+        while loop.calls:
+            call = next(iter(loop.calls.values()))
+            body = b"" if call.kind is Kind.TIMER else call.body[1:-1]
+            made = entry(len(entries) + 1, Kind(call.kind), call.key, call.digest, Outcome.OK, body)
+            entries.append(made)
+            loop.feed(made.key, made.at, Outcome.OK, body, made.digest)
+        loop.close()
+    return [*entries, entry(len(entries) + 1, Kind.END, "", 0, outcome, end)]
+
+
+async def straight() -> str:
+    words = await asyncio.gather(echo("a"), echo("b"))
+    await sleep("1d")
+    return "".join(words) + await echo("c")
+
+
+def a_run(input: bytes = NO_INPUT) -> RunRow:
+    made = as_inserted(NewRun(1, "default", "r", "w", 1, input), 1, BEGUN)
+    return msgspec.structs.replace(made, begun_at=BEGUN)
+
+
+def a_workflow(function: Callable[..., Any]) -> Workflow[..., Any]:
+    return Workflow(function)
+
+
+def check(function: Callable[..., Any], journal: list[JournalEntry]) -> str | None:
+    difference = recheck(a_workflow(function), a_run(), journal)
+    return None if difference is None else str(difference)
+
+
+def test_the_same_code_does_the_same_again() -> None:
+    assert check(straight, journal_of(straight, b'"abc"')) is None
+
+
+def test_another_result_is_a_difference() -> None:
+    said = check(straight, journal_of(straight, b'"xyz"'))
+    assert said == 'the journal has the result "xyz", the code asks for the result "abc"'
+
+
+def test_other_arguments_are_a_difference() -> None:
+    async def other() -> str:
+        words = await asyncio.gather(echo("b"), echo("a"))
+        await sleep("1d")
+        return "".join(words) + await echo("c")
+
+    said = check(other, journal_of(straight, b'"abc"'))
+    assert said is not None
+    assert "an outcome of 'echo' with other arguments" in said
+
+
+def test_a_call_that_is_not_asked_for_is_a_difference() -> None:
+    async def shorter() -> str:
+        return await echo("a")
+
+    said = check(shorter, journal_of(straight, b'"abc"'))
+    assert said is not None
+    assert "nothing more: the workflow has ended" in said
+
+
+def test_a_call_that_was_never_recorded_is_a_difference() -> None:
+    async def longer() -> str:
+        await straight()
+        return await echo("d")
+
+    said = check(longer, journal_of(straight, b'"abc"'))
+    assert said == "the journal has the end of the run (ok), the code asks for more: the workflow has not ended there"
+
+
+def test_a_failure_is_compared_by_type_and_message_but_not_by_addresses() -> None:
+    async def fails() -> None:
+        raise ValueError(f"with {object()!r}")
+
+    body = b'{"type":"ValueError","message":"with <object object at 0x7f00>","traceback":"","cause":"raised"}'
+    journal = [entry(1, Kind.END, "", 0, Outcome.FAILED, body)]
+    assert check(fails, journal) is None
+    other = [entry(1, Kind.END, "", 0, Outcome.FAILED, body.replace(b"ValueError", b"KeyError"))]
+    said = check(fails, other)
+    assert said is not None
+    assert "the journal has a failure with KeyError" in said
+
+
+def test_arguments_that_no_longer_fit_are_a_difference() -> None:
+    async def takes(number: int) -> int:
+        return number
+
+    difference = recheck(a_workflow(takes), a_run(b'["text"]'), [entry(1, Kind.END, "", 0, Outcome.OK, b"1")])
+    assert difference is not None
+    assert "other arguments" in difference.asked
+
+
+def test_a_cancelled_run_is_cancelled_again() -> None:
+    async def waits() -> None:
+        await sleep("1d")
+
+    journal = [
+        entry(1, Kind.CANCEL, "", 0, Outcome.OK, b'"enough"'),
+        entry(2, Kind.END, "", 0, Outcome.CANCELLED, b'"enough"'),
+    ]
+    assert check(waits, journal) is None
+
+
+def test_a_run_that_was_ended_without_its_code_is_followed_as_far_as_it_got() -> None:
+    async def waits() -> None:
+        await sleep("1d")
+
+    assert check(waits, [entry(1, Kind.END, "", 0, Outcome.CANCELLED, b'"enough"')]) is None
+
+
+def test_a_step_that_failed_fails_again() -> None:
+    async def survives() -> str:
+        try:
+            return await echo("a")
+        except StepFailed as failed:
+            return failed.message
+
+    failure = b'{"step":"echo","type":"OSError","message":"away","attempts":4,"cause":"raised","traceback":""}'
+    begun = journal_of(survives, b'"away"')
+    assert check(survives, [begun[0]._replace(outcome=Outcome.FAILED, body=failure), begun[1]]) is None
+
+
+def test_a_workflow_that_never_rests_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("watchbill.flow.drain.MOST_HOPS", 1_000)
+
+    async def spins() -> None:
+        while True:
+            await asyncio.sleep(0)
+
+    said = check(spins, [entry(1, Kind.END, "", 0, Outcome.OK, b"null")])
+    assert said is not None
+    assert "something that no replay could repeat" in said
