@@ -458,3 +458,26 @@ async def test_a_step_finishes_sealed_in_its_users_transaction(kept):
         assert await ends(await app.start(buys, Secret(WORD))) == WORD.upper()
     await app.close()
     assert WORD.upper().encode() not in await everything_in(kept)
+
+
+# --- beside the owner of a file
+
+
+async def test_a_guest_seals_before_the_wire_and_an_owner_without_keys_holds_what_it_cannot_read(file):
+    owner, guest, stranger = Shop(file, FIRST), Shop(file, FIRST), Shop(file, None)
+    async with owner.app.rooms():
+        handle = await guest.start(guest.waits, SAID, id="w")
+        await guest.app.handle("w").send("more", "!")
+        assert await ends(handle) == f"{SAID}!"
+        await stranger.start(stranger.echo, "plain", id="plain")  # a guest without keys writes as it always did
+        assert await ends(owner.app.handle("plain")) == "plain"
+    await guest.app.close()
+    await stranger.app.close()
+    ear = Ear(stranger.app)
+    guest = Shop(file, FIRST)
+    async with stranger.app.rooms():
+        await guest.start(guest.echo, SAID, id="e")
+        [held] = await ear.hears("run.held", "e")
+        assert "sealed with key 'k1', and there are no keys here" in held.note
+    await guest.app.close()
+    assert SAID.encode() not in await everything_in(file)
