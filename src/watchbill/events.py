@@ -30,6 +30,8 @@ STEP_LATE: Final = "step.late"
 STEP_RETRIED: Final = "step.retried"
 STEP_GAVE_UP: Final = "step.gave_up"
 STEP_QUARANTINED: Final = "step.quarantined"
+SLOTS_SKIPPED: Final = "slots.skipped"  # of a schedule: nobody was there, or an earlier run was live
+SCHEDULE_REFUSED: Final = "schedule.refused"  # its workflow cannot be called without arguments
 SHARDS_TAKEN: Final = "shards.taken"
 SHARDS_READY: Final = "shards.ready"  # every live run of the shards just taken has been looked at
 SHARDS_LOST: Final = "shards.lost"
@@ -69,6 +71,7 @@ TROUBLE: Final = frozenset(
         STEP_QUARANTINED,
         SHARDS_LOST,
         PROCESS_BURIED,
+        SCHEDULE_REFUSED,
         TURN_FAILED,
     }
 )

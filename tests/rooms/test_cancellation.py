@@ -8,6 +8,7 @@ import pytest
 from tests.rooms import alone
 from tests.rooms.scene import LONG, Ear, becomes, ends
 from watchbill import App, RunCancelled, RunNotFound, attempt, sleep
+from watchbill.flow import drain
 
 
 async def cancelled(app: App, id: str) -> RunCancelled:
@@ -213,3 +214,32 @@ async def test_cancelling_an_unknown_run_is_refused_by_its_id(app: App) -> None:
     async with app.rooms():
         with pytest.raises(RunNotFound, match=r"there is no run 'nobody' in namespace 'default'.*watchbill run list"):
             await app.handle("nobody").cancel()
+
+
+async def test_code_that_never_rests_on_being_cancelled_is_ended_without_it(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drain, "MOST_HOPS", 1_000)
+
+    @app.step
+    async def slow() -> None:
+        await asyncio.Event().wait()
+
+    @app.workflow
+    async def child() -> None:
+        await sleep("1h")
+
+    @app.workflow
+    async def restless() -> None:
+        try:
+            await asyncio.gather(slow(), child())
+        finally:
+            while True:
+                await asyncio.sleep(0)
+
+    async with app.rooms():
+        handle = await app.start(restless, id="r")
+        await becomes(app.handle("r"), lambda status: status.steps)
+        await handle.cancel("enough")
+        assert (await cancelled(app, "r")).reason == "enough"
+        await cancelled(app, "r/child")

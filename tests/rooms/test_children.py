@@ -8,6 +8,8 @@ import pytest
 from tests.rooms.scene import Ear, becomes, ends
 from watchbill import App, RunCancelled, RunFailed, State, receive, sleep
 from watchbill.events import RUN_STARTED
+from watchbill.scheduler.scheduler import Scheduler
+from watchbill.store.protocol import Turn
 
 
 def a_family(app: App) -> Any:
@@ -169,3 +171,90 @@ async def test_parents_and_children_survive_the_process(kept: str) -> None:
     async with after.rooms():
         await after.handle("p/child.2").send("n", 20)
         assert await ends(after.handle("p")) == [11, 22]
+
+
+async def test_a_child_that_ends_while_its_parent_is_paused_and_was_loaded_again(kept: str) -> None:
+    def family(app: App) -> Any:
+        @app.step
+        async def double(n: int) -> int:
+            return 2 * n
+
+        @app.workflow
+        async def child() -> int:
+            return await receive("n", int)
+
+        @app.workflow
+        async def parent() -> int:
+            return await double(await child())
+
+        return parent
+
+    before = App(kept)
+    async with before.rooms():
+        run = await before.start(family(before), id="p")
+        await becomes(run, lambda status: status.waiting_for == "run 'p/child'")
+        await run.pause("wait")
+        await becomes(run, lambda status: status.paused)
+    after = App(kept)
+    family(after)
+    async with after.rooms():
+        await after.handle("p/child").send("n", 3)
+        assert await ends(after.handle("p/child")) == 3
+        await becomes(after.handle("p"), lambda status: status.waiting_for is None)  # it has heard of it
+        await after.handle("p").resume()
+        assert await ends(after.handle("p")) == 6
+
+
+async def test_the_end_of_a_child_waits_for_a_parent_whose_code_does_not_fit(
+    kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And costs nothing meanwhile: nobody writes the same turn again and again."""
+
+    def family(app: App, *, fits: bool) -> Any:
+        @app.step
+        async def one() -> int:
+            return 1
+
+        @app.step
+        async def other() -> int:
+            return 1
+
+        @app.workflow
+        async def child() -> int:
+            return await receive("n", int)
+
+        @app.workflow
+        async def parent() -> int:
+            await (one if fits else other)()
+            return await child()
+
+        return parent
+
+    first = App(kept)
+    async with first.rooms():
+        run = await first.start(family(first, fits=True), id="p")
+        await becomes(run, lambda status: status.waiting_for == "run 'p/child'")
+    writes = 0
+    write = Scheduler._write
+
+    async def count(scheduler: Scheduler, turn: Turn) -> bool:
+        nonlocal writes
+        writes += 1
+        return await write(scheduler, turn)
+
+    monkeypatch.setattr(Scheduler, "_write", count)
+    second = App(kept)
+    family(second, fits=False)
+    async with second.rooms():
+        await second.handle("p").send("wake", None)
+        await becomes(second.handle("p"), lambda status: status.state == State.DIVERGED)
+        await second.handle("p/child").send("n", 3)
+        assert await ends(second.handle("p/child")) == 3
+        writes = 0
+        await asyncio.sleep(0.3)  # nothing to wait for: that nothing happens is what is to be seen
+        assert writes < 5
+    third = App(kept)
+    family(third, fits=True)
+    async with third.rooms():
+        await third.handle("p").retry()
+        assert await ends(third.handle("p")) == 3

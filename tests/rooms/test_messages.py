@@ -13,6 +13,7 @@ from watchbill import (
     RunEnded,
     RunFailed,
     RunNotFound,
+    continue_as,
     publish,
     receive,
     sleep,
@@ -205,3 +206,122 @@ async def test_what_is_published_is_still_there_after_a_restart(kept: str) -> No
         await after.handle("p").send("go", None)
         await ends(after.handle("p"))
         assert await after.handle("p").published() == {"a": 1, "b": 2}
+
+
+# --- received by somebody, whatever happens in that moment
+
+
+async def test_no_time_at_all_is_enough_for_a_message_that_is_there(app: App) -> None:
+    @app.workflow
+    async def polls() -> list[int]:
+        await receive("go")
+        return [await receive("n", int, timeout=0, default=-1) for _ in range(2)]
+
+    async with app.rooms():
+        run = await app.start(polls)
+        await run.send("n", 5)
+        await run.send("go", None)
+        assert await ends(run) == [5, -1]
+
+
+async def test_a_message_for_somebody_who_is_cancelled_in_that_moment_is_not_lost(app: App) -> None:
+    @app.workflow
+    async def wavers() -> list[int]:
+        await receive("go")
+        first = asyncio.create_task(receive("n", int))
+        await asyncio.sleep(0)  # it has its message, and has not seen it yet
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        return [await receive("n", int), await receive("n", int)]
+
+    async with app.rooms():
+        run = await app.start(wavers)
+        await run.send("n", 1)
+        await run.send("n", 2)
+        await run.send("go", None)
+        assert await ends(run) == [1, 2]
+
+
+async def test_a_message_that_is_given_back_goes_to_whoever_waits(app: App) -> None:
+    @app.workflow
+    async def two() -> int:
+        await receive("go")
+        first = asyncio.create_task(receive("n", int))
+        second = asyncio.create_task(receive("n", int))
+        await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    async with app.rooms():
+        run = await app.start(two)
+        await run.send("n", 1)
+        await run.send("go", None)
+        assert await ends(run) == 1
+
+
+async def test_the_same_id_is_the_same_message_also_in_the_next_part(app: App) -> None:
+    @app.workflow
+    async def second() -> list[int]:
+        await receive("go")
+        return [await receive("n", int, timeout=0, default=-1)]
+
+    @app.workflow
+    async def first() -> list[int]:
+        await receive("n", int)
+        await continue_as(second)
+
+    async with app.rooms():
+        run = await app.start(first)
+        await run.send("n", 7, id="k")
+        await becomes(run, lambda status: status.waiting_for == "a message on 'go'")
+        await run.send("n", 7, id="k")
+        await run.send("go", None)
+        assert await ends(run) == [-1]
+
+
+async def test_a_message_behind_a_rewind_is_not_lost(app: App) -> None:
+    """Both are read in one look: the run leaves memory with the first."""
+
+    @app.step
+    async def work() -> int:
+        return 1
+
+    @app.workflow
+    async def reads() -> list[int]:
+        await work()
+        return [await receive("n", int) for _ in range(3)]
+
+    async with app.rooms():
+        run = await app.start(reads)
+        await becomes(run, lambda status: status.waiting_for == "a message on 'n'")
+        await asyncio.gather(run.send("n", 1), run.rewind("work"), run.send("n", 2))
+        await run.send("n", 3)
+        assert sorted(await ends(run)) == [1, 2, 3]
+
+
+async def test_messages_that_a_rewound_run_does_not_wait_for_are_no_divergence(app: App) -> None:
+    gates = [asyncio.Event(), asyncio.Event()]
+
+    @app.step
+    async def work() -> str:
+        await gates.pop(0).wait()
+        return "work"
+
+    @app.workflow
+    async def races() -> str:
+        runners = [asyncio.ensure_future(work()), asyncio.ensure_future(receive("stop", str))]
+        done, _ = await asyncio.wait(runners, return_when=asyncio.FIRST_COMPLETED)
+        if runners[1] in done:
+            return "stopped"
+        await receive("never")
+        return "never"
+
+    first = gates[0]
+    async with app.rooms():
+        run = await app.start(races)
+        first.set()
+        await becomes(run, lambda status: "never" in (status.waiting_for or ""))
+        await run.send("stop", "now")
+        await run.send("stop", "again")
+        await run.rewind("work")
+        assert await ends(run) == "stopped"

@@ -1,13 +1,25 @@
 """Undo: what a run that failed has done is undone, in reverse order of start, one at a time."""
 
 import asyncio
+import contextlib
 import threading
 from typing import Any
 
 import pytest
 
-from tests.rooms.scene import becomes, ends
-from watchbill import App, Permanent, RunCancelled, RunFailed, RunUndoFailed, RunUndone, receive, sleep
+from tests.rooms.scene import LONG, Ear, becomes, ends
+from watchbill import (
+    App,
+    Permanent,
+    RunCancelled,
+    RunFailed,
+    RunUndoFailed,
+    RunUndone,
+    WatchbillError,
+    receive,
+    sleep,
+)
+from watchbill.model.facts import FactKind
 
 
 class Saga:
@@ -242,3 +254,230 @@ async def test_a_completed_child_is_undone_by_its_workflows_undo(app: App) -> No
         with pytest.raises(RunUndone):
             await ends(await app.start(order))
     assert did == ["refund paid 7 7"]
+
+
+async def test_an_undo_waits_for_an_attempt_that_the_workflow_had_given_up(app: App) -> None:
+    """A thread cannot be stopped: what is undone while it still acts is not undone."""
+    did: list[str] = []
+    begun, go = threading.Event(), threading.Event()
+
+    @app.step
+    def slow() -> str:
+        begun.set()
+        go.wait(LONG)
+        did.append("slow")
+        return "s-1"
+
+    @slow.undo
+    async def unslow(result: str | None) -> None:
+        did.append("unslow")
+
+    @app.workflow
+    async def gives_up() -> None:
+        running = asyncio.ensure_future(slow())
+        await receive("enough")
+        running.cancel()
+        raise ValueError("no")
+
+    async with app.rooms():
+        run = await app.start(gives_up)
+        await asyncio.to_thread(begun.wait, LONG)
+        await run.send("enough", None)
+        await becomes(run, lambda status: status.state == "undoing")
+        await becomes(run, lambda status: [step.state for step in status.steps] == ["cancelled"])  # so says its row
+        assert did == []
+        go.set()
+        with pytest.raises(RunUndone):
+            await ends(run)
+    assert did == ["slow", "unslow"]
+
+
+async def test_an_undo_waits_for_a_given_up_attempt_also_after_a_restart(kept: str) -> None:
+    """Its row says that it runs until whoever runs it says otherwise, or is dead: here it is, with the first rooms."""
+
+    def saga(app: App, did: list[str], begun: asyncio.Event) -> Any:
+        @app.step
+        async def stubborn() -> str:
+            begun.set()
+            while not did:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.01)
+            did.append("stubborn")
+            return "s"
+
+        @stubborn.undo
+        async def unstubborn(result: str | None) -> None:
+            did.append("undo")
+
+        @app.workflow
+        async def gives_up() -> None:
+            running = asyncio.ensure_future(stubborn())
+            await receive("enough")
+            running.cancel()
+            await receive("fail")
+            raise ValueError("no")
+
+        return gives_up
+
+    did: list[str] = []
+    begun = asyncio.Event()
+    before = App(kept)
+    async with before.rooms():
+        run = await before.start(saga(before, did, begun), id="r")
+        await asyncio.wait_for(begun.wait(), LONG)
+        await run.send("enough", None)
+        await becomes(run, lambda status: "fail" in (status.waiting_for or ""))
+        did.append("let go")
+    after = App(kept)
+    saga(after, did, begun)
+    async with after.rooms():
+        await after.handle("r").send("fail", None)
+        with pytest.raises(RunUndone):
+            await ends(after.handle("r"))
+    assert did == ["let go", "stubborn", "undo"]
+
+
+async def test_a_child_that_was_never_started_is_not_waited_for(app: App) -> None:
+    """What starts it and what fails the run arrive in one turn: it is not started, and nobody will tell of its end."""
+    saga = Saga(app)
+    both = asyncio.Barrier(2)
+
+    @app.step
+    async def together() -> None:
+        await both.wait()
+
+    @app.workflow
+    async def child() -> None:
+        await sleep("1h")
+
+    @app.workflow
+    async def parent() -> None:
+        async def starts() -> None:
+            await together()
+            await child()
+
+        async def fails() -> None:
+            await together()
+            raise ValueError("no")
+
+        await saga.trip.plain("train")
+        await asyncio.gather(starts(), fails())
+
+    async with app.rooms():
+        with pytest.raises(RunUndone):
+            await ends(await app.start(parent))
+    assert saga.did[-1] == "unbook train train-1"
+
+
+async def test_a_child_that_a_pause_held_back_is_not_waited_for(app: App) -> None:
+    saga = Saga(app)
+
+    @app.workflow
+    async def child() -> None:
+        await sleep("1h")
+
+    @app.workflow
+    async def parent() -> None:
+        async def starts() -> None:
+            await receive("start")
+            await child()
+
+        async def fails() -> None:
+            await receive("fail")
+            raise ValueError("no")
+
+        await saga.trip.plain("train")
+        await asyncio.gather(starts(), fails())
+
+    async with app.rooms():
+        run = await app.start(parent)
+        await becomes(run, lambda status: status.state == "waiting")
+        await run.pause("wait")
+        await run.send("start", None)
+        await run.send("fail", None)
+        await becomes(run, lambda status: status.state == "undoing")
+        assert saga.did == ["book train"]
+        await run.resume()
+        with pytest.raises(RunUndone):
+            await ends(run)
+    assert saga.did[-1] == "unbook train train-1"
+
+
+async def test_a_deadline_that_passes_during_the_undo_changes_nothing(app: App) -> None:
+    slowly = asyncio.Event()
+
+    @app.step
+    async def book() -> int:
+        return 1
+
+    @book.undo
+    async def unbook(result: int) -> None:
+        await slowly.wait()
+
+    @app.workflow(deadline=1)
+    async def trip() -> None:
+        await book()
+        raise ValueError("no seat")
+
+    async with app.rooms():
+        run = await app.start(trip)
+        await becomes(run, lambda status: status.state == "undoing")
+        asyncio.get_running_loop().call_later(1.1, slowly.set)
+        with pytest.raises(RunUndone, match="no seat"):
+            await ends(run)
+
+
+async def test_what_is_being_undone_is_not_rewound(app: App, ear: Ear) -> None:
+    slowly = asyncio.Event()
+
+    @app.step
+    async def book() -> int:
+        return 1
+
+    @book.undo
+    async def unbook(result: int) -> None:
+        await slowly.wait()
+
+    @app.workflow
+    async def trip() -> None:
+        await book()
+        raise ValueError("no seat")
+
+    async with app.rooms():
+        run = await app.start(trip)
+        await becomes(run, lambda status: status.state == "undoing")
+        with pytest.raises(WatchbillError, match="is being undone: wait for its end"):
+            await run.rewind("book")
+        # Somebody may have asked in the moment before: it is too late, and nobody else is hurt by it.
+        await app._hall.tell(run.id, FactKind.REWIND, "book")
+        slowly.set()
+        with pytest.raises(RunUndone):
+            await ends(run)
+    assert ear.of("turn.failed") == []
+
+
+async def test_an_undo_that_cannot_even_be_called_fails_the_undo_and_nothing_else(app: App, ear: Ear) -> None:
+    """What it is to be given does not fit: the run passes through the whole of its undo in one turn."""
+
+    @app.step
+    async def slow() -> int:
+        await asyncio.sleep(60)
+        return 1
+
+    @slow.undo
+    async def unslow(result: int) -> None: ...
+
+    @app.workflow
+    async def both() -> None:
+        running = asyncio.ensure_future(slow())
+        await receive("fail")
+        running.cancel()
+        raise ValueError("no")
+
+    async with app.rooms():
+        run = await app.start(both)
+        await becomes(run, lambda status: status.state == "running")
+        await run.send("fail", None)
+        with pytest.raises(RunUndoFailed, match="'slow' is not undone"):
+            await ends(run)
+    assert ear.of("turn.failed") == []

@@ -1,5 +1,6 @@
 """Planted mutants: each replaces a function or a statement of the real thing by one that is wrong in one known way."""
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from unittest import mock
@@ -8,7 +9,8 @@ import msgspec
 import pytest
 
 from watchbill.flow.replay import WorkflowLoop
-from watchbill.scheduler import residence, scheduler
+from watchbill.model.schedule import slot_id
+from watchbill.scheduler import residence, scheduler, schedules
 from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.leases import Leases
 from watchbill.scheduler.scheduler import Scheduler
@@ -16,13 +18,17 @@ from watchbill.store.contact import Contact
 from watchbill.store.queries import load_queries
 from watchbill.store.sqlite import agent
 from watchbill.store.sqlite.database import json_text
-from watchbill.testing.simulation import is_embedded, is_quiet
+from watchbill.testing.simulation import is_embedded, is_quiet, is_scheduled
 
 Patch = pytest.MonkeyPatch
 
 
 def is_loud(seed: int) -> bool:
     return not is_quiet(seed) and not is_embedded(seed)
+
+
+def is_loud_and_unscheduled(seed: int) -> bool:
+    return is_loud(seed) and not is_scheduled(seed)
 
 
 def any_world(seed: int) -> bool:
@@ -266,13 +272,33 @@ def a_look_cut_off_is_not_followed(patch: Patch) -> None:
     patch.setattr(Scheduler, "_read", believe_that_was_all)
 
 
+# --- schedules
+
+
+def m7_cron_without_slot_row(patch: Patch) -> None:
+    """Nothing in the store says which slot a run is of: whoever finds it due starts it."""
+    numbers = itertools.count()
+    patch.setattr(schedules, "slot_id", lambda name, slot: f"{slot_id(name, slot)}~{next(numbers)}")
+    change_sql(patch, "turn_schedule", "last_slot = :last_slot, ", "")
+
+
+def m36_slot_reopened_after_retention(patch: Patch) -> None:
+    """Only its run says that a slot has been; and runs are deleted some day."""
+    change_sql(patch, "turn_schedule", "last_slot = :last_slot, ", "")
+
+
+def overlap_is_not_asked_for(patch: Patch) -> None:
+    """Two runs of a schedule that must not overlap do: whether the one before is live is not asked."""
+    change_sql(patch, "look_schedules", "run.num = schedule.last_run AND run.status < 10", "run.num < 0")
+
+
 MUTANTS = (
     Mutant("M1", m1_completion_without_fence, frozenset({"I3", "I5", "I7"}), is_loud),
     Mutant("M2", m2_local_clock_leases, frozenset({"I2", "I9"})),  # taken too early, or kept for minutes too long
     Mutant("M3", m3_crash_not_counted, frozenset({"I8"})),
     Mutant("M5", m5_stale_leadership_kept, frozenset({"I1", "I2", "I3", "I5", "I7"}), is_loud),
     Mutant("M6", m6_renewed_when_it_ends, frozenset({"I9"}), is_loud),
-    Mutant("M8", m8_recovery_from_a_stale_read, frozenset({"I0", "I3", "I5", "I8"}), is_loud),
+    Mutant("M8", m8_recovery_from_a_stale_read, frozenset({"I0", "I2", "I3", "I5", "I8"}), is_loud_and_unscheduled),
     Mutant("M9", m9_recovery_adopts_its_own_runs, frozenset({"I0", "I3", "I5", "I8"})),
     Mutant("M19", m19_let_out_before_the_commit, frozenset({"I1", "I7"})),
     Mutant("M27", m27_local_fence_starts_again, frozenset({"I3", "I5"})),
@@ -286,5 +312,8 @@ MUTANTS = (
     Mutant("no handing over", given_away_without_handing_over, frozenset({"I3", "I5", "I8"})),
     Mutant("code missing", losses_forgotten_for_want_of_code, frozenset({"I8"}), is_loud),
     Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9"})),
+    Mutant("M7", m7_cron_without_slot_row, frozenset({"I11"}), is_scheduled),
+    Mutant("M36", m36_slot_reopened_after_retention, frozenset({"I11"}), is_scheduled),
+    Mutant("overlap unasked", overlap_is_not_asked_for, frozenset({"I11"}), is_scheduled),
     Mutant("look cut off", a_look_cut_off_is_not_followed, frozenset({"I2"}), is_embedded),
 )

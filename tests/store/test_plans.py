@@ -11,12 +11,14 @@ from watchbill.store.migrate import upgrade
 from watchbill.store.queries import load_queries
 
 SQL = load_queries("sqlite")
-LARGE = {"run", "journal", "attempt", "fact", "decision", "blob"}
+LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "schedule"}
 WHOLE = re.compile(r"SCAN (\w+)")
 INDEXES = {
     "look_due": "run_due",
     "look_next": "run_due",
     "look_facts": "fact_shard",
+    "look_schedules": "schedule_due",
+    "look_next_slot": "schedule_due",
     "look_finals": "attempt_final",
     "live_runs": "run_live",
     "runs": "run_list",

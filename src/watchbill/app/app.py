@@ -222,6 +222,38 @@ class App:
         """Give a handle on a run by its id; without its workflow, results are plain JSON values."""
         return Handle(self._hall, id, workflow)
 
+    # --- schedules
+
+    async def schedules(self) -> Any:
+        """Give all schedules of the store, by name: when they run next, and who has paused them."""
+        return await self._schedules.list()
+
+    async def pause_schedule(self, name: str, reason: str = "", *, by: str = "a program") -> None:
+        """Start no slot of a schedule until it is resumed; what runs goes on."""
+        await self._schedules.pause(name, reason, by)
+
+    async def resume_schedule(self, name: str) -> None:
+        """Let a schedule run again; its `catchup` says which slots of the meantime are made up for."""
+        await self._schedules.resume(name)
+
+    async def run_schedule(self, name: str) -> Handle[Any]:
+        """Start a run of a schedule now, beside its slots."""
+        return Handle(self._hall, await self._schedules.run(name), self.registry.workflows.get(name))
+
+    async def backfill_schedule(self, name: str, since: datetime, until: datetime) -> list[Handle[Any]]:
+        """Start the slots from `since` up to `until`, as the schedule's `overlap` allows; those that ran do not again.
+
+        At most 1,000 slots may wait at once.
+        """
+        ids = await self._schedules.backfill(name, since, until)
+        return [Handle(self._hall, id, self.registry.workflows.get(name)) for id in ids]
+
+    @property
+    def _schedules(self) -> Any:
+        from watchbill.app.schedules import Schedules  # with the store's doors: only for those who need them
+
+        return Schedules(self._hall)
+
     @functools.cached_property
     def sync(self) -> Any:
         """The same client for synchronous programs: `app.sync.start(wf, 1).result()`."""

@@ -109,6 +109,8 @@ class Hall:
         """Open the rooms."""
         if self.loop is not None:
             raise WatchbillError("the rooms of this App are open already: one `async with app.rooms()` at a time")
+        if scheduler:
+            self._check_schedules()
         self.loop = asyncio.get_running_loop()
         try:
             async with (
@@ -209,7 +211,7 @@ class Hall:
             client = self._store.client
             submitted = await self._insist(lambda: client.submit(runs))
         else:
-            submitted = await self._write(lambda client: client.submit(runs))
+            submitted = await self.write(lambda client: client.submit(runs))
         return [
             Handle(self, there.run.id, workflow, there.run.num)
             for (workflow, _), there in zip(asked, submitted, strict=True)
@@ -247,6 +249,14 @@ class Hall:
             handles.append(handle)
         return handles
 
+    def _check_schedules(self) -> None:
+        """Refuse what would be refused if somebody started it: for these nobody is there to hear it later."""
+        for workflow in self._registry.workflows.values():
+            if workflow.schedule is not None:
+                workflow.signature.decode_args(workflow.signature.encode_args((), {}))
+                if workflow.name not in self._scanned:
+                    self._scan(workflow)
+
     def _scan(self, workflow: Workflow[..., Any]) -> None:
         """Look for clocks, chance and I/O in the workflow's code, once, before its first start."""
         found = scan(workflow.plain, allow=workflow.allow)
@@ -273,7 +283,7 @@ class Hall:
         told_as = encode(body, what=f"what is told to run {id!r}", sealed=self._seal is not None)
         reference = f"{self.env.new_id():x}" if ref is None else check_reference(ref)
         fact = NewFact(self.namespace, id, kind, reference, by, told_as)
-        (told,) = await self._write(lambda client: client.tell([fact]))
+        (told,) = await self.write(lambda client: client.tell([fact]))
         if told is Told.UNKNOWN:
             raise RunNotFound(id, self.namespace)
         if told is Told.ENDED and kind is not FactKind.CANCEL:
@@ -295,6 +305,10 @@ class Hall:
             return handle
         if live and how == "rewind":
             copies.check_call(record, call or "")
+            if record.run.status is RunState.UNDOING:
+                raise WatchbillError(
+                    f"run {handle.id!r} is being undone: wait for its end, then rewind() makes a new run of it"
+                )
             await self.tell(handle.id, FactKind.REWIND, call)
             return handle
         if how == "retry":
@@ -325,7 +339,7 @@ class Hall:
             if not is_id(new.id):
                 raise WatchbillError(f"run {run.id!r} has too long an id for a copy: {new.id!r}")
             copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes))
-            if await self._write(copying):
+            if await self.write(copying):
                 return Handle(self, new.id, workflow, num)
         raise AssertionError("there is always a next number")
 
@@ -454,7 +468,14 @@ class Hall:
     async def _open(self) -> Store:
         return await open_store(self.url, self.env)
 
-    async def _write(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+        """Do what only reads."""
+        async with self._reading() as client:
+            return await work(client)
+
+    async def write(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+        """Do what may be repeated safely, until the store answers."""
+
         async def once() -> T:
             async with self._writing() as client:
                 return await work(client)

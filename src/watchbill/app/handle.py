@@ -1,7 +1,7 @@
 """Handle: a run, from outside."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -20,6 +20,7 @@ class Client(Protocol):
     """What App and handles need of the hall, which is imported only when it is needed."""
 
     env: Env
+    namespace: str
     loop: asyncio.AbstractEventLoop | None
 
     def rooms(
@@ -40,6 +41,14 @@ class Client(Protocol):
 
     async def result(self, handle: "Handle[T]", timeout: Duration | None) -> T:
         """Wait for a run's end."""
+        ...
+
+    async def read(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """Do what only reads, with the client's doors."""
+        ...
+
+    async def write(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """Do what may be repeated safely, with the client's doors."""
         ...
 
     async def close(self) -> None:

@@ -12,6 +12,7 @@ import typer
 from watchbill.cli.escape import visible
 from watchbill.cli.migrate import migrate
 from watchbill.cli.runs import runs
+from watchbill.cli.schedules import schedules
 from watchbill.errors import InvalidOptionError, StoreError, WatchbillError
 
 FAILED: Final = 1
@@ -21,6 +22,7 @@ UNREACHABLE: Final = 3
 # Plain help, and no pretty tracebacks: both would import rich before anybody has asked for a table.
 commands = typer.Typer(name="watchbill", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 commands.add_typer(runs, name="run")
+commands.add_typer(schedules, name="schedules")
 commands.command("migrate")(migrate)
 
 
@@ -73,7 +75,7 @@ def watchbill(
         bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Durable workflows in plain Python: look at runs, and look after their store."""
+    """Durable workflows in plain Python: look at runs and schedules, and look after their store."""
 
 
 if __name__ == "__main__":

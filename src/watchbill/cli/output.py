@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from watchbill.app.schedules import ScheduleStatus
 from watchbill.cli.escape import visible, visible_json
 from watchbill.cli.fields import Migrated, run_fields, shown_fields
 from watchbill.cli.options import Format
@@ -40,6 +41,32 @@ def print_run(record: Record, format: Format) -> None:
             _write(_json(shown_fields(record)))
         case Format.JSONL:
             _write(_json_line(shown_fields(record)))
+
+
+def print_schedules(schedules: Sequence[ScheduleStatus], format: Format) -> None:
+    """Print a list of schedules."""
+    match format:
+        case Format.TABLE:
+            from watchbill.cli.tables import drawn, list_of_schedules
+
+            _write(drawn(list_of_schedules(schedules)), sys.stdout.encoding)
+        case Format.JSON:
+            _write(_json(schedules))
+        case Format.JSONL:
+            for schedule in schedules:
+                _write(_json_line(schedule))
+
+
+def print_ids(ids: Sequence[str], format: Format) -> None:
+    """Print the ids of runs that were started."""
+    match format:
+        case Format.TABLE:
+            _write("\n".join([visible(id) for id in ids]) or "no slots", sys.stdout.encoding)
+        case Format.JSON:
+            _write(_json([{"id": id} for id in ids]))
+        case Format.JSONL:
+            for id in ids:
+                _write(_json_line({"id": id}))
 
 
 def print_migrated(migrated: Migrated, format: Format) -> None:

@@ -39,13 +39,7 @@ def damage_told(url: str) -> Iterator[None]:
 
 def read(url: str, ask: Callable[[ClientStore], Awaitable[T]]) -> T:
     """Open a store, ask it something, and close it."""
-    path = parse_url(url).path
-    if path is not None and os.path.isdir(path.parent) and not os.path.lexists(path):
-        # None is made here: a mistyped address must not leave an empty store behind.
-        raise StoreError(
-            f"store {url!r} is not there: no file {str(path.absolute())!r};"
-            f" run a program that uses it, or make an empty one: watchbill migrate --store {shlex.quote(url)}"
-        )
+    check_there(url)
 
     async def asking() -> T:
         doors = open_reader(url, SystemEnv())
@@ -55,6 +49,16 @@ def read(url: str, ask: Callable[[ClientStore], Awaitable[T]]) -> T:
             await doors.close()
 
     return asyncio.run(asking())
+
+
+def check_there(url: str) -> None:
+    """Refuse an address without a file. None is made here: a mistyped one must not leave an empty store behind."""
+    path = parse_url(url).path
+    if path is not None and os.path.isdir(path.parent) and not os.path.lexists(path):
+        raise StoreError(
+            f"store {url!r} is not there: no file {str(path.absolute())!r};"
+            f" run a program that uses it, or make an empty one: watchbill migrate --store {shlex.quote(url)}"
+        )
 
 
 def opened(records: Sequence[Record], *, reveal: bool = False) -> list[Record]:

@@ -12,17 +12,19 @@ from rich.table import Table
 from rich.text import Text
 
 from watchbill.app.report import status_of, step_name
+from watchbill.app.schedules import ScheduleStatus
 from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus
 from watchbill.cli.escape import visible, visible_json, visible_lines
 from watchbill.cli.fields import ErrorFields, ending_of
-from watchbill.clock import to_datetime
+from watchbill.clock import EPOCH, to_datetime
 from watchbill.model.attempt import Progress
 from watchbill.store.protocol import Record
 
 Block: TypeAlias = Table | Text
 
 UNBOUNDED: Final = 100_000  # columns of what is no terminal: no line is folded there
-ELASTIC: Final = frozenset({"ID", "WORKFLOW", "WAITING FOR", "STEP", "OUTCOME"})  # give way on a narrow terminal
+# Columns that give way on a narrow terminal.
+ELASTIC: Final = frozenset({"ID", "NAME", "WORKFLOW", "WAITING FOR", "STEP", "OUTCOME", "NEXT SLOTS", "STANDING"})
 NARROWEST: Final = 11  # columns that are left to the last of a table
 LONGEST_CELL: Final = 300  # characters, more than any id has; JSON has the rest
 LONGEST_RESULT: Final = 20_000  # characters, some screens full; JSON has the rest
@@ -160,6 +162,39 @@ def _error(error: ErrorFields) -> Iterator[Text]:
     yield Text(f"error ({error.cause}){visible(where)}", style="bold")
     for line in visible_lines(error.traceback or f"{error.type}: {error.message}"):
         yield Text(line)
+
+
+# --- schedules
+
+
+def list_of_schedules(schedules: Sequence[ScheduleStatus]) -> list[Block]:
+    """Give a line for each schedule."""
+    if not schedules:
+        return [Text("no schedules")]
+    table = _table("NAME", "SCHEDULE", "ZONE", "LAST SLOT", "NEXT SLOTS", "WAITING", "STANDING")
+    for schedule in schedules:
+        every = "" if schedule.every is None else f"every {span(EPOCH, EPOCH + timedelta(seconds=schedule.every))}"
+        table.add_row(
+            _cell(schedule.name),
+            _cell(schedule.cron or every),
+            _cell(schedule.tz),
+            _cell(_when(schedule.last_slot)),
+            _cell(", ".join([_when(at) for at in schedule.next])),
+            _cell(str(schedule.waiting) if schedule.waiting else ""),
+            _cell(", ".join(_standing_of(schedule))),
+        )
+    return [table]
+
+
+def _standing_of(schedule: ScheduleStatus) -> Iterator[str]:
+    if schedule.paused_by is not None:
+        yield f"paused by {schedule.paused_by}" + (f": {schedule.paused_why}" if schedule.paused_why else "")
+    if schedule.ended:
+        yield "ended: its workflow has no schedule any more"
+    elif not schedule.known:
+        yield "no scheduler that attends has its code"
+    if schedule.running:
+        yield "running"
 
 
 # --- cells

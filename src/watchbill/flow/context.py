@@ -255,6 +255,11 @@ class Attempt:
         """The call's key in its run."""
         return self._key[3]
 
+    @property
+    def over(self) -> bool:
+        """True when the step has returned or raised."""
+        return bool(self.body) or self.failure is not None
+
     def save(self, checkpoint: Checkpoint) -> None:
         """Keep a checkpoint until the host takes it."""
         if self.checkpoints is None:

@@ -176,16 +176,21 @@ class Inbox(Protocol):
         """Wait no longer."""
         ...
 
+    def put_back(self, message: Any) -> None:  # noqa: ANN401 - what the mailbox gave
+        """Take a message back that nobody has seen."""
+        ...
+
 
 class Receive(Call):
     """A call that a message answers: nothing is asked of anybody for it."""
 
-    __slots__ = ("inbox", "topic")
+    __slots__ = ("inbox", "message", "topic")
 
     kind = Kind.MESSAGE
 
     inbox: Inbox
     topic: str
+    message: Any  # what the mailbox gave, once it did
 
     def start(self) -> None:
         """Take the oldest unread message, or wait for the next."""
@@ -205,6 +210,11 @@ class Receive(Call):
         if not self.started:
             self.home.never_awaited -= 1
         return _cancel(self, msg)
+
+    def give_back(self) -> None:
+        """Let somebody else have the message: whoever waited for it was cancelled in the moment in which it came."""
+        if self.message is not None:
+            self.inbox.put_back(self.message)
 
 
 class Timer(Call):

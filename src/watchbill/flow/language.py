@@ -10,7 +10,7 @@ import msgspec
 
 from watchbill.clock import SECOND, to_datetime
 from watchbill.errors import InvalidOptionError, InvalidValueError, StepFailed, WatchbillError
-from watchbill.flow.futures import AskCall
+from watchbill.flow.futures import AskCall, Receive
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.replay import Continued, WorkflowLoop, current
 from watchbill.flow.values import Annotation, decoder, encode, encode_in_order
@@ -74,14 +74,24 @@ async def receive(
     """
     call = _loop("receive").receive_call(check_topic(topic), _reader(type, f"receive({topic!r})"))
     if timeout is None:
-        return await call
+        return await _received(call)
+    seconds = to_micros(timeout, what="timeout of receive()") / SECOND
+    call.start()  # before its time begins: what is there already is received, however short the time
     try:
-        async with asyncio.timeout(to_micros(timeout, what="timeout of receive()") / SECOND):
-            return await call
+        async with asyncio.timeout(seconds):
+            return await _received(call)
     except TimeoutError:
         if default is _MISSING:
             raise TimeoutError(f"no message came on {topic!r} in time") from None
         return default
+
+
+async def _received(call: Receive) -> object:
+    try:
+        return await call
+    except asyncio.CancelledError:
+        call.give_back()
+        raise
 
 
 async def ask(

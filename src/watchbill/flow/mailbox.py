@@ -1,10 +1,13 @@
 """Mailbox: messages that were sent to a run, per topic and in order, and the calls that wait for them."""
 
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from watchbill.errors import InvalidValueError
 from watchbill.flow.futures import Receive
+
+MOST_REMEMBERED: Final = 1_000  # references that a run's next part knows: a message is sent again within seconds
 
 
 class Message(NamedTuple):
@@ -23,27 +26,36 @@ class Mailbox:
     def __init__(self) -> None:
         self._unread: dict[str, deque[Message]] = {}
         self._waiting: dict[str, deque[Receive]] = {}
-        self._refs: set[str] = set()
+        self._refs: dict[str, None] = {}  # in order
 
     def arrive(self, message: Message) -> bool:
         """Give a message to whoever has waited longest, or keep it; False when it was there before."""
         if message.ref in self._refs:
             return False
-        self._refs.add(message.ref)
+        self._refs[message.ref] = None
+        if not self._hand_out(message):
+            self._unread.setdefault(message.topic, deque()).append(message)
+        return True
+
+    def put_back(self, message: Message) -> None:
+        """Take a message back that nobody has seen: it is the oldest again."""
+        if not self._hand_out(message):
+            self._unread.setdefault(message.topic, deque()).appendleft(message)
+
+    def _hand_out(self, message: Message) -> bool:
         waiting = self._waiting.get(message.topic)
         while waiting:
             call = waiting.popleft()
             if not call.done():
-                _settle(call, message.body)
+                _settle(call, message)
                 return True
-        self._unread.setdefault(message.topic, deque()).append(message)
-        return True
+        return False
 
     def take(self, call: Receive) -> bool:
         """Settle the call with the oldest unread message; False: there is none, and it waits from now on."""
         unread = self._unread.get(call.topic)
         if unread:
-            _settle(call, unread.popleft().body)
+            _settle(call, unread.popleft())
             return True
         self._waiting.setdefault(call.topic, deque()).append(call)
         return False
@@ -58,8 +70,21 @@ class Mailbox:
         """Give what nobody has received: it goes on to the run's next part."""
         return [message for messages in self._unread.values() for message in messages]
 
+    def received(self) -> list[str]:
+        """Give the references of the newest messages that were received: sent again they are still the same."""
+        unread = {message.ref for message in self.unread()}
+        return [ref for ref in self._refs if ref not in unread][-MOST_REMEMBERED:]
 
-def _settle(call: Receive, body: bytes) -> None:
+    def take_over(self, unread: Iterable[Message], received: Iterable[str]) -> None:
+        """Go on where the mailbox of the part before was."""
+        for message in unread:
+            self.arrive(message)
+        self._refs.update(dict.fromkeys(received))
+
+
+def _settle(call: Receive, message: Message) -> None:
+    body = message.body
+    call.message = message
     call.home.calls.pop(call.key, None)
     try:
         value = call.decode(body)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.flow.replay import Message
+from watchbill.flow.mailbox import Mailbox, Message
 from watchbill.model.call import JournalEntry, Kind
 from watchbill.model.run import RunRow
 
@@ -33,6 +33,7 @@ class NextPart(msgspec.Struct):
     version: int
     input: msgspec.Raw
     unread: list[Unread] = []
+    received: list[str] = []
 
 
 _decode_next = msgspec.json.Decoder(NextPart).decode
@@ -46,18 +47,19 @@ class Part(NamedTuple):
     input: bytes
     begun_at: Micros | None
     unread: tuple[Message, ...]
+    received: tuple[str, ...]  # references of messages that the part before has received
     entries: tuple[JournalEntry, ...]
 
 
 def current_part(run: RunRow, journal: Iterable[JournalEntry]) -> Part:
     """Read a journal up to its end; gives what is in force."""
-    part = Part(run.workflow, run.version, run.input, run.begun_at, (), ())
+    part = Part(run.workflow, run.version, run.input, run.begun_at, (), (), ())
     kept: list[JournalEntry] = []
     for entry in journal:
         if entry.kind == Kind.CONTINUED:
             body = _decode_next(entry.body)
             unread = tuple(Message(one.topic, one.ref, bytes(one.body)) for one in body.unread)
-            part = Part(body.workflow, body.version, bytes(body.input), entry.at, unread, ())
+            part = Part(body.workflow, body.version, bytes(body.input), entry.at, unread, tuple(body.received), ())
             kept = []
         elif entry.kind == Kind.REWOUND:
             kept = rewound(kept, entry.key)
@@ -94,7 +96,7 @@ def told_message(ref: str, body: bytes) -> Message:
     return Message(topic, ref, bytes(raw))
 
 
-def next_part_body(workflow: str, version: int, input: bytes, unread: Iterable[Message]) -> bytes:
+def next_part_body(workflow: str, version: int, input: bytes, mailbox: Mailbox) -> bytes:
     """Write a CONTINUED entry."""
-    left = [Unread(message.topic, message.ref, msgspec.Raw(message.body)) for message in unread]
-    return _encode(NextPart(workflow, version, msgspec.Raw(input), left))
+    left = [Unread(message.topic, message.ref, msgspec.Raw(message.body)) for message in mailbox.unread()]
+    return _encode(NextPart(workflow, version, msgspec.Raw(input), left, mailbox.received()))

@@ -37,8 +37,7 @@ def open_loop(
     loop.owner = workflow
     loop.undo = workflow.on_failure == "undo"
     loop.seed = f"{run.namespace}\0{run.id}\0{run.part}"
-    for message in part.unread:
-        loop.mailbox.arrive(message)
+    loop.mailbox.take_over(part.unread, part.received)
     return loop
 
 
@@ -51,6 +50,8 @@ def follow(loop: WorkflowLoop, part: Part, begun_at: Micros) -> Iterator[Journal
         if entry.kind == Kind.PATCH:
             continue
         loop.take_commands()
+        if loop.ended is not None and entry.kind == Kind.MESSAGE:
+            continue  # a rewind keeps messages: on its other way the workflow need not wait for them
         if loop.ended is not None:
             raise Diverged(f"{entry.key!r} at {entry.seq}", "nothing more: the workflow has ended")
         if entry.kind == Kind.CANCEL:

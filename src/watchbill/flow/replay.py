@@ -182,9 +182,9 @@ class WorkflowLoop(Drain):
         """Raise CancelledError where the workflow waits; it may still clean up, and call steps for it."""
         if at > self.now:
             self.now = at
-        self.late = self.late or late
         if self.undoing is not None:
             return  # it is being stopped already, and ends when all is undone
+        self.late = self.late or late
         self._cancel_requested = True
         if self._main is not None:
             self._main.cancel(reason)
@@ -274,12 +274,13 @@ class WorkflowLoop(Drain):
         """True for a call that was asked to stop before the undo: its outcome is waited for, and not tried again."""
         return self.undoing is not None and call.number <= self.undo_from
 
-    def receive_call(self, topic: str, decode: Callable[[bytes], object]) -> Call:
+    def receive_call(self, topic: str, decode: Callable[[bytes], object]) -> Receive:
         """Make a call that the next message on a topic answers."""
         call = self.step_call(None, f"receive:{topic}", topic.encode(), (), decode, kind=Receive)
         assert isinstance(call, Receive)  # noqa: S101 - made just now
         call.topic = topic
         call.inbox = self.mailbox
+        call.message = None
         return call
 
     def patched(self, name: str) -> bool:

@@ -1,7 +1,7 @@
 """Workflow: an `async def` that says what must happen."""
 
 import functools
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
@@ -17,11 +17,13 @@ from watchbill.flow.steps import Step, check_undo, wishes
 from watchbill.model.duration import Duration, to_instant, to_micros
 from watchbill.model.failure import Cause
 from watchbill.model.policy import Retry
+from watchbill.model.recurrence import ScheduleSpec
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LATER_OPTIONS: Final = ("catchup", "cron", "every", "overlap", "region", "retention", "tz")
+LATER_OPTIONS: Final = ("region", "retention")
+SCHEDULE_OPTIONS: Final = ("cron", "every", "tz", "overlap", "catchup")
 ON_FAILURE: Final = ("undo", "keep")
 MOST_PRIORITY: Final = 100
 # The keywords of app.start: all others go to the workflow, so no parameter of a workflow may be called like one.
@@ -41,6 +43,11 @@ class WorkflowOptions(TypedDict, total=False):
     notify: str | None
     undo: Step[..., Any] | None
     on_failure: Literal["undo", "keep"]
+    cron: str | None
+    every: Duration | None
+    tz: str | None
+    overlap: Literal["skip", "queue", "allow"]
+    catchup: Literal["none", "last", "all"]
 
 
 class Workflow(Generic[P, T]):
@@ -60,6 +67,7 @@ class Workflow(Generic[P, T]):
         self.signature = Signature(function, owner)
         check_parameters(self.signature.parameters, START_KEYWORDS, owner)
         self.allow = _allowed(options.get("allow", ()), owner)
+        self.schedule = _schedule(self.name, self.signature, {name: options.get(name) for name in SCHEDULE_OPTIONS})
         self.defaults = wishes(owner, retry=options.get("retry"), timeout=options.get("timeout"))
         self.version = check_version(options.get("version", 1), owner)
         self.priority = check_priority(options.get("priority", 0), owner)
@@ -124,6 +132,14 @@ def check_deadline(deadline: Duration | datetime | None, owner: str) -> tuple[Mi
     if isinstance(deadline, datetime):
         return to_instant(deadline, what=f"deadline of {owner}"), None
     return None, to_micros(deadline, what=f"deadline of {owner}", at_least=1)
+
+
+def _schedule(name: str, signature: Signature, options: Mapping[str, object]) -> ScheduleSpec | None:
+    if not any(option is not None for option in options.values()):
+        return None
+    from watchbill.flow.schedules import schedule_of  # most programs need it never
+
+    return schedule_of(name, signature, options)
 
 
 def _allowed(names: Iterable[str], owner: str) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ class NewRun(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] = ()
     parent: int | None = None  # the run that waits for its end
     root: int | None = None  # the run at the top; None: itself
+    shard: int | None = None  # of its schedule; None: that of its id
 
 
 class RunRow(msgspec.Struct, frozen=True):

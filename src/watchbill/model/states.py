@@ -122,12 +122,15 @@ ATTEMPT_MOVES: Final = (
 def run_may_move(before: RunState, after: RunState) -> bool:
     """Say whether one turn may take a run from `before` to `after`.
 
-    A turn commits the sum of what happened in it: a run may pass through `running` on the way.
+    A turn commits the sum of what happened in it: a run may pass through `running` on the way, and through `undoing`
+    when there is nothing to wait for in it.
     """
     direct = {(move.before, move.after) for move in RUN_MOVES}
-    if (before, after) in direct:
-        return True
-    return (before, _R.RUNNING) in direct and (_R.RUNNING, after) in direct
+    passed = {before}
+    for passing in (_R.RUNNING, _R.UNDOING):
+        if any((place, passing) in direct for place in passed):
+            passed.add(passing)
+    return any((place, after) in direct for place in passed)
 
 
 def run_sources(after: RunState) -> tuple[RunState, ...]:

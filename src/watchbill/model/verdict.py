@@ -45,7 +45,14 @@ class Quarantine:
     rule: str
 
 
-Verdict = MarkFailed | TryNow | TryLater | GiveUp | Quarantine
+@dataclass(frozen=True, slots=True)
+class LetEnd:
+    """Running on: it was asked to stop and cannot be made to, so whoever needs its end has to wait for it."""
+
+    rule: str
+
+
+Verdict = MarkFailed | TryNow | TryLater | GiveUp | Quarantine | LetEnd
 
 
 class Judgement(NamedTuple):

@@ -4,7 +4,7 @@ No I/O and no waiting here: everything it decides becomes true with the commit o
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -21,6 +21,7 @@ from watchbill.flow.divergence import shown_args
 from watchbill.flow.endings import Ending as RunEnding
 from watchbill.flow.endings import read_ending
 from watchbill.flow.finish import LATE, end_of, hidden_in
+from watchbill.flow.futures import UndoableCall
 from watchbill.flow.parts import (
     Part,
     current_part,
@@ -120,7 +121,11 @@ class Advance:
             resident.loop.begin(batch.now)
             for entry in early:
                 resident.seq = entry.seq
-                resident.loop.message(batch.now, message_of(entry))
+                if resident.loop.ended is None:
+                    self._take_calls(resident, batch)  # before each entry, as a replay does
+                    resident.loop.message(batch.now, message_of(entry))
+                else:
+                    resident.loop.mailbox.arrive(message_of(entry))  # its next part may want it
         except Broken as broken:
             self._broken(resident, broken, batch)
             return
@@ -142,12 +147,14 @@ class Advance:
             if _cancels(loaded):
                 self.end_without_code(loaded, term, batch)
             else:
+                self._residence.unheard[loaded.run.num] = {fact.id for fact in loaded.facts}
                 self._hold_sealed(loaded.run, reason_sealed(loaded.run, why, unclean=unclean), term, batch)
             return
         part = current_part(loaded.run, loaded.journal)
         resident = self._settle_in(loaded.run, part, term, batch)
         if resident is None:
             return
+        resident.unsure = resident.paused
         if resident.begun_at is None:  # its arguments could not be read before
             resident.begun_at = batch.now
             batch.change(resident)
@@ -277,12 +284,7 @@ class Advance:
     def _take_up(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch, *, unclean: bool) -> None:
         """Go on with the calls that replay left open, and let go of rows that the run cancelled."""
         calls = resident.loop.calls
-        for row in rows:
-            if row.call in calls:
-                resident.rows[row.call] = row.id
-            elif not row.cancel and row.state < AttemptState.DONE:
-                batch.turn.terms[resident.shard] = resident.term
-                batch.turn.dropped.append(row.id)
+        self._take_up_rows(resident, rows, batch)
         for call in list(calls.values()):
             if call.kind is not Kind.STEP:
                 if call.key not in resident.rows:
@@ -300,6 +302,17 @@ class Advance:
             else:
                 self._dispatch(resident, call, batch)
 
+    def _take_up_rows(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch) -> None:
+        for row in rows:
+            if row.call in resident.loop.calls:
+                resident.rows[row.call] = row.id
+            elif row.state < AttemptState.DONE:
+                if not row.cancel:
+                    batch.turn.terms[resident.shard] = resident.term
+                    batch.turn.dropped.append(row.id)
+                if any(call.key == row.call for call in resident.loop.undoable):
+                    self._fade(resident, row.id)
+
     # --- something arrives for it
 
     def deliver(self, resident: Resident, arrived: AttemptRow | Fact | Call | Deadline, batch: Batch) -> None:
@@ -307,21 +320,33 @@ class Advance:
         if isinstance(arrived, AttemptRow | Fact):
             body = arrived.result if isinstance(arrived, AttemptRow) else readable(arrived).body
             if body is not None and is_sealed(body):
+                if isinstance(arrived, Fact):
+                    self._residence.unheard.setdefault(resident.num, set()).add(arrived.id)
                 if not resident.gone:
                     self._hold_for_key(resident, why_sealed(body), batch)
                 return
         if isinstance(arrived, AttemptRow):
             self._final(resident, arrived, batch)
         elif isinstance(arrived, Fact):
-            arrived = readable(arrived)
-            batch.turn.terms[resident.shard] = resident.term
-            batch.turn.facts_done.append(arrived.id)
-            if not resident.gone:
-                self._told[arrived.kind](resident, arrived, batch)
+            self._tell(resident, readable(arrived), batch)
         elif isinstance(arrived, Deadline):
             self._late(resident, batch)
         elif resident.asks(arrived):
             self._feed(resident, arrived, Outcome.OK, b"", batch)
+
+    def _tell(self, resident: Resident, fact: Fact, batch: Batch) -> None:
+        """Tell a run something. What it could not hear, because it is held or begins anew, stays in the store."""
+        before = resident.seq
+        if not resident.gone:
+            self._told[fact.kind](resident, fact, batch)
+            heard = resident.seq > before or not resident.gone
+        else:
+            heard = resident.status.terminal  # too late, and without effect
+        if heard:
+            batch.turn.terms[resident.shard] = resident.term
+            batch.turn.facts_done.append(fact.id)
+        elif resident.held is not None:
+            self._residence.unheard.setdefault(resident.num, set()).add(fact.id)
 
     def outcome(self, attempt: Attempt, batch: Batch) -> None:
         """Take in a rowless attempt that has ended here."""
@@ -366,6 +391,9 @@ class Advance:
         resident, call = attempt.owner
         if not resident.asks(call):
             return
+        self._reveal(resident, call, attempt, batch)
+
+    def _reveal(self, resident: Resident, call: Call, attempt: Attempt, batch: Batch) -> None:
         ago = self._env.clock.boot() - attempt.started_boot
         progress = attempt.take_progress()
         attempt.row = self._insert(
@@ -404,11 +432,14 @@ class Advance:
         )
 
     def _final(self, resident: Resident, row: AttemptRow, batch: Batch) -> None:
-        """Move a row that is done or given up into the journal."""
+        """Move a row that is done or given up into the journal; one whose run has just left memory stays."""
+        if resident.gone and not resident.status.terminal:
+            return
         batch.turn.terms[resident.shard] = resident.term
         batch.turn.finals_done.append(row.id)
         call = None if resident.gone else resident.loop.calls.get(row.call)
         if call is None or not _is_row_of(resident, row):
+            self._faded(resident, row.id, batch)
             return  # cancelled meanwhile: the outcome is dropped
         resident.rows.pop(row.call, None)
         finished = resident.local.pop(row.call, None)
@@ -418,7 +449,8 @@ class Advance:
             outcome, body = Outcome.OK, row.result or b"null"
         else:
             outcome, body = Outcome.FAILED, _encode(final_failure(row))
-        self._feed(resident, call, outcome, body, batch, UNSET, row.fence, row.agent, row.started_at)
+        if not self._feed(resident, call, outcome, body, batch, UNSET, row.fence, row.agent, row.started_at):
+            batch.turn.finals_done.remove(row.id)
 
     # --- somebody tells it something
 
@@ -428,10 +460,21 @@ class Advance:
         try:
             resident.loop.cancel(batch.now, reason)
         except Broken as broken:
-            self._broken(resident, broken, batch)
+            self._cancel_broken(resident, fact, broken, batch)
             return
         batch.append(resident, Kind.CANCEL, "", 0, Outcome.OK, fact.body)
         self._rest(resident, batch)
+
+    def _cancel_broken(self, resident: Resident, fact: Fact, broken: Broken, batch: Batch) -> None:
+        """End a run whose code breaks on being cancelled: it would do so every time, and could never be stopped."""
+        if isinstance(broken.__cause__, KeyboardInterrupt):
+            raise broken.__cause__
+        batch.turn.dropped.extend(resident.rows.values())
+        for id in resident.children or ():
+            self._cancel_run(resident, id, batch)
+        self._decide(resident, "cancelled", f"its code could not be told: {broken.reason}", batch)
+        batch.evicted.append(resident)
+        self._end(resident, Outcome.CANCELLED, fact.body, batch)
 
     def _late(self, resident: Resident, batch: Batch) -> None:
         """Stop a run whose deadline has passed, as by a cancel."""
@@ -451,7 +494,6 @@ class Advance:
             if not resident.loop.message(batch.now, message):
                 return
         except Broken as broken:
-            batch.turn.facts_done.remove(fact.id)  # it comes again when the run is let go
             self._broken(resident, broken, batch)
             return
         batch.append(resident, Kind.MESSAGE, message.topic, 0, Outcome.OK, message_body(message))
@@ -466,10 +508,7 @@ class Advance:
         batch.change(resident)
         batch.turn.holds.append((resident.num, paused))
         batch.events.append(_paused_event(resident.id, fact, batch))
-        waiting, resident.waiting = resident.waiting or (), None
-        for call in waiting:
-            if resident.asks(call):
-                self._dispatch(resident, call, batch)
+        self._dispatch_waiting(resident, batch)
         self._rest(resident, batch)
 
     def _retry(self, resident: Resident, fact: Fact, batch: Batch) -> None:
@@ -483,6 +522,9 @@ class Advance:
     def _rewind(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """End this part of the run: that call, and all the workflow saw after it, is done again."""
         to = str(plain(fact.body))
+        if resident.loop.undoing is not None:
+            self._decide(resident, "refused", f"a rewind to {to!r} came too late: the run is being undone", batch)
+            return
         for call in list(resident.loop.calls.values()):
             self._stop(resident, call, batch)
         resident.part += 1
@@ -508,8 +550,9 @@ class Advance:
                 note += f"; it was {fact.body[:200]!r}"
             self._decide(resident, "refused", note, batch, call.key)
             return
-        batch.turn.dropped.append(resident.rows.pop(call.key))
-        self._feed(resident, call, Outcome.OK, fact.body, batch)
+        row = resident.rows.pop(call.key)
+        if self._feed(resident, call, Outcome.OK, fact.body, batch):
+            batch.turn.dropped.append(row)
 
     def _child(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Give the end of a child to the call that started it."""
@@ -537,17 +580,17 @@ class Advance:
         fence: int = 0,
         agent: int | None = None,
         started_at: Micros | None = None,
-    ) -> None:
+    ) -> bool:
+        """Feed one outcome; False: nothing of it is journalled, it comes again when the run is let go."""
         try:
             resident.loop.feed(call.key, batch.now, outcome, body, call.digest, value)
         except Broken as broken:
-            # Nothing of this outcome is journalled: it comes again when the run is let go.
             self._broken(resident, broken, batch)
-            return
+            return False
         except Diverged as difference:
             # A stored result that the code's type cannot read any more.
             self._diverge(resident, difference, batch)
-            return
+            return False
         batch.append(resident, call.kind, call.key, call.digest, outcome, body, fence, agent, started_at)
         if call.kind is Kind.STEP:
             resident.steps_open -= 1
@@ -559,6 +602,7 @@ class Advance:
             resident.losses = 0
             batch.change(resident)
         self._rest(resident, batch)
+        return True
 
     # --- what follows from it
 
@@ -569,21 +613,26 @@ class Advance:
             if resident.asks(call):
                 self._settle_stopped(resident, call, Cause.CANCELLED, 0, batch)
 
-    def _rest(self, resident: Resident, batch: Batch) -> None:  # noqa: C901 - one look at all that a loop can ask for
+    def _take_calls(self, resident: Resident, batch: Batch) -> None:
+        """Take what the workflow asks for, and what it wants no more."""
+        loop = resident.loop
+        for call in loop.take_cancels():
+            self._stop(resident, call, batch)  # first: an undo must not begin before what it undoes has ended
+        for call in loop.take_commands():
+            at_once = not resident.paused and not resident.fading
+            if at_once and self._local and call.kind is Kind.STEP and not call.target.needs_row:
+                resident.steps_open += 1
+                batch.started.append((resident, call))
+            else:
+                self._dispatch(resident, call, batch)
+
+    def _rest(self, resident: Resident, batch: Batch) -> None:
         """Take what the workflow asks for now that it rests: calls, cancellations, its end, or its wait."""
         loop = resident.loop
         if loop.news or loop.published is not resident.told:
             self._say(resident, batch)
-        if loop.asked:
-            for call in loop.take_commands():
-                if self._local and call.kind is Kind.STEP and not call.target.needs_row and not resident.paused:
-                    resident.steps_open += 1
-                    batch.started.append((resident, call))
-                else:
-                    self._dispatch(resident, call, batch)
-        if loop.cancels:
-            for call in loop.take_cancels():
-                self._stop(resident, call, batch)
+        if loop.asked or loop.cancels:
+            self._take_calls(resident, batch)
         if loop.ended is not None:
             self._finish(resident, batch)
             return
@@ -629,7 +678,10 @@ class Advance:
             return  # it is for somebody else to send one
         if call.kind is Kind.STEP:
             resident.steps_open += 1
-        if resident.paused:
+        if call.kind is Kind.CHILD:
+            # Also while it cannot be started: it may have been, before this process had the run.
+            self._expect_child(resident, call)
+        if resident.paused or (resident.fading and resident.loop.undoing is not None):
             resident.put_off(call)
             return
         if call.kind is Kind.CHILD:
@@ -643,6 +695,17 @@ class Advance:
         else:
             self._insert(resident, call, batch, lambda facts, new: ready_row(facts, new, resident.term))
 
+    def _dispatch_waiting(self, resident: Resident, batch: Batch) -> None:
+        waiting, resident.waiting = resident.waiting or (), None
+        for call in waiting:
+            if resident.asks(call):
+                self._dispatch(resident, call, batch)
+
+    def _expect_child(self, resident: Resident, call: Call) -> None:
+        if resident.children is None:
+            resident.children = {}
+        resident.children[child_id(resident.id, resident.part, call.key)] = call.key
+
     def _start_child(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Start a run for a call, once, whoever drives this one: its id says for which."""
         workflow = call.target
@@ -651,9 +714,6 @@ class Advance:
             message = f"its id would have {len(id)} characters, {LONGEST_ID} are possible: children are nested too deep"
             self._settle(resident, call, RunEnding(id, RunState.FAILED, _raw(RunError("TooDeep", message))), batch)
             return
-        if resident.children is None:
-            resident.children = {}
-        resident.children[id] = call.key
         at, span = workflow.deadline
         batch.turn.terms[resident.shard] = resident.term
         batch.turn.starts.append(
@@ -678,6 +738,11 @@ class Advance:
 
     def _settle_stopped(self, resident: Resident, call: Call, cause: Cause, attempts: int, batch: Batch) -> None:
         """Give the outcome of a call that was asked to stop before the undo: nobody tries it again."""
+        if call.kind is Kind.CHILD:
+            id = child_id(resident.id, resident.part, call.key)
+            ending = RunEnding(id, RunState.CANCELLED, msgspec.Raw(_encode("it was cancelled before it was started")))
+            self._feed(resident, call, Outcome.CANCELLED, _encode(ending), batch)
+            return
         message = "it was asked to stop" if attempts else "it was asked to stop before it began"
         failure = FinalFailure(call.name, "CancelledError", message, attempts, cause)
         self._feed(resident, call, Outcome.FAILED, _encode(failure), batch)
@@ -693,8 +758,13 @@ class Advance:
             return
         if call.kind is Kind.STEP:
             resident.steps_open -= 1
+        fades = isinstance(call, UndoableCall) and resident.loop.undo and resident.loop.ended is None
         attempt = resident.local.pop(call.key, None)
-        if attempt is not None:
+        if attempt is not None and fades and not attempt.over:
+            # Whoever drives the run later must see it, too; it is asked to stop when it can be seen.
+            self._reveal(resident, call, attempt, batch)
+            self._fade(resident, resident.rows.pop(call.key), attempt)
+        elif attempt is not None:
             batch.stopped.append(attempt)
         if resident.finishing is not None:
             resident.finishing.pop(call.key, None)
@@ -702,6 +772,34 @@ class Advance:
         if row is not None:
             batch.turn.terms[resident.shard] = resident.term
             batch.turn.dropped.append(row)
+            if fades:
+                self._fade(resident, row)
+
+    def _fade(self, resident: Resident, row: int, attempt: Attempt | None = None) -> None:
+        """Remember a row whose call was cancelled: nothing is undone while an attempt of it may still run."""
+        if resident.fading is None:
+            resident.fading = {}
+        resident.fading[row] = attempt
+        self.stopping.add(resident.num)
+
+    def _fade_out(self, resident: Resident, rows: Mapping[int, AttemptRow], batch: Batch) -> None:
+        """Drop what has its row only now, and go on without what is gone."""
+        for id, attempt in list((resident.fading or {}).items()):
+            if id not in rows:
+                self._faded(resident, id, batch)
+            elif not rows[id].cancel and rows[id].state < AttemptState.DONE:
+                batch.turn.terms[resident.shard] = resident.term
+                batch.turn.dropped.append(id)
+                self.stopping.add(resident.num)
+                if attempt is not None:
+                    batch.asked_to_stop.append(attempt)
+
+    def _faded(self, resident: Resident, row: int, batch: Batch) -> None:
+        """Begin what had to wait until the last of these was gone."""
+        if resident.fading and row in resident.fading:
+            del resident.fading[row]
+            if not resident.fading and not resident.paused:
+                self._dispatch_waiting(resident, batch)
 
     def _ask_to_stop(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Have an attempt end before the undo; a result that comes all the same counts, and is undone."""
@@ -718,7 +816,8 @@ class Advance:
     def settle_dropped(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch) -> None:
         """Settle calls whose rows did not run and are gone; those that still run will be final."""
         self.stopping.discard(resident.num)
-        there = {row.id for row in rows}
+        there = {row.id: row for row in rows}
+        self._fade_out(resident, there, batch)
         for key, id in list(resident.rows.items()):
             call = resident.loop.calls.get(key)
             if call is not None and call.kind is Kind.STEP and id not in there:
@@ -728,13 +827,22 @@ class Advance:
     def _cancel_child(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Cancel a child that nobody waits for any more; one that this very turn was to start is not started."""
         id = child_id(resident.id, resident.part, call.key)
-        if resident.loop.undoing is None and resident.children is not None:
+        awaited = resident.loop.undoing is not None and resident.asks(call)
+        if not awaited and resident.children is not None:
             resident.children.pop(id, None)
         starts = batch.turn.starts
         for place, start in enumerate(starts):
             if start.id == id:
                 del starts[place]
+                if awaited:
+                    batch.not_begun.append((resident, call))
                 return
+        if awaited and not resident.unsure and resident.takes_back(call):
+            batch.not_begun.append((resident, call))
+            return
+        self._cancel_run(resident, id, batch)
+
+    def _cancel_run(self, resident: Resident, id: str, batch: Batch) -> None:
         batch.turn.terms[resident.shard] = resident.term
         reason = _encode(f"the run that started it, {resident.id!r}, does not wait for it any more")
         batch.turn.facts.append(TurnFact(None, self._namespace, id, FactKind.CANCEL, "parent", "run", reason))
@@ -742,8 +850,7 @@ class Advance:
     def _go_on_as(self, resident: Resident, next: Continued, batch: Batch) -> None:
         """Begin the next part of a run, in place."""
         old, workflow = resident.loop, self._registry.find(next.workflow, next.version)
-        unread = old.mailbox.unread()
-        body = next_part_body(next.workflow, next.version, next.input, unread)
+        body = next_part_body(next.workflow, next.version, next.input, old.mailbox)
         resident.part += 1
         batch.append(resident, Kind.CONTINUED, next.workflow, 0, Outcome.OK, body)
         batch.events.append(_event(happened.RUN_CONTINUED, resident, batch, note=f"as {next.workflow!r}"))
@@ -753,7 +860,8 @@ class Advance:
             batch.evicted.append(resident)
             batch.reloaded.append(resident.num)
             return
-        part = Part(next.workflow, next.version, next.input, batch.now, tuple(unread), ())
+        unread, received = tuple(old.mailbox.unread()), tuple(old.mailbox.received())
+        part = Part(next.workflow, next.version, next.input, batch.now, unread, received, ())
         row = msgspec.structs.replace(resident.run, part=resident.part)
         resident.workflow, resident.steps_open, resident.rows, resident.children = workflow, 0, {}, None
         resident.loop = open_loop(workflow, part, row, self._env.clock.boot)

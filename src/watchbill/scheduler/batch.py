@@ -23,6 +23,7 @@ class Batch:
         "now",
         "reloaded",
         "reported",
+        "slot_ended",
         "started",
         "stopped",
         "turn",
@@ -42,6 +43,7 @@ class Batch:
         self.reported: list[Attempt] = []  # of these, those that have ended
         self.evicted: list[Resident] = []
         self.events: list[Event] = []
+        self.slot_ended = False  # a run of a schedule ends with this turn: a slot may have waited for that
 
     def append(
         self,
@@ -87,5 +89,6 @@ class Batch:
     def seal(self) -> Turn:
         """Give the turn, complete."""
         self.turn.runs.extend(resident.change() for resident in self._changed.values())
+        self.slot_ended = any("@" in resident.id and resident.status.terminal for resident in self._changed.values())
         self._changed.clear()
         return self.turn

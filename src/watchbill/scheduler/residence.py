@@ -38,6 +38,7 @@ class Resident:
         "cancel_reason",
         "children",
         "deadline",
+        "fading",
         "fence",
         "finishing",
         "gone",
@@ -62,6 +63,7 @@ class Resident:
         "suspect",
         "term",
         "told",
+        "unsure",
         "waiting",
         "waits",
         "wake_at",
@@ -96,7 +98,9 @@ class Resident:
         self.deadline = None if run.deadline is None else Deadline(run.deadline)
         self.paused = run.paused
         self.waiting: list[Call] | None = None  # calls that begin when the run goes on
+        self.fading: dict[int, Attempt | None] | None = None  # rows of cancelled calls that may have to be undone
         self.children: dict[str, str] | None = None  # runs that it waits for: id -> key
+        self.unsure = False  # it was loaded while it was paused: a child that was put off may have been started before
         self.published = run.published
         self.waits = run.waits
         self.told: object = None  # what of the loop's published values is in `published`
@@ -131,6 +135,13 @@ class Resident:
         if call.kind is Kind.STEP:
             self.steps_open -= 1
 
+    def takes_back(self, call: Call) -> bool:
+        """Begin a call no more that was put off; False when it was not."""
+        if self.waiting is None or call not in self.waiting:
+            return False
+        self.waiting.remove(call)
+        return True
+
     def asks(self, call: Call | Deadline) -> bool:
         """True while the workflow still waits for this very call."""
         if isinstance(call, Deadline):
@@ -145,6 +156,7 @@ class Residence:
         self.runs: dict[int, Resident] = {}
         # Held or of unknown code, with their shards: not looked at again under this term.
         self.asleep: dict[int, int] = {}
+        self.unheard: dict[int, set[int]] = {}  # facts that such a run could not hear: they wait for another one
         self._timers: list[tuple[Micros, int, Resident, Call | Deadline]] = []
         self._ties = count()
         self._prune_at = 1_000
@@ -191,6 +203,7 @@ class Residence:
     def forget_asleep(self, shards: Collection[int]) -> None:
         """Forget who slept in these shards: whoever has them next may wake them, and they may come back changed."""
         self.asleep = {num: shard for num, shard in self.asleep.items() if shard not in shards}
+        self.unheard = {num: facts for num, facts in self.unheard.items() if num in self.asleep}
 
     def clear(self) -> list[Resident]:
         """Let all runs go; gives them."""
@@ -198,5 +211,6 @@ class Residence:
         for resident in everyone:
             self.evict(resident)
         self.asleep.clear()
+        self.unheard.clear()
         self._timers.clear()
         return everyone

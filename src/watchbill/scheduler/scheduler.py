@@ -40,6 +40,7 @@ from watchbill.scheduler.plan import (
     reason_to_wait_for_code,
 )
 from watchbill.scheduler.residence import Deadline, DueTimers, Residence, Resident
+from watchbill.scheduler.schedules import Schedules
 from watchbill.scheduler.share import surplus
 from watchbill.scheduler.store_time import StoreTime
 from watchbill.scheduler.suspects import Careful, Suspects
@@ -99,6 +100,7 @@ class Scheduler(Loop):
             env, store, self._contact, owner=process, namespace=namespace, region=region, lasting=lasting
         )
         self._leases = Leases(env, store, self._time, self._contact, owner=process, lasting=lasting)
+        self._schedules = Schedules(env, store, registry, namespace)
         self._residence = Residence()
         self._advance = Advance(
             env,
@@ -211,6 +213,8 @@ class Scheduler(Loop):
         await self._leases.part()
         if self._attendance.due:
             await self._attend()
+        if self._schedules.stale:
+            self.tell(await self._schedules.announce(self._leases.region, self._time.now()))
         taken = await self._leases.take()
         if taken:
             self._takeovers.append(Takeover(taken))
@@ -222,6 +226,7 @@ class Scheduler(Loop):
         """Hear who else is there, and how many of the shards are ours to hold."""
         dead = await self._attendance.attend(self._registry.names())
         self._leases.share = self._attendance.share(len(self._leases.region))
+        self._schedules.stale = True
         if dead:
             note = f"dead on this machine: {', '.join(map(str, dead))}"
             self.tell([Event(happened.PROCESS_BURIED, self._time.now(), self.name, cause="dead", note=note)])
@@ -402,7 +407,7 @@ class Scheduler(Loop):
     async def _read(self, shards: list[int]) -> tuple[Look, list[Loaded]]:
         known = self._registry.names()
         self._attendance.say(known)
-        look = await self._store.look(shards, known, self._look_limit)
+        look = await self._store.look(shards, known, self._look_limit, self._schedules.names)
         self._time.saw(look.now)
         self._contact.heard()
         look = _without(look, self._suspects.runs())
@@ -412,7 +417,8 @@ class Scheduler(Loop):
         absent += self._reloaded
         self._reloaded.clear()
         absent += [row.run for row in look.finals if row.run not in asleep]
-        absent += [fact.run for fact in look.facts]
+        unheard = self._residence.unheard
+        absent += [fact.run for fact in look.facts if fact.id not in unheard.get(fact.run, ())]
         wanted = sorted({num for num in absent if num not in here} | (self._advance.stopping & here.keys()))
         return look, await self._store.load(wanted) if wanted else []
 
@@ -432,6 +438,7 @@ class Scheduler(Loop):
             for run_loaded in loaded:
                 self._take_loaded(run_loaded, batch)
             self._drop_orphans(look, {run_loaded.run.num for run_loaded in loaded}, batch)
+            self._schedules.take_in(look.schedules, self._leases.terms, batch)
         self._take_arrived(look, timers, batch)
         self._advance.settle_not_begun(batch)
 
@@ -564,6 +571,8 @@ class Scheduler(Loop):
         turn = batch.seal()
         if not turn.empty and not await self._write(turn):
             return False
+        if turn.schedules or batch.slot_ended:
+            self._look_asked = True  # for the runs of slots that have just been started, or the next slot in line
         with step_guard():  # a thousand tasks made at once are no reason to look for garbage a hundred times
             self._let_out(batch)
         return True

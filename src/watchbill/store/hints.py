@@ -52,7 +52,7 @@ def turned(turn: Turn) -> set[Hint]:
         hints.add(Hint.AGENT)  # something to do, or to stop
     if turn.dropped or any(row.state == AttemptState.FAILED or row.watch_in is not None for row in turn.attempts):
         hints.add(Hint.SUPERVISOR)
-    if turn.starts or turn.facts:
+    if turn.starts or turn.facts or turn.schedules:
         hints.add(Hint.SCHEDULER)  # of whatever shard
     if any(run.status >= RunState.DIVERGED or run.held is not None for run in turn.runs):
         hints.add(Hint.CLIENT)

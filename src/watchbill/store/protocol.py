@@ -21,6 +21,7 @@ from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.lease import Member, Terms
 from watchbill.model.run import NewRun, RunChange, RunRow
+from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
 from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
 
@@ -101,6 +102,13 @@ class Record(msgspec.Struct, frozen=True):
     known: bool  # a scheduler that attends its namespace has its code; True also when none attends
 
 
+class Schedules(msgspec.Struct, frozen=True):
+    """The schedules of a namespace."""
+
+    rows: tuple[ScheduleRow, ...]
+    now: Micros
+
+
 class ClientStore(Protocol):
     """For handles and commands."""
 
@@ -140,6 +148,17 @@ class ClientStore(Protocol):
         """Read runs, newest first."""
         ...
 
+    async def schedules(self, namespace: str) -> Schedules:
+        """Read all schedules of a namespace, by name."""
+        ...
+
+    async def order_schedule(self, order: ScheduleOrder) -> bool:
+        """Pause or resume a schedule, or let slots of it wait for their run; false if it has changed meanwhile.
+
+        It is looked at anew, at once. Asking again with the same values is no second order: the first one changed it.
+        """
+        ...
+
 
 # --- scheduler
 
@@ -163,9 +182,10 @@ class Look(msgspec.Struct, frozen=True):
     due: tuple[RunRow, ...]  # scheduled or waiting, wake_at passed, not paused, not held
     facts: tuple[Fact, ...]
     finals: tuple[AttemptRow, ...]  # done or given up
-    next_due: Micros | None  # the earliest wake_at among the others
+    next_due: Micros | None  # the earliest wake_at among the others, of runs and schedules
     more: bool  # a limit cut something off: look again at once
     now: Micros
+    schedules: tuple[ScheduleRow, ...] = ()  # a slot is due, or waits no longer; not paused
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -194,6 +214,7 @@ class Turn(msgspec.Struct):
     facts: list[TurnFact] = []  # for other runs, unless they have ended
     holds: list[tuple[int, bool]] = []  # runs whose rows are held back, or let go
     released: list[int] = []  # parked rows that a person wants to be tried again
+    schedules: list[ScheduleChange] = []  # slots decided, with the runs of those that start
 
     @property
     def only_names(self) -> bool:
@@ -219,6 +240,7 @@ class Turn(msgspec.Struct):
             or self.facts
             or self.holds
             or self.released
+            or self.schedules
         )
 
 
@@ -259,6 +281,13 @@ class SchedulerStore(Protocol):
         """
         ...
 
+    async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
+        """Write down the schedules that this code has; those of the workflows in `without` end.
+
+        One that is new begins with the next slot from now; so does one whose timing is new, or that had ended.
+        """
+        ...
+
     async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True) -> Terms:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term.
 
@@ -276,8 +305,13 @@ class SchedulerStore(Protocol):
         """Give shards back cleanly: nothing of theirs counts as lost."""
         ...
 
-    async def look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
-        """Read what is due, told and final in these shards, of the workflows in `known` (due runs only)."""
+    async def look(
+        self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()
+    ) -> Look:
+        """Read what is due, told and final in these shards, of the workflows in `known` (due runs only).
+
+        Likewise the schedules in `scheduled`, those that this code has.
+        """
         ...
 
     async def live(

@@ -20,6 +20,7 @@ from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.keys import Keys
 from watchbill.model.run import NewRun, RunChange, RunRow
+from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow
 from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
 from watchbill.store.codec import Codec
@@ -37,6 +38,7 @@ from watchbill.store.protocol import (
     NewFact,
     Record,
     SchedulerStore,
+    Schedules,
     Started,
     Store,
     Submitted,
@@ -79,6 +81,7 @@ class Sealer:
             decisions=[self._decision(row) for row in turn.decisions],
             starts=[self.run(run) for run in turn.starts],
             facts=[self._turn_fact(fact) for fact in turn.facts],
+            schedules=[self._slots(change) for change in turn.schedules],
         )
 
     def _entry(self, entry: JournalRow) -> JournalRow:
@@ -111,6 +114,14 @@ class Sealer:
     def _turn_fact(self, fact: TurnFact) -> TurnFact:
         place = f"fact {fact.run} {fact.id} {fact.ref}".encode()
         return fact._replace(body=self._codec.seal(fact.body, place))
+
+    def schedule(self, namespace: str, schedule: NewSchedule) -> NewSchedule:
+        """Seal the input that the runs of a schedule get."""
+        place = f"schedule {namespace} {schedule.name}".encode()
+        return replace(schedule, input=self._codec.seal(schedule.input, place))
+
+    def _slots(self, change: ScheduleChange) -> ScheduleChange:
+        return replace(change, starts=tuple([self.run(run) for run in change.starts]))
 
     def progress(self, mark: ProgressMark) -> ProgressMark:
         """Seal the progress of an attempt."""
@@ -165,6 +176,10 @@ class Sealer:
         """Open what was decided."""
         return row._replace(body=self.open_body(row.body))
 
+    def open_schedule(self, row: ScheduleRow) -> ScheduleRow:
+        """Open the input that the runs of a schedule get."""
+        return replace(row, input=self.open_body(row.input))
+
     def _opened(self, body: bytes | None) -> bytes | None:
         return None if body is None else self.open_body(body)
 
@@ -201,6 +216,7 @@ class SealedClient:
     def __init__(self, doors: ClientStore, sealer: Sealer) -> None:
         self._doors = doors
         self._sealer = sealer
+        self.order_schedule = doors.order_schedule  # carries no body
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none. The store compares inputs as they are sealed."""
@@ -250,6 +266,11 @@ class SealedClient:
         rows = await self._doors.runs(namespace, statuses=statuses, workflow=workflow, limit=limit)
         return [self._sealer.open_run(row) for row in rows]
 
+    async def schedules(self, namespace: str) -> Schedules:
+        """Read all schedules of a namespace."""
+        found = await self._doors.schedules(namespace)
+        return replace(found, rows=tuple([self._sealer.open_schedule(row) for row in found.rows]))
+
 
 class SealedScheduler:
     """The doors of schedulers."""
@@ -263,14 +284,21 @@ class SealedScheduler:
         self.take, self.renew, self.release = doors.take, doors.renew, doors.release
         self.live = doors.live
 
-    async def look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+    async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
+        """Write down the schedules that this code has."""
+        await self._doors.announce(namespace, [self._sealer.schedule(namespace, one) for one in schedules], without)
+
+    async def look(
+        self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()
+    ) -> Look:
         """Read what is due, told and final."""
-        look = await self._doors.look(shards, known, limit)
+        look = await self._doors.look(shards, known, limit, scheduled)
         return replace(
             look,
             due=tuple([self._sealer.open_run(run) for run in look.due]),
             facts=tuple([self._sealer.open_fact(fact) for fact in look.facts]),
             finals=tuple([self._sealer.open_attempt(row) for row in look.finals]),
+            schedules=tuple([self._sealer.open_schedule(row) for row in look.schedules]),
         )
 
     async def load(self, nums: Sequence[int]) -> list[Loaded]:

@@ -69,6 +69,16 @@ _TRIGGERS: Final = (
     END
     """,
     """
+    CREATE TEMP TRIGGER schedule_inserted AFTER INSERT ON main.schedule BEGIN
+        INSERT INTO change (what, a, b, c) VALUES ('schedule', new.name, new.last_slot, new.waiting);
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER schedule_updated AFTER UPDATE ON main.schedule BEGIN
+        INSERT INTO change (what, a, b, c) VALUES ('schedule', new.name, new.last_slot, new.waiting);
+    END
+    """,
+    """
     CREATE TEMP TRIGGER agent_updated AFTER UPDATE ON main.agent
     WHEN new.state <> old.state BEGIN
         INSERT INTO change (what, a, b) VALUES ('agent', new.id, new.state);
@@ -135,6 +145,14 @@ class AgentSeen(NamedTuple):
     state: int
 
 
+class ScheduleSeen(NamedTuple):
+    """A schedule as it is now."""
+
+    name: str
+    last_slot: int
+    waiting: str | None
+
+
 class Gone(NamedTuple):
     """A row that was deleted."""
 
@@ -142,9 +160,16 @@ class Gone(NamedTuple):
     key: int
 
 
-Change = RunSeen | EntrySeen | AttemptSeen | LeaseSeen | AgentSeen | Gone
+Change = RunSeen | EntrySeen | AttemptSeen | LeaseSeen | AgentSeen | ScheduleSeen | Gone
 
-_KINDS: Final = {"run": RunSeen, "journal": EntrySeen, "attempt": AttemptSeen, "lease": LeaseSeen, "agent": AgentSeen}
+_KINDS: Final = {
+    "run": RunSeen,
+    "journal": EntrySeen,
+    "attempt": AttemptSeen,
+    "lease": LeaseSeen,
+    "agent": AgentSeen,
+    "schedule": ScheduleSeen,
+}
 
 
 class Changes:
@@ -177,4 +202,4 @@ def _change(row: tuple[int, str, *tuple[object, ...]]) -> Change:
         key = columns[0]
         assert isinstance(key, int)  # noqa: S101 - all keys of tables that lose rows are numbers
         return Gone(what, key)
-    return kind._make(columns[: len(kind._fields)])  # type: ignore[attr-defined, no-any-return] # five named tuples
+    return kind._make(columns[: len(kind._fields)])  # type: ignore[attr-defined, no-any-return] # six named tuples

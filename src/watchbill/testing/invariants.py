@@ -10,11 +10,12 @@ I7  a completed call really ended; nothing begins before the outcomes it depends
 I8  budgets are kept, crashes are counted, what runs well is not begun again, and the innocent are not quarantined
 I9  without an injected fault nobody is taken over, pronounced lost or charged with a loss; a store that was away for
     everybody is none, and nobody is late who could only not say that it had ended
+I11 each slot of a schedule starts once, for ever, also when its run is deleted; none is left out that its options want
 I20 enough was done to mean something
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, assert_never
 
 import msgspec
@@ -22,11 +23,22 @@ import msgspec
 from watchbill.model.agent import AgentState, Answer, Report
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.policy import QUARANTINE_AT, Policy
+from watchbill.model.recurrence import ScheduleSpec
 from watchbill.model.states import ATTEMPT_MOVES, AttemptState, RunState, run_may_move
 from watchbill.scheduler.plan import WAITS_FOR_CODE
 from watchbill.store.protocol import Turn
-from watchbill.testing.changes import AgentSeen, AttemptSeen, Change, EntrySeen, Gone, LeaseSeen, RunSeen
+from watchbill.testing.changes import (
+    AgentSeen,
+    AttemptSeen,
+    Change,
+    EntrySeen,
+    Gone,
+    LeaseSeen,
+    RunSeen,
+    ScheduleSeen,
+)
 from watchbill.testing.ledger import Entry, Fate
+from watchbill.testing.slots import Slots, slot_of
 
 _MOVES: Final = frozenset((move.before, move.after) for move in ATTEMPT_MOVES)
 _decode_policy = msgspec.json.Decoder(Policy).decode
@@ -57,7 +69,9 @@ class Call:
 class Checker:
     """Holds every committed change and every line of the ledger against the invariants; tells the first violation."""
 
-    def __init__(self, *, poison: str, deadly: str, tell: Callable[[Violation], None]) -> None:
+    def __init__(
+        self, *, poison: str, deadly: str, schedules: Mapping[str, ScheduleSpec], tell: Callable[[Violation], None]
+    ) -> None:
         self.counts: Counter[str] = Counter()
         self.runs: dict[int, RunSeen] = {}
         self.nums: dict[str, int] = {}
@@ -70,6 +84,7 @@ class Checker:
         self._poison = poison  # the step that kills its process
         self._deadly = deadly  # the workflow that kills its process
         self._tell = tell
+        self.slots = Slots(schedules, self.violated)
         self._calls: dict[tuple[int, str], Call] = {}
         self._rows: dict[int, AttemptSeen] = {}
         self._row_fences: dict[int, int] = {}
@@ -97,6 +112,8 @@ class Checker:
                 case AgentSeen():
                     if change.state == AgentState.LOST:
                         self._check_loss(change.id, f"agent {change.id} was pronounced lost")
+                case ScheduleSeen():
+                    self.slots.changed(change)
                 case Gone():
                     self._gone(change)
                 case _:
@@ -107,6 +124,7 @@ class Checker:
         self.runs[run.num] = run
         if before is None:
             self.nums[run.id] = run.num
+            self.slots.begun(run)
             if run.status != RunState.SCHEDULED:
                 self._violated("I4", f"{run} came into being as something else than scheduled")
             return
@@ -126,6 +144,7 @@ class Checker:
             self._violated("I9", f"{run.id} was charged with a loss, and no fault was injected")
         if new.terminal:
             self.counts[f"runs {new.word}"] += 1
+            self.slots.ended(run)
 
     def _journalled(self, entry: EntrySeen) -> None:
         run = self.runs[entry.run]
@@ -228,6 +247,9 @@ class Checker:
             self._violated("I9", f"{what}, and nothing was done to {name}")
 
     def _gone(self, gone: Gone) -> None:
+        if gone.what == "run gone" and slot_of(self.runs[gone.key].id) is not None:
+            self.counts["runs deleted"] += 1
+            return
         if gone.what != "attempt gone":
             self._violated("I4", f"{gone}: what was written is kept")
         row = self._rows.pop(gone.key)
@@ -325,8 +347,12 @@ class Checker:
     # --- the end
 
     def open_runs(self) -> list[str]:
-        """Give the runs that have not ended and may still move."""
-        return [run.id for run in self.runs.values() if run.status < RunState.COMPLETED and not self.stuck(run.num)]
+        """Give the runs that have not ended and may still move; those of schedules never end all."""
+        return [
+            run.id
+            for run in self.runs.values()
+            if run.status < RunState.COMPLETED and "@" not in run.id and not self.stuck(run.num)
+        ]
 
     def stuck(self, num: int) -> bool:
         """Say whether a run waits for a person, because it or its poisonous call is quarantined."""

@@ -7,10 +7,12 @@ python -m watchbill.testing.simulation 1000-1999  # play many, and say it in one
 import gc
 import sys
 from collections import Counter
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import msgspec
 
+from watchbill.clock import SECOND
 from watchbill.errors import WatchbillError
 from watchbill.model.states import RunState
 from watchbill.testing.chance import Chance
@@ -22,6 +24,8 @@ from watchbill.testing.workload import Wish, wishes
 from watchbill.testing.world import Clients, Line, World
 
 HEALED_WITHIN: Final = 240  # seconds after the last fault in which every run must have ended
+PRUNED_EVERY: Final = 7  # seconds
+CAUGHT_UP_WITHIN: Final = 120  # seconds
 SHARED_WITHIN: Final = 120  # seconds: members out of time are waited for, then a full lease period
 TAIL: Final = 40  # lines of the trace in the message about a violation
 LEAST_STEPS: Final = 10  # I20
@@ -61,6 +65,11 @@ def is_quiet(seed: int) -> bool:
     return seed % 3 == 0 and not is_embedded(seed)
 
 
+def is_scheduled(seed: int) -> bool:
+    """Say whether workflows start by themselves in that world: one in five."""
+    return seed % 5 == 2
+
+
 def simulate(seed: int) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
@@ -70,7 +79,7 @@ def simulate(seed: int) -> Result:
     collecting = gc.isenabled()
     gc.disable()  # what the collector closes, and when, must not be part of the world
     try:
-        loop.play(world.life, _play(world, planned))
+        loop.play(world.life, _play(world, planned, scheduled=is_scheduled(seed)))
     finally:
         world.close()
         loop.close()
@@ -81,8 +90,9 @@ def simulate(seed: int) -> Result:
     return Result(world.trace, _counted(world))
 
 
-async def _play(world: World, planned: Plan) -> None:
-    await world.open(planned.nodes, embedded=planned.style is Style.EMBEDDED)
+async def _play(world: World, planned: Plan, *, scheduled: bool) -> None:
+    nodes = [replace(kind, schedules=scheduled) for kind in planned.nodes]
+    await world.open(nodes, embedded=planned.style is Style.EMBEDDED)
     wanted = wishes(world.chance.fork("wishes"), planned.demand)
     clients = Clients(world, wanted)
     nemesis = Nemesis(world, planned, world.chance.fork("nemesis"))
@@ -93,6 +103,8 @@ async def _play(world: World, planned: Plan) -> None:
     await _wait(world, clients, HEALED_WITHIN)
     _check_ends(world, wanted)
     await _check_shares(world)
+    if scheduled:
+        await _check_slots(world)
     if world.checker.counts["steps done"] < LEAST_STEPS or _faults(world) < LEAST_FAULTS:
         world.checker.violated("I20", f"too little was done: {dict(_counted(world))}")
 
@@ -102,6 +114,8 @@ async def _wait(world: World, clients: Clients, seconds: float) -> None:
     until = world.loop.time() + seconds
     while world.loop.time() < until:
         await rest(1)
+        if world.nodes[0].schedules and world.loop.now // SECOND % PRUNED_EVERY == 0:
+            await world.prune()
         if not clients.waiting and _faults(world) >= LEAST_FAULTS and not world.checker.open_runs():
             return
 
@@ -113,6 +127,18 @@ async def _check_shares(world: World) -> None:
             return
         await rest(1)
     world.checker.violated("I2", f"{SHARED_WITHIN} s after all had ended the shards are uneven: {world.uneven()}")
+
+
+async def _check_slots(world: World) -> None:
+    """See whether every schedule comes to be where it should be, with the slots that it should have had."""
+    for _ in range(CAUGHT_UP_WITHIN):
+        if world.checker.slots.behind(world.now) is None:
+            break
+        await rest(1)
+    else:
+        world.checker.violated("I11", f"a schedule is behind: {world.checker.slots.behind(world.now)}")
+    if wrong := world.checker.slots.wrong():
+        world.checker.violated("I11", wrong)
 
 
 def _check_ends(world: World, wanted: list[Wish]) -> None:

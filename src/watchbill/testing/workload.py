@@ -252,6 +252,18 @@ async def _poisoned(n: int) -> int:
     return first + await poison(["work"])
 
 
+async def _tick() -> int:
+    """Something short, again and again."""
+    return await work(1, 0.2, [])
+
+
+async def _long_tick() -> int:
+    """Something that lasts, now and then, until the next slot has come."""
+    n = await work(1, 0.3, [])
+    await sleep(3)
+    return await work(n, 0.1, ["work"])
+
+
 chain = Workflow(_chain, name="chain")
 spread = Workflow(_spread, name="spread")
 group = Workflow(_group, name="group")
@@ -267,6 +279,14 @@ tidy = Workflow(_tidy, name="tidy")
 impatient = Workflow(_impatient, name="impatient")
 deadly = Workflow(_deadly, name="deadly")
 poisoned = Workflow(_poisoned, name="poisoned")
+
+# Every slot as soon as it comes; every slot, one after another; and what is left out when the one before still runs.
+SCHEDULES: Final[tuple[Workflow[..., Any], ...]] = (
+    Workflow(_tick, name="often", every="7s", overlap="allow", catchup="all"),
+    Workflow(_long_tick, name="in_line", every="9s", overlap="queue", catchup="all"),
+    Workflow(_long_tick, name="skipping", every="3s"),
+)
+SPECS: Final = {workflow.name: workflow.schedule for workflow in SCHEDULES if workflow.schedule is not None}
 
 STEPS: Final[tuple[Step[..., Any], ...]] = (
     work,
@@ -307,13 +327,13 @@ RELEASES: Final[tuple[frozenset[str], ...]] = (
 )
 
 
-def make_registry(without: frozenset[str] = RELEASES[0]) -> Registry:
+def make_registry(without: frozenset[str] = RELEASES[0], *, schedules: bool = False) -> Registry:
     """Make what a node of the world knows."""
     registry = Registry()
     for step in STEPS:
         if step.name not in without:
             registry.add_step(step)
-    for workflow in WORKFLOWS:
+    for workflow in (*WORKFLOWS, *(SCHEDULES if schedules else ())):
         if workflow.name not in without:
             registry.add_workflow(workflow)
     return registry

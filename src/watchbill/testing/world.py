@@ -29,11 +29,19 @@ from watchbill.testing.invariants import Checker, Violation
 from watchbill.testing.ledger import LEDGER, Ledger
 from watchbill.testing.network import FarStore, Network
 from watchbill.testing.virtual import Life, VirtualLoop, Vital, rest
-from watchbill.testing.workload import RELEASES, Wish, deadly, make_registry, poison
+from watchbill.testing.workload import RELEASES, SPECS, Wish, deadly, make_registry, poison
 
 NAMESPACE: Final = "simulated"
 ENDS: Final = frozenset({happened.RUN_COMPLETED, happened.RUN_FAILED, happened.RUN_CANCELLED})
 MOST_SKEW: Final[Micros] = 3_600 * SECOND
+KEPT_FOR: Final[Micros] = 10 * SECOND  # runs of schedules, after their end
+
+_PRUNE: Final = """
+    DELETE FROM main.run
+    WHERE instr(id, '@') AND status >= 10 AND ended_at < ?
+        AND NOT EXISTS (SELECT 1 FROM main.attempt WHERE attempt.run = run.num)
+        AND num NOT IN (SELECT run FROM main.fact)
+"""
 
 Line = tuple[object, ...]  # of the trace: when, who, what
 
@@ -47,7 +55,7 @@ class World:
         self.trace: list[Line] = []
         self.counts: Counter[str] = Counter()
         self.violation: Violation | None = None
-        self.checker = Checker(poison=poison.name, deadly=deadly.name, tell=self.fail)
+        self.checker = Checker(poison=poison.name, deadly=deadly.name, schedules=SPECS, tell=self.fail)
         self.ledger = Ledger(self.checker)
         self.ids = Ids(loop)
         self.nodes: list[Node] = []
@@ -130,6 +138,17 @@ class World:
             return None
         return f"held: {dict(held)}, due: {due}, processes: {self.checker.processes}"
 
+    @property
+    def now(self) -> Micros:
+        """The store's time."""
+        now: Micros = vars(self._lanes)["_writer"].now()
+        return now
+
+    async def prune(self) -> None:
+        """Delete the ended runs of schedules, as retention does: what was decided about their slots must stay."""
+        before = self.now - KEPT_FOR
+        await self._lanes.write(lambda db: vars(db)["_connection"].execute(_PRUNE, (before,)).rowcount)
+
     def _transacted(self) -> None:
         changes = self._changes.take()
         if changes:
@@ -171,6 +190,7 @@ class Kind:
     joins_at: float = 0.0  # seconds
     look_limit: int = LOOK_LIMIT
     load_limit: int = LOAD_LIMIT
+    schedules: bool = False
 
 
 class Node:
@@ -190,7 +210,8 @@ class Node:
         self._lives = 0
         self._houses: list[House] = []
         self._stopping = False
-        self._registry = make_registry(RELEASES[kind.release])
+        self.schedules = kind.schedules
+        self._registry = make_registry(RELEASES[kind.release], schedules=kind.schedules)
         self.life = Life(f"{name}.0", world.loop)  # it was never there
         self.life.die()
 

@@ -7,12 +7,14 @@ from operator import eq
 from typing import Any, Final, cast
 
 import asyncpg
+import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
+from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
 from watchbill.store.bodies import joined
 from watchbill.store.held import explained
@@ -21,9 +23,9 @@ from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.refusals import REFUSED, is_contended
-from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows
+from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import home_shards
-from watchbill.store.protocol import Ending, Equal, Hint, NewFact, Record, Submitted, Told
+from watchbill.store.protocol import Ending, Equal, Hint, NewFact, Record, Schedules, Submitted, Told
 from watchbill.store.same import check_same
 
 _EVERY: Final = (1 << 63) - 1  # as a limit
@@ -86,6 +88,15 @@ class PostgresClient:
             "limit": min(limit, _EVERY),
         }
         return await self._lines.door(lambda: self._runs(values))
+
+    async def schedules(self, namespace: str) -> Schedules:
+        """Read all schedules of a namespace, by name."""
+        return await self._lines.door(lambda: self._lines.snapshot(lambda db: schedules(db, namespace)))
+
+    async def order_schedule(self, order: ScheduleOrder) -> bool:
+        """Do what a person wants of a schedule; false if it has changed meanwhile."""
+        hints = self._writing()
+        return await self._lines.door(lambda: self._order_schedule(order, hints))
 
     def _writing(self) -> SharedHints:
         if self._hints is None:
@@ -213,6 +224,13 @@ class PostgresClient:
             hints.give(Hint.SCHEDULER)
         return answers
 
+    async def _order_schedule(self, order: ScheduleOrder, hints: SharedHints) -> bool:
+        values = msgspec.structs.asdict(order) | {"waiting": list(order.waiting) or None}
+        done = bool(await self._lines.rows(self._lines.others, "order_schedule", values))
+        if done:
+            hints.give(Hint.SCHEDULER)
+        return done
+
     async def _endings(self, nums: Sequence[int]) -> list[Ending]:
         found = await self._lines.rows(self._lines.others, "endings", {"nums": list(nums)})
         return [_ending(*row) for row in found]
@@ -315,7 +333,7 @@ def answer(
 
 
 def _home(run: NewRun, homes: Homes) -> int:
-    return homes[run.namespace][shard_number(run.id)]
+    return homes[run.namespace][shard_number(run.id)] if run.shard is None else run.shard
 
 
 # --- read
@@ -340,6 +358,12 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         cancelling=any(fact.kind is FactKind.CANCEL for fact in facts(await db.rows("load_facts", these))),
         known=cast(bool, known),
     )
+
+
+async def schedules(db: Session, namespace: str) -> Schedules:
+    """Read all schedules of a namespace."""
+    [now] = await db.row("store_time", {})
+    return Schedules(schedule_rows(await db.rows("schedules", {"namespace": namespace})), cast(Micros, now))
 
 
 def _decision(row: Row) -> tuple[DecisionRow, Micros]:

@@ -2,17 +2,23 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+
+import msgspec
 
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import JournalEntry
 from watchbill.model.facts import FactKind
+from watchbill.model.recurrence import ScheduleSpec
 from watchbill.model.run import RunRow
+from watchbill.model.schedule import ScheduleRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.postgres.connections import Row
 from watchbill.store.protocol import Fact
 
 T = TypeVar("T", JournalEntry, AttemptRow, Fact)
+
+_SPEC: Final = msgspec.json.Decoder(ScheduleSpec)
 
 
 def run_rows(rows: Iterable[Row]) -> list[RunRow]:
@@ -33,6 +39,11 @@ def journal_entries(rows: Iterable[Row]) -> list[JournalEntry]:
 def facts(rows: Iterable[Row]) -> list[Fact]:
     """Read facts."""
     return [_fact(*row) for row in rows]
+
+
+def schedule_rows(rows: Iterable[Row]) -> tuple[ScheduleRow, ...]:
+    """Read schedules."""
+    return tuple([_schedule(*row) for row in rows])
 
 
 def by_run(found: Sequence[T]) -> dict[int, list[T]]:
@@ -61,3 +72,8 @@ def _entry(*columns: Any) -> JournalEntry:  # noqa: ANN401
 
 def _fact(*columns: Any) -> Fact:  # noqa: ANN401
     return Fact(*columns[:3], FactKind(columns[3]), *columns[4:])  # type: ignore[call-arg]
+
+
+def _schedule(*columns: Any) -> ScheduleRow:  # noqa: ANN401
+    spec, waiting = _SPEC.decode(columns[4]), tuple(columns[9] or ())
+    return ScheduleRow(*columns[:4], spec, *columns[5:9], waiting, *columns[10:])  # type: ignore[call-arg]

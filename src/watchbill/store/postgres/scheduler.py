@@ -5,19 +5,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import asyncpg
+import msgspec
 
 from watchbill.clock import Micros
 from watchbill.model.agent import AgentState
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunRow
+from watchbill.model.schedule import NewSchedule, ScheduleRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.hints import turned
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.marks import OpenRows
 from watchbill.store.postgres.refusals import REFUSED
-from watchbill.store.postgres.rows import attempt_rows, by_run, facts, journal_entries, run_rows
+from watchbill.store.postgres.rows import attempt_rows, by_run, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import find_queue, home_shards, region_shards
 from watchbill.store.postgres.turn import turn_statement, turn_values
 from watchbill.store.protocol import Fact, Hint, Loaded, Look, Turn, TurnAnswer
@@ -65,6 +67,22 @@ class PostgresScheduler:
         """End what these processes hold, now."""
         await bury(self._lines, self._hints, processes)
 
+    async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
+        """Write down the schedules that this code has; those of the workflows in `without` end."""
+        # In the order of their names: two that start at once wait for each other, not both for ever.
+        ordered = sorted(schedules, key=lambda new: new.name)
+        values = {
+            "namespace": namespace,
+            "names": [new.name for new in ordered],
+            "shards": [new.shard for new in ordered],
+            "versions": [new.version for new in ordered],
+            "specs": [msgspec.json.encode(new.spec) for new in ordered],
+            "timings": [msgspec.json.encode(new.spec.timing).decode() for new in ordered],
+            "inputs": [new.input for new in ordered],
+            "without": sorted(without),
+        }
+        await self._lines.door(lambda: self._announce(values))
+
     async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True) -> Terms:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term."""
         values = {"owner": owner, "shards": sorted(shards), "lasting": lasting, "expired": expired}
@@ -85,9 +103,11 @@ class PostgresScheduler:
         """Give shards back cleanly."""
         await self._lines.door(lambda: self._release(owner, terms))
 
-    async def look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+    async def look(
+        self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()
+    ) -> Look:
         """Read what is due, told and final in these shards."""
-        return await self._lines.door(lambda: self._look(shards, known, limit))
+        return await self._lines.door(lambda: self._look(shards, known, limit, scheduled))
 
     async def live(
         self, shards: Sequence[int], known: Sequence[str] | None, after: int, limit: int, *, due: bool = False
@@ -118,20 +138,26 @@ class PostgresScheduler:
         if await self._lines.rows(self._lines.beats, "retire", {"owner": owner}):
             self._hints.give(Hint.SCHEDULER)
 
+    async def _announce(self, values: Mapping[str, object]) -> None:
+        [changed] = await self._lines.row(self._lines.others, "announce", values)
+        if changed:
+            self._hints.give(Hint.SCHEDULER)
+
     async def _release(self, owner: int, terms: Mapping[int, int]) -> None:
         await self._lines.rows(self._lines.others, "release", _paired(owner, terms))
         self._open.forget(terms)
         self._hints.give(Hint.SCHEDULER)
 
-    async def _look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+    async def _look(self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str]) -> Look:
         lowest = self._open.begin(shards)
-        found = await self._lines.run(self._lines.others, lambda db: look(db, shards, known, limit, lowest))
+        names = known, scheduled
+        found = await self._lines.run(self._lines.others, lambda db: look(db, shards, names, limit, lowest))
         if found.finals:
             return found
         self._open.found_nothing()
         if not any(lowest):
             return found
-        return await self._look(shards, known, limit)
+        return await self._look(shards, known, limit, scheduled)
 
     async def _turn(self, turn: Turn, *, again: bool) -> TurnAnswer:
         answer = await self._write(turn, again=again)
@@ -217,20 +243,36 @@ def _answer(terms: Mapping[int, int], now: object, held: object) -> TurnAnswer:
 
 
 async def look(
-    db: Session, shards: Sequence[int], known: Sequence[str], limit: int, finals_from: Sequence[int]
+    db: Session,
+    shards: Sequence[int],
+    names: tuple[Sequence[str], Sequence[str]],
+    limit: int,
+    finals_from: Sequence[int],
 ) -> Look:
     """Find what is due, told and final, then read what was found: an idle look is one statement.
 
-    Each shard gets an equal share of the limit, so that none hides another.
+    Each shard gets an equal share of the limit, so that none hides another. `names`: of known workflows, and of those
+    with a schedule.
     """
+    known, scheduled = names
     share = -(-limit // max(len(shards), 1))
-    asked = {"shards": list(shards), "finals_from": finals_from, "known": list(known), "share": share + 1}
-    now, nums, fact_ids, final_ids, next_due = cast(Sequence[Any], await db.row("look", asked))
+    asked = {
+        "shards": list(shards),
+        "finals_from": finals_from,
+        "known": list(known),
+        "scheduled": list(scheduled),
+        "share": share + 1,
+    }
+    found = cast(Sequence[Any], await db.row("look", asked))
+    now, nums, fact_ids, final_ids, schedule_ids, next_due, next_slot = found
     woken = [RunState.SCHEDULED, RunState.WAITING]
     due = run_rows(await _found(db, "look_due", nums, {"nums": nums, "woken_by_time": woken}))
     told = facts(await _found(db, "look_facts", fact_ids, {"ids": fact_ids}))
     finals = attempt_rows(await _found(db, "look_finals", final_ids, {"ids": final_ids, "final": AttemptState.DONE}))
-    return Look(tuple(due), tuple(told), tuple(finals), next_due, _cut(share, due, told, finals), now)
+    slots = schedule_rows(await _found(db, "look_schedules", schedule_ids, {"ids": schedule_ids}))
+    more = _cut(share, due, told, finals, slots)
+    next_at = min([at for at in (next_due, next_slot) if at is not None], default=None)
+    return Look(tuple(due), tuple(told), tuple(finals), next_at, more, now, slots)
 
 
 async def _found(db: Session, statement: str, ids: Sequence[int], values: Mapping[str, object]) -> list[Row]:
@@ -253,6 +295,6 @@ async def load(db: Session, nums: Sequence[int]) -> list[Loaded]:
     ]
 
 
-def _cut(share: int, *parts: Sequence[RunRow] | Sequence[Fact] | Sequence[AttemptRow]) -> bool:
+def _cut(share: int, *parts: Sequence[RunRow | Fact | AttemptRow | ScheduleRow]) -> bool:
     """Say whether a shard had more of anything than its share: one row above it was asked for, to know."""
     return any(max(Counter(row.shard for row in part).values(), default=0) > share for part in parts)

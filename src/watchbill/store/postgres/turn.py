@@ -23,6 +23,7 @@ _FIRST: Final = (("held", "turn_held"), ("mine", "turn_mine"))
 _PARTS: Final = {
     "journal": (("journal", "turn_journal"),),
     "starts": (("starts", "turn_starts"), ("start_blobs", "turn_start_blobs")),
+    "schedules": (("schedules", "turn_schedules"), ("slots", "turn_slots"), ("slot_blobs", "turn_slot_blobs")),
     "facts": (("facts", "turn_facts"),),
     "attempts": (("attempts", "turn_attempts"), ("attempts_checked", "turn_attempts_checked")),
     "runs": (("runs", "turn_runs"), ("runs_checked", "turn_runs_checked")),
@@ -65,6 +66,7 @@ def turn_values(turn: Turn, env: Env, homes: Homes) -> dict[str, object]:
     values |= _run_columns(turn)
     values |= _columns("decision", ("runs", "calls", "fences", "ns", "actors", "bodies"), turn.decisions)
     values |= _start_columns(turn, homes, Blobs(env)) if turn.starts else {}
+    values |= _schedule_columns(turn, Blobs(env)) if turn.schedules else {}
     values |= _columns("fact", ("runs", "namespaces", "ids", "kinds", "refs", "actors", "bodies"), turn.facts)
     values |= _columns("hold", ("runs", "helds"), turn.holds)
     values["released"] = sorted(turn.released)
@@ -122,6 +124,21 @@ def _run_columns(turn: Turn) -> dict[str, object]:
 def _start_columns(turn: Turn, homes: Homes, blobs: Blobs) -> dict[str, object]:
     columns = run_columns(turn.starts, homes, blobs) | blobs.values()
     return {f"start_{name}": values for name, values in columns.items()}
+
+
+def _schedule_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:
+    changes = sorted(turn.schedules, key=lambda change: (change.namespace, change.name))
+    values: dict[str, object] = {
+        "schedule_namespaces": [change.namespace for change in changes],
+        "schedule_names": [change.name for change in changes],
+        "schedule_revs": [change.rev for change in changes],
+        "schedule_last_slots": [change.last_slot for change in changes],
+        "schedule_wake_ats": [change.wake_at for change in changes],
+        "schedule_waitings": [",".join(map(str, change.waiting)) if change.waiting else None for change in changes],
+        "schedule_last_runs": [change.starts[-1].num if change.starts else None for change in changes],
+    }
+    columns = run_columns([run for change in changes for run in change.starts], {}, blobs) | blobs.values()
+    return values | {f"slot_{name}": column for name, column in columns.items()}
 
 
 def _sayable(reason: str | None) -> str | None:

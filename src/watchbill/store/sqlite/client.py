@@ -6,14 +6,15 @@ from watchbill.clock import Micros
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
+from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
 from watchbill.store.bodies import fits, joined, reference
 from watchbill.store.held import explained
-from watchbill.store.protocol import Ending, Hint, NewFact, Record, Submitted, Told
+from watchbill.store.protocol import Ending, Hint, NewFact, Record, Schedules, Submitted, Told
 from watchbill.store.same import check_same
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
-from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows
+from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.sqlite.shards import HOME_REGION, make_shards
 
 
@@ -75,6 +76,18 @@ class SqliteClient:
         """Read runs, newest first."""
         return await self._lanes.read(lambda db: newest_runs(db, namespace, statuses, workflow, limit))
 
+    async def schedules(self, namespace: str) -> Schedules:
+        """Read all schedules of a namespace, by name."""
+        return await self._lanes.read(lambda db: schedules(db, namespace))
+
+    async def order_schedule(self, order: ScheduleOrder) -> bool:
+        """Do what a person wants of a schedule; false if it has changed meanwhile."""
+        return await self._lanes.write(lambda db: order_schedule(db, order), self._ordered)
+
+    def _ordered(self, done: bool) -> None:
+        if done:
+            self._lanes.hints.give(Hint.SCHEDULER)
+
     def _told(self, answers: list[Told]) -> None:
         if Told.TOLD in answers:
             self._lanes.hints.give(Hint.SCHEDULER)
@@ -98,6 +111,9 @@ def insert(
     """Insert those runs whose ids are free; gives all with their shards, and how many were inserted."""
     pairs = []
     for run in runs:
+        if run.shard is not None:
+            pairs.append((run, run.shard))
+            continue
         if run.namespace not in homes:
             homes[run.namespace] = _home_shards(db, run.namespace)
         pairs.append((run, homes[run.namespace][shard_number(run.id)]))
@@ -239,3 +255,26 @@ def endings(db: Database, nums: Sequence[int]) -> list[Ending]:
 def _newest_decision(db: Database, run: int, *, call: str | None, actor: str | None) -> bytes | None:
     row = db.run("newest_decision", {"run": run, "call": call, "actor": actor}).fetchone()
     return None if row is None else row[0]
+
+
+# --- schedules
+
+
+def schedules(db: Database, namespace: str) -> Schedules:
+    """Read all schedules of a namespace."""
+    now = db.now()
+    return Schedules(schedule_rows(db.run("schedules", {"namespace": namespace, "now": now})), now)
+
+
+def order_schedule(db: Writer, order: ScheduleOrder) -> bool:
+    """Do what a person wants of a schedule."""
+    values: Named = {
+        "namespace": order.namespace,
+        "name": order.name,
+        "rev": order.rev,
+        "waiting": json_text(order.waiting) if order.waiting else None,
+        "paused_by": order.paused_by,
+        "paused_why": order.paused_why,
+        "now": db.now(),
+    }
+    return db.run("order_schedule", values).rowcount == 1

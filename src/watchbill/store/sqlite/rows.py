@@ -1,15 +1,23 @@
 """Rows: what a statement selects, as the facts of the model; the columns stand in the order of the struct's fields."""
 
 import sqlite3
+from typing import Final
+
+import msgspec
 
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import JournalEntry
 from watchbill.model.facts import FactKind
+from watchbill.model.recurrence import ScheduleSpec
 from watchbill.model.run import RunRow
+from watchbill.model.schedule import ScheduleRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.bodies import TAG_END
 from watchbill.store.protocol import Fact
 from watchbill.store.sqlite.database import Database
+
+_SPEC: Final = msgspec.json.Decoder(ScheduleSpec)
+_SLOTS: Final = msgspec.json.Decoder(tuple[int, ...])
 
 
 def run_rows(db: Database, cursor: sqlite3.Cursor) -> list[RunRow]:
@@ -63,6 +71,23 @@ def facts(cursor: sqlite3.Cursor) -> tuple[Fact, ...]:
             for id, shard, run, kind, ref, actor, body, at in cursor
         ]
     )
+
+
+def schedule_rows(cursor: sqlite3.Cursor) -> tuple[ScheduleRow, ...]:
+    """Read schedules."""
+    return tuple(
+        [
+            ScheduleRow(
+                namespace, name, shard, version, _SPEC.decode(spec), input, rev, last_slot, wake_at,
+                () if waiting is None else _SLOTS.decode(waiting), paused_by, paused_why, paused_at, bool(live),
+                bool(known),
+            )
+            for (
+                namespace, name, shard, version, spec, input, rev, last_slot, wake_at, waiting, paused_by, paused_why,
+                paused_at, live, known,
+            ) in cursor
+        ]
+    )  # fmt: skip
 
 
 def _tags(stored: str | None) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunChange, RunRow
+from watchbill.model.schedule import NewSchedule, ScheduleChange
 from watchbill.model.states import AttemptState, source_bits
 from watchbill.store.bodies import all_fit, fits
 from watchbill.store.hints import turned
@@ -21,7 +22,7 @@ from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.client import insert
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text, until
 from watchbill.store.sqlite.lanes import Lanes
-from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows
+from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.sqlite.shards import make_queue, make_shards, region_shards
 
 _body = itemgetter(-1)
@@ -60,6 +61,10 @@ class SqliteScheduler:
         """End what these processes hold, now."""
         await bury(self._lanes, processes)
 
+    async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
+        """Write down the schedules that this code has; those of the workflows in `without` end."""
+        await self._lanes.write(lambda db: announce(db, namespace, schedules, without), self._changed)
+
     async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True) -> Terms:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term."""
         return await self._lanes.write(lambda db: take(db, owner, shards, lasting, expired=expired))
@@ -75,9 +80,11 @@ class SqliteScheduler:
             lambda db: db.run_many("release_lease", rows), lambda _: self._lanes.hints.give(Hint.SCHEDULER)
         )
 
-    async def look(self, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+    async def look(
+        self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()
+    ) -> Look:
         """Read what is due, told and final in these shards."""
-        return await self._lanes.read(lambda db: look(db, shards, known, limit))
+        return await self._lanes.read(lambda db: look(db, shards, known, limit, scheduled))
 
     async def live(
         self, shards: Sequence[int], known: Sequence[str] | None, after: int, limit: int, *, due: bool = False
@@ -104,7 +111,7 @@ class SqliteScheduler:
 
     def _changed(self, rows: int) -> None:
         if rows:
-            self._lanes.hints.give(Hint.SCHEDULER)  # the shards are shared out anew
+            self._lanes.hints.give(Hint.SCHEDULER)  # the shards are shared out anew, or there is a new schedule
 
     def _turned(self, turn: Turn, answer: TurnAnswer) -> None:
         for whom in sorted(turned(turn)) if answer.applied else ():
@@ -134,6 +141,37 @@ def attend(db: Writer, me: Named, lasting: Micros | None) -> Attended:
 def _members(db: Database, where: Named, now: Micros) -> tuple[Member, ...]:
     rows = db.run("members", {"namespace": where["namespace"], "region": where["region"], "now": now})
     return tuple([Member(id, _NAMES.decode(knows), info) for id, knows, info in rows])
+
+
+# --- schedules
+
+
+def announce(db: Writer, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> int:
+    """Write schedules down; gives how many have changed."""
+    now = db.now()
+    rows = [(namespace, *_schedule_values(new), now) for new in schedules]
+    changed = db.run_many("announce_schedule", rows) if rows else 0
+    return changed + db.run("end_schedules", {"namespace": namespace, "without": json_text(without)}).rowcount
+
+
+def _schedule_values(new: NewSchedule) -> tuple[Value, ...]:
+    spec, timing = msgspec.json.encode(new.spec), msgspec.json.encode(new.spec.timing).decode()
+    return new.name, new.shard, new.version, spec, timing, new.input
+
+
+def _decide(db: Writer, change: ScheduleChange, now: Micros) -> None:
+    """Write what was decided about a schedule, and start its runs; nothing of it if it has changed meanwhile."""
+    values: Named = {
+        "namespace": change.namespace,
+        "name": change.name,
+        "rev": change.rev,
+        "last_slot": change.last_slot,
+        "wake_at": change.wake_at,
+        "waiting": json_text(change.waiting) if change.waiting else None,
+        "last_run": change.starts[-1].num if change.starts else None,
+    }
+    if db.run("turn_schedule", values).rowcount == 1:
+        insert(db, change.starts, {}, now)
 
 
 # --- leases
@@ -167,7 +205,7 @@ def _held(db: Database, owner: int, terms: Mapping[int, int], *, buried: bool) -
 # --- reads
 
 
-def look(db: Database, shards: Sequence[int], known: Sequence[str], limit: int) -> Look:
+def look(db: Database, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()) -> Look:
     """Read what is due, told and final; each shard gets an equal share of the limit, so that none hides another."""
     now = db.now()
     share = -(-limit // max(len(shards), 1))
@@ -176,7 +214,16 @@ def look(db: Database, shards: Sequence[int], known: Sequence[str], limit: int) 
     told = facts(db.run("look_facts", mine))
     finals = tuple(attempt_rows(db, db.run("look_finals", mine)))
     (next_due,) = db.run("look_next", mine).fetchone()
-    return Look(due, told, finals, next_due, _cut(share, due, told, finals), now)
+    found = Look(due, told, finals, next_due, _cut(share, due, told, finals), now)
+    return _with_schedules(db, found, {**mine, "known": json_text(scheduled), "limit": limit}) if scheduled else found
+
+
+def _with_schedules(db: Database, look: Look, mine: Named) -> Look:
+    rows = schedule_rows(db.run("look_schedules", mine))
+    (next_slot,) = db.run("look_next_slot", mine).fetchone()
+    times = [at for at in (look.next_due, next_slot) if at is not None]
+    more = look.more or len(rows) == mine["limit"]
+    return msgspec.structs.replace(look, next_due=min(times, default=None), more=more, schedules=rows)
 
 
 def load(db: Database, nums: Sequence[int]) -> list[Loaded]:
@@ -236,6 +283,8 @@ def _append(db: Writer, turn: Turn, now: Micros) -> None:
         raise ValueError(f"turn refused: a key of it is there already ({error}); was it written before?") from error
     if turn.starts:
         insert(db, turn.starts, {}, now)
+    for change in turn.schedules:
+        _decide(db, change, now)
     if turn.facts:
         db.run_many("turn_facts", [(*fact, now) for fact in turn.facts])
     if turn.runs:

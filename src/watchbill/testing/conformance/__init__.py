@@ -12,7 +12,7 @@ One module per room; each is a file of tests that needs one fixture, `store`: an
         yield store
         await store.close()
 
-    # test_agent.py, and likewise for client, scheduler, supervisor, transitions, hints, fleet, races, language
+    # test_agent.py, and likewise for the other SUITES
     from watchbill.testing.conformance.agent import *
 
 It needs pytest and pytest-asyncio: `pip install 'watchbill[testing]'`.
@@ -20,6 +20,17 @@ It needs pytest and pytest-asyncio: `pip install 'watchbill[testing]'`.
 
 import pytest
 
-SUITES = ("agent", "client", "fleet", "hints", "language", "races", "scheduler", "supervisor", "transitions")
+SUITES = (
+    "agent",
+    "client",
+    "fleet",
+    "hints",
+    "language",
+    "races",
+    "scheduler",
+    "schedules",
+    "supervisor",
+    "transitions",
+)
 
 pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in SUITES))

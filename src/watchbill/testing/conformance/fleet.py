@@ -48,7 +48,7 @@ async def attend(store, owner, *, knows=KNOWN, info=b"{}", lasting=LASTING, name
 
 
 async def test_who_attends_learns_of_all_who_do_by_id(store):
-    assert await attend(store, OTHER, knows=("ship", "order"), info=b'{"pid":8}') == (
+    assert await attend(store, OTHER, knows=("ship@1", "order@1"), info=b'{"pid":8}') == (
         Member(OTHER, ("order@1", "ship@1"), b'{"pid":8}'),
     )
     assert [member.id for member in await attend(store, ME)] == [ME, OTHER]

@@ -1,4 +1,5 @@
--- Find what is due, told and final: per shard the oldest, so that none hides another; and when the next run is due.
+-- Find what is due, told and final: per shard the oldest, so that none hides another; and when the next run or slot is
+-- due. A schedule is also due when a slot of it waits for a run that has ended. (name || '': found by shard, not by name.)
 -- Finals from an id on, before which the caller knows of none.
 SELECT
     (SELECT watchbill.at(:now::bigint)) AS now,
@@ -43,6 +44,28 @@ SELECT
             LIMIT :share::bigint
         ) AS final
     ) AS finals,
+    ARRAY(
+        SELECT due.id
+        FROM unnest(:shards::integer[]) AS mine (shard)
+        CROSS JOIN LATERAL (
+            SELECT id
+            FROM watchbill.schedule
+            WHERE schedule.shard = mine.shard
+                AND wake_at <= (SELECT watchbill.at(:now::bigint))
+                AND paused_by IS NULL
+                AND name || '' = ANY (:scheduled::text[])
+            UNION
+            SELECT id
+            FROM watchbill.schedule
+            WHERE schedule.shard = mine.shard
+                AND waiting IS NOT NULL
+                AND wake_at IS NOT NULL
+                AND paused_by IS NULL
+                AND name || '' = ANY (:scheduled::text[])
+                AND coalesce((SELECT run.status >= 10 FROM watchbill.run WHERE run.num = schedule.last_run), true)
+            LIMIT :share::bigint
+        ) AS due
+    ) AS schedules,
     (
         SELECT min(later.wake_at)
         FROM unnest(:shards::integer[]) AS mine (shard)
@@ -58,4 +81,18 @@ SELECT
             ORDER BY wake_at
             LIMIT 1
         ) AS later
-    ) AS next_due
+    ) AS next_due,
+    (
+        SELECT min(later.wake_at)
+        FROM unnest(:shards::integer[]) AS mine (shard)
+        CROSS JOIN LATERAL (
+            SELECT wake_at
+            FROM watchbill.schedule
+            WHERE schedule.shard = mine.shard
+                AND wake_at > (SELECT watchbill.at(:now::bigint))
+                AND paused_by IS NULL
+                AND name || '' = ANY (:scheduled::text[])
+            ORDER BY wake_at
+            LIMIT 1
+        ) AS later
+    ) AS next_slot

@@ -1,0 +1,178 @@
+"""Schedules as people see them: which there are, when they run next, and what can be asked of them."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Final, Protocol, TypeVar
+
+import msgspec
+
+from watchbill.clock import EPOCH, Micros, micros, to_datetime
+from watchbill.env import Env
+from watchbill.errors import InvalidOptionError, WatchbillError
+from watchbill.flow.names import did_you_mean
+from watchbill.model.recurrence import Catchup, Overlap
+from watchbill.model.run import NewRun
+from watchbill.model.schedule import MOST_SLOTS, ScheduleOrder, ScheduleRow, slot_id
+from watchbill.model.slots import newest_slots, slots_after
+from watchbill.store.protocol import ClientStore
+from watchbill.store.protocol import Schedules as StoredSchedules
+
+T = TypeVar("T")
+
+NEXT_SLOTS: Final = 3  # are shown: enough to see a mistake in an expression
+TRIES: Final = 10  # somebody else changes a schedule in the very moment we do: nobody does that ten times
+
+
+class ScheduleStatus(msgspec.Struct, frozen=True):
+    """How a schedule stands."""
+
+    name: str
+    cron: str | None
+    every: float | None  # seconds
+    tz: str
+    overlap: Overlap
+    catchup: Catchup
+    next: tuple[datetime, ...]  # its next slots; empty when it will not run
+    last_slot: datetime  # everything up to here is decided
+    waiting: int  # slots that wait for the run before them
+    running: bool  # the run of the last slot has not ended
+    known: bool  # somebody who attends has its code, or nobody attends
+    ended: bool  # its workflow is there and has no schedule any more
+    paused_by: str | None
+    paused_why: str | None
+    paused_at: datetime | None
+
+
+class Doors(Protocol):
+    """The client's doors of a namespace, opened for as long as somebody stands in them."""
+
+    env: Env
+    namespace: str
+
+    async def read(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+        """Do what only reads."""
+        ...
+
+    async def write(self, work: Callable[[ClientStore], Awaitable[T]]) -> T:
+        """Do what may be repeated safely, until the store answers."""
+        ...
+
+
+class Schedules:
+    """What can be asked of the schedules of a namespace."""
+
+    def __init__(self, doors: Doors) -> None:
+        self._doors = doors
+        self._namespace = doors.namespace
+
+    async def list(self) -> "Sequence[ScheduleStatus]":
+        """Give all schedules, by name."""
+        return statuses_of(await self._doors.read(lambda doors: doors.schedules(self._namespace)))
+
+    async def pause(self, name: str, reason: str, by: str) -> None:
+        """Start no slot until it is resumed."""
+        if not by:
+            raise InvalidOptionError(f"schedule {name!r} cannot be paused by nobody: say who wants it")
+        await self._order(name, lambda row: _order(row, paused_by=by, paused_why=reason))
+
+    async def resume(self, name: str) -> None:
+        """Let it run again; the slots of the meantime were missed, and its catch-up says which are made up for."""
+        await self._order(name, lambda row: _order(row, paused_by=None, paused_why=None))
+
+    async def run(self, name: str) -> str:
+        """Start a run of it now, beside its slots; gives the run's id."""
+        row = await self._found(name)
+        num = self._doors.env.new_id()
+        run = NewRun(num, self._namespace, f"{name}@now-{num:x}", name, row.version, row.input)
+        await self._doors.write(lambda doors: doors.submit([run]))
+        return run.id
+
+    async def backfill(self, name: str, since: datetime, until: datetime) -> "Sequence[str]":
+        """Start the slots from `since` up to, and without, `until`, as its overlap allows; gives their runs' ids.
+
+        A slot whose run is there is not started again.
+        """
+        first, end = _instant(since, "the beginning"), _instant(until, "the end")
+        if first >= end:
+            raise InvalidOptionError(f"a backfill goes from a time to a later one, got {since} to {until}")
+        chosen: list[Micros] = []
+
+        def order(row: ScheduleRow, now: Micros) -> ScheduleOrder:
+            if end > now:
+                raise InvalidOptionError(f"slots after now come by themselves: let the backfill end before {until}")
+            chosen[:] = newest_slots(row.spec, after=first - 1, upto=end - 1, limit=MOST_SLOTS + 1)
+            waiting = sorted({*row.waiting, *chosen})
+            if len(waiting) > MOST_SLOTS:
+                raise InvalidOptionError(
+                    f"schedule {name!r} would have more than {MOST_SLOTS:,} slots waiting: fill in fewer at once"
+                )
+            return _order(row, waiting=tuple(waiting))
+
+        await self._order_at(name, order)
+        return [slot_id(name, slot) for slot in chosen]
+
+    async def _order(self, name: str, order: Callable[[ScheduleRow], ScheduleOrder]) -> None:
+        await self._order_at(name, lambda row, _: order(row))
+
+    async def _order_at(self, name: str, order: Callable[[ScheduleRow, Micros], ScheduleOrder]) -> None:
+        """Read it, say what is wanted, and begin again if it has changed in between."""
+
+        async def once(doors: ClientStore) -> bool:
+            found = await doors.schedules(self._namespace)
+            return await doors.order_schedule(order(_named(name, found.rows), found.now))
+
+        for _ in range(TRIES):
+            if await self._doors.write(once):
+                return
+        raise WatchbillError(f"schedule {name!r} changes all the time, and the order did not get in: try again")
+
+    async def _found(self, name: str) -> ScheduleRow:
+        return _named(name, (await self._doors.read(lambda doors: doors.schedules(self._namespace))).rows)
+
+
+def statuses_of(found: StoredSchedules) -> "Sequence[ScheduleStatus]":
+    """Say how schedules stand, by name."""
+    return [status_of(row, found.now) for row in found.rows]
+
+
+def status_of(row: ScheduleRow, now: Micros) -> ScheduleStatus:
+    """Say how a schedule stands."""
+    spec = row.spec
+    runs = row.wake_at is not None and row.paused_by is None and row.known
+    return ScheduleStatus(
+        name=row.name,
+        cron=spec.cron,
+        every=None if spec.every is None else spec.every / 1_000_000,
+        tz=spec.tz,
+        overlap=spec.overlap,
+        catchup=spec.catchup,
+        next=tuple([to_datetime(slot) for slot in islice(slots_after(spec, now), NEXT_SLOTS)]) if runs else (),
+        last_slot=to_datetime(row.last_slot),
+        waiting=len(row.waiting),
+        running=row.live,
+        known=row.known,
+        ended=row.wake_at is None,
+        paused_by=row.paused_by,
+        paused_why=row.paused_why,
+        paused_at=None if row.paused_at is None else to_datetime(row.paused_at),
+    )
+
+
+def _order(row: ScheduleRow, **changes: object) -> ScheduleOrder:
+    as_it_is = ScheduleOrder(row.namespace, row.name, row.rev, row.waiting, row.paused_by, row.paused_why)
+    return msgspec.structs.replace(as_it_is, **changes)
+
+
+def _named(name: str, rows: Sequence[ScheduleRow]) -> ScheduleRow:
+    for row in rows:
+        if row.name == name:
+            return row
+    known = did_you_mean(name, [row.name for row in rows])
+    raise InvalidOptionError(f"there is no schedule {name!r} in this store{known}")
+
+
+def _instant(at: datetime, what: str) -> Micros:
+    if at.tzinfo is None:
+        raise InvalidOptionError(f"{what} of a backfill needs a time zone, like 2026-03-01T00:00Z, got {at}")
+    return micros(at - EPOCH)

@@ -1,0 +1,91 @@
+"""Schedules: `watchbill schedules list`, `pause`, `resume`, `run` and `backfill`."""
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from watchbill.app.app import DEFAULT_STORE
+from watchbill.cli.options import Format, Namespace, Output, StoreUrl
+
+schedules = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at schedules, and look after them.")
+
+Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name, which is its workflow's.")]
+
+# What reads, writes and prints is imported by the command that was asked for: help and completion do not wait for it.
+
+
+@schedules.command("list")
+def list_schedules(
+    store: StoreUrl = DEFAULT_STORE, namespace: Namespace = "default", output: Output = Format.TABLE
+) -> None:
+    """List schedules by name: when they run next, which slot was last, and who has paused them."""
+    from watchbill.app.schedules import statuses_of
+    from watchbill.cli.output import print_schedules
+    from watchbill.cli.reading import damage_told, read
+
+    with damage_told(store):
+        print_schedules(statuses_of(read(store, lambda doors: doors.schedules(namespace))), output)
+
+
+@schedules.command("pause")
+def pause_schedule(  # noqa: PLR0913 - each option is one
+    name: Name,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why: whoever finds it paused will ask.")],
+    by: Annotated[str, typer.Option(envvar="USER", metavar="NAME", help="Who wants it.")] = "somebody",
+    store: StoreUrl = DEFAULT_STORE,
+    namespace: Namespace = "default",
+    output: Output = Format.TABLE,
+) -> None:
+    """Start no slot until the schedule is resumed; what runs goes on."""
+    from watchbill.cli.ordering import ordered
+    from watchbill.cli.output import print_schedules
+
+    print_schedules(ordered(store, namespace, name, lambda asked: asked.pause(name, reason, by)), output)
+
+
+@schedules.command("resume")
+def resume_schedule(
+    name: Name,
+    store: StoreUrl = DEFAULT_STORE,
+    namespace: Namespace = "default",
+    output: Output = Format.TABLE,
+) -> None:
+    """Let a schedule run again; its catchup says which slots of the meantime are made up for."""
+    from watchbill.cli.ordering import ordered
+    from watchbill.cli.output import print_schedules
+
+    print_schedules(ordered(store, namespace, name, lambda asked: asked.resume(name)), output)
+
+
+@schedules.command("run")
+def run_schedule(
+    name: Name,
+    store: StoreUrl = DEFAULT_STORE,
+    namespace: Namespace = "default",
+    output: Output = Format.TABLE,
+) -> None:
+    """Start a run of a schedule now, beside its slots, and print its id."""
+    from watchbill.cli.ordering import order
+    from watchbill.cli.output import print_ids
+
+    print_ids([order(store, namespace, lambda asked: asked.run(name))], output)
+
+
+@schedules.command("backfill")
+def backfill_schedule(  # noqa: PLR0913 - each option is one
+    name: Name,
+    since: Annotated[str, typer.Option("--from", metavar="TIME", help="The first slot, like 2026-03-01T00:00Z.")],
+    until: Annotated[str, typer.Option("--to", metavar="TIME", help="Up to here, and not this one.")],
+    store: StoreUrl = DEFAULT_STORE,
+    namespace: Namespace = "default",
+    output: Output = Format.TABLE,
+) -> None:
+    """Start the slots of a time that is over, at most 1,000, as the schedule's overlap allows; print their runs' ids.
+
+    A slot whose run is there is not started again.
+    """
+    from watchbill.cli.ordering import order, to_time
+    from watchbill.cli.output import print_ids
+
+    span = to_time(since, "--from"), to_time(until, "--to")
+    print_ids(order(store, namespace, lambda asked: asked.backfill(name, *span)), output)

@@ -1,0 +1,83 @@
+"""Schedules: what this scheduler's code starts by itself: written down when it is new, decided about when it is due."""
+
+from collections.abc import Iterable, Mapping
+
+from watchbill import events as happened
+from watchbill.clock import Micros, to_datetime
+from watchbill.env import Env
+from watchbill.events import Event
+from watchbill.flow.registry import Registry
+from watchbill.model.run import NewRun, shard_number
+from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow, slot_id
+from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.calendar import decide
+from watchbill.store.protocol import SchedulerStore
+
+
+class Schedules:
+    """The schedules of one registry, and of the shards that this scheduler holds."""
+
+    def __init__(self, env: Env, store: SchedulerStore, registry: Registry, namespace: str) -> None:
+        self._env = env
+        self._store = store
+        self._registry = registry
+        self._namespace = namespace
+        self.stale = True  # the store may not know what the code has
+        self.names: tuple[str, ...] = ()  # of the schedules that the store knows from us
+        self._announced: tuple[str, ...] = ()  # the code that they were found among
+
+    async def announce(self, region: list[int], now: Micros) -> list[Event]:
+        """Write down what the code has, if the store does not know it yet; gives what cannot be."""
+        names = self._registry.names()
+        refused: list[Event] = []
+        if names != self._announced:
+            found: list[NewSchedule] = []
+            workflows = sorted(self._registry.workflows)
+            for name in workflows:
+                try:
+                    found += self._schedule(name, region)
+                except Exception as error:  # an annotation or a default of theirs: no reason to stop all others
+                    refused.append(Event(happened.SCHEDULE_REFUSED, now, "scheduler", name, note=str(error)))
+            scheduled = tuple([schedule.name for schedule in found])
+            await self._store.announce(self._namespace, found, [name for name in workflows if name not in scheduled])
+            self.names, self._announced = scheduled, names
+        self.stale = False
+        return refused
+
+    def _schedule(self, name: str, region: list[int]) -> list[NewSchedule]:
+        workflow = self._registry.workflow(name)
+        if workflow.schedule is None:
+            return []
+        # As each of its runs is called: without arguments.
+        body = workflow.signature.encode_args((), {})
+        return [NewSchedule(name, region[shard_number(name)], workflow.version, workflow.schedule, body)]
+
+    def take_in(self, rows: Iterable[ScheduleRow], terms: Mapping[int, int], batch: Batch) -> None:
+        """Decide about schedules that are due: their slots start with this turn, or not at all."""
+        for row in rows:
+            term = terms.get(row.shard)
+            if term is None:
+                continue
+            batch.turn.terms[row.shard] = term
+            batch.turn.schedules.append(self._decided(row, batch))
+
+    def _decided(self, row: ScheduleRow, batch: Batch) -> ScheduleChange:
+        decided = decide(row, batch.now)
+        runs = tuple(self._run(row, slot_id(row.name, slot)) for slot in decided.starts)
+        if decided.skipped:
+            note = f"{decided.skipped} up to {to_datetime(decided.last_slot).isoformat()}"
+            cause = f"overlap {row.spec.overlap}, catchup {row.spec.catchup}"
+            batch.events.append(Event(happened.SLOTS_SKIPPED, batch.now, "scheduler", row.name, cause=cause, note=note))
+        return ScheduleChange(
+            namespace=row.namespace,
+            name=row.name,
+            rev=row.rev,
+            last_slot=decided.last_slot,
+            wake_at=decided.wake_at,
+            waiting=decided.waiting,
+            starts=runs,
+        )
+
+    def _run(self, row: ScheduleRow, id: str) -> NewRun:
+        # In the schedule's shard, not in that of its own id: who ends it can start what waits for its end.
+        return NewRun(self._env.new_id(), row.namespace, id, row.name, row.version, row.input, shard=row.shard)

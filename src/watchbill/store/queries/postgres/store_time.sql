@@ -1,0 +1,2 @@
+-- Say what time it is.
+SELECT (SELECT watchbill.at(:now::bigint))

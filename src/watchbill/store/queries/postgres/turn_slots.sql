@@ -1,0 +1,21 @@
+-- Insert the runs of slots that were decided just now; one whose id is there has been started before.
+INSERT INTO watchbill.run (
+    num, shard, namespace, id, workflow, version, input, created_at, wake_at, priority, deadline, tags, parent, root
+)
+SELECT
+    num, shard, new.namespace, id, workflow, version, input, now, coalesce(at, now) + delay, priority,
+    least(deadline, now + deadline_in), string_to_array(tags, chr(31)), parent, coalesce(root, num)
+FROM unnest(
+    :slot_nums::bigint[], :slot_shards::integer[], :slot_namespaces::text[], :slot_ids::text[],
+    :slot_workflows::text[], :slot_versions::integer[], :slot_inputs::bytea[], :slot_priorities::integer[],
+    :slot_ats::bigint[], :slot_delays::bigint[], :slot_deadlines::bigint[], :slot_deadline_ins::bigint[],
+    :slot_tags::text[], :slot_parents::bigint[], :slot_roots::bigint[]
+) AS new (
+    num, shard, namespace, id, workflow, version, input, priority, at, delay, deadline, deadline_in, tags, parent, root
+)
+CROSS JOIN mine
+CROSS JOIN schedules
+WHERE schedules.namespace = new.namespace
+    AND schedules.name = new.workflow
+ON CONFLICT DO NOTHING
+RETURNING num
