@@ -19,6 +19,7 @@ from watchbill.errors import (
     RunNotFound,
     RunUndoFailed,
     RunUndone,
+    SealedError,
     StepFailed,
     StoreError,
     WatchbillError,
@@ -43,6 +44,7 @@ from watchbill.flow.timers import sleep
 from watchbill.flow.workflows import Workflow
 from watchbill.model.policy import Retry
 from watchbill.model.question import InboxItem
+from watchbill.model.secret import Secret
 
 __all__ = [
     "AlreadyAnswered",
@@ -68,6 +70,8 @@ __all__ = [
     "RunStatus",
     "RunUndoFailed",
     "RunUndone",
+    "SealedError",
+    "Secret",
     "Settled",
     "State",
     "Step",

@@ -172,7 +172,7 @@ class FinishPlan(msgspec.Struct, frozen=True):
     records: tuple[str, ...]  # tried in order until one gives a row: the id of the attempt's row, now done
     keeps: tuple[str, ...]  # then these, for what is too large for a row
     doubt: str  # asked when none did: gives the isolation level of the transaction, if that can be the reason
-    values: dict[str, Any]
+    values: dict[str, Any]  # among them the result, as it is stored
 
 
 class Finished(NamedTuple):
@@ -182,15 +182,14 @@ class Finished(NamedTuple):
     isolation: str = ""
 
 
-def finishing(plan: FinishPlan, body: bytes) -> Work[Finished]:
+def finishing(plan: FinishPlan) -> Work[Finished]:
     """Record a result, under the attempt's fence."""
     yield from leads_to(plan.place)
-    values = {**plan.values, "body": body}
     for text in plan.records:
-        rows = yield Command(text, values)
+        rows = yield Command(text, plan.values)
         if rows:
             for keep in plan.keeps:
-                yield Command(keep, {**values, "recorded": rows[0][0]})
+                yield Command(keep, {**plan.values, "recorded": rows[0][0]})
             return Finished(recorded=True)
     if not plan.doubt:
         return Finished(recorded=False)

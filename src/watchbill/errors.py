@@ -14,6 +14,7 @@ WatchbillError
 │   ├── StoreNewerError        written by a newer Watchbill
 │   ├── StoreOutdatedError     needs `watchbill migrate` before it can be read
 │   └── StoreUnreachableError  no answer: it may or may not have happened
+├── SealedError                what is stored cannot be opened with the keys that are here
 ├── RunNotFound                no run has that id
 ├── DuplicateRun               that id belongs to a run with other work
 ├── QuestionNotFound           no question with that id is open
@@ -46,6 +47,7 @@ __all__ = [
     "RunHeld",
     "RunInCreationError",
     "RunNotFound",
+    "SealedError",
     "StepFailed",
     "StoreCorruptError",
     "StoreError",
@@ -174,6 +176,14 @@ class StoreOutdatedError(StoreError):
 
 class StoreUnreachableError(StoreError):
     """No answer came back: the request may or may not have been carried out."""
+
+
+class SealedError(WatchbillError):
+    """What is stored about a run is sealed, and cannot be opened with the keys that are here."""
+
+    def __init__(self, id: str, why: str) -> None:
+        self.id = id
+        super().__init__(f"what is stored about run {id!r} cannot be read: {why}")
 
 
 class RunNotFound(WatchbillError, LookupError):

@@ -55,7 +55,8 @@ class Said(NamedTuple):
 def environment(**more: str) -> dict[str, str]:
     unwanted = ("WATCHBILL_", "NO_COLOR", "FORCE_COLOR", "TTY_", "COLUMNS", "PYTHONIOENCODING")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
-    return kept | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))} | more
+    # The sources beside these tests, also where another copy is installed.
+    return kept | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"} | more
 
 
 def watchbill(*args: str, **env: str) -> Said:

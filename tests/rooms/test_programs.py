@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import pytest
 
+from tests.keys import FIRST
 from tests.rooms.scene import ends
-from watchbill import App, InvalidOptionError, RunFailed, attempt
+from watchbill import App, InvalidOptionError, RunFailed, Secret, attempt
 
 # --- lifespan
 
@@ -127,6 +128,20 @@ async def test_somebody_is_told_how_a_run_ended(app: App, listener: Listener, mo
     assert headers["Watchbill-Delivery"] == "good@notify"
     signature = "sha256=" + hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
     assert headers["Watchbill-Signature"] == signature
+
+
+async def test_nobody_is_told_a_secret(url: str, listener: Listener) -> None:
+    app = App(url, keys=FIRST)
+
+    @app.workflow(notify=listener.url)
+    async def order(word: Secret[str]) -> dict[str, Any]:
+        return {"word": word, "n": 1}
+
+    async with app.rooms():
+        await ends(await app.start(order, Secret("hunter22"), id="r"))
+        await ends(app.handle("r@notify"))
+    [(_, body)] = listener.heard
+    assert json.loads(body)["result"] == {"word": "***", "n": 1}
 
 
 async def test_who_does_not_answer_is_told_again(app: App, listener: Listener) -> None:

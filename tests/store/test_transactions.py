@@ -193,19 +193,19 @@ class Desk:
             return sqlite3.connect(file_of(self.url))
         return psycopg.connect(**place_of(self.url))
 
-    def finish(self, plan: FinishPlan, body: bytes = b"42", *, commit: bool = True) -> Finished:
+    def finish(self, plan: FinishPlan, *, commit: bool = True) -> Finished:
         """Finish in a transaction of its own."""
         connection = self.connect()
         try:
-            finished = borrow(connection).perform(finishing(plan, body))
+            finished = borrow(connection).perform(finishing(plan))
             if commit:
                 connection.commit()
         finally:
             connection.close()
         return finished
 
-    def plan(self, row: AttemptRow, *, fence: int | None = None) -> FinishPlan:
-        return self.scene.store.transactions.finishing(row.id, row.fence if fence is None else fence)
+    def plan(self, row: AttemptRow, body: bytes = b"42", *, fence: int | None = None) -> FinishPlan:
+        return self.scene.store.transactions.finishing(row.id, row.fence if fence is None else fence, body)
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ async def test_a_large_result_is_read_whole_and_goes_with_its_row(desk):
     [run] = await desk.scene.submit(a_run(1))
     row = await desk.scene.row_in(A.RUNNING, run)
     body = b'"' + b"x" * INLINE_LIMIT + b'"'
-    assert desk.finish(desk.plan(row), body).recorded
+    assert desk.finish(desk.plan(row, body)).recorded
     assert (await desk.scene.row(row.id)).result == body
     assert blobs(desk) == 1
     await desk.scene.turn(finals_done=[row.id])
@@ -282,8 +282,8 @@ async def test_rows_that_a_transaction_has_locked_are_undecided_until_it_ends(po
     ids = [row.id for row in rows]
     committing, undoing = await lend(), await lend()
     for user, row in ((committing, rows[0]), (undoing, rows[1])):
-        plan = postgres_store.transactions.finishing(row.id, row.fence)
-        assert (await borrow(user).perform_async(finishing(plan, b"42"))).recorded
+        plan = postgres_store.transactions.finishing(row.id, row.fence, b"42")
+        assert (await borrow(user).perform_async(finishing(plan))).recorded
     assert sorted(await postgres_store.agent.undecided(ids)) == ids[:2]
     heard = asyncio.Event()
     postgres_store.listen(Hint.SCHEDULER, heard.set)
@@ -303,8 +303,8 @@ async def test_who_freezes_before_the_commit_is_not_waited_for(postgres_store, l
     for own, bound in (("0", "10s"), ("1min", "10s"), ("3s", "3s")):
         user = await lend()
         await user.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{own}'")
-        plan = postgres_store.transactions.finishing(row.id, row.fence)
-        assert (await borrow(user).perform_async(finishing(plan, b"42"))).recorded
+        plan = postgres_store.transactions.finishing(row.id, row.fence, b"42")
+        assert (await borrow(user).perform_async(finishing(plan))).recorded
         assert await user.fetchval("SHOW idle_in_transaction_session_timeout") == bound
         await user.execute("ROLLBACK")
         assert await user.fetchval("SHOW idle_in_transaction_session_timeout") == "0"
@@ -321,9 +321,10 @@ class Rowless:
         self.run = run
         self.row = desk.scene.a_row(run, A.DONE, agent=AGENT, started_ago=5, **changes)
 
-    def plan(self, *, owner: int = ME, term: int | None = None) -> FinishPlan:
+    def plan(self, body: bytes = b"42", *, owner: int = ME, term: int | None = None) -> FinishPlan:
         term = self.desk.scene.terms[self.run.shard] if term is None else term
-        plan = self.desk.scene.store.transactions.finishing_rowless(self.row, owner=owner, term=term)
+        row = self.row._replace(result=body)
+        plan = self.desk.scene.store.transactions.finishing_rowless(row, owner=owner, term=term)
         assert plan is not None
         return plan
 
@@ -405,7 +406,7 @@ async def test_large_arguments_and_results_go_with_the_row(file_desk):
     [run] = await file_desk.scene.submit(a_run(1))
     large = b'["' + b"x" * INLINE_LIMIT + b'"]'
     rowless = Rowless(file_desk, run, args=large)
-    assert file_desk.finish(rowless.plan(), large).recorded
+    assert file_desk.finish(rowless.plan(large)).recorded
     row = await file_desk.scene.row(rowless.row.id)
     assert (row.args, row.result) == (large, large)
     assert blobs(file_desk) == 2

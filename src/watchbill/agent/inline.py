@@ -22,6 +22,7 @@ from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Roo
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.policy import OWN_CHILD_FROM, Policy
+from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.store.protocol import AgentStore, Transactions
 
 SHOW_PROGRESS_EVERY: Final[Micros] = SECOND // 4  # visible within a second, and not a write per mark
@@ -166,7 +167,8 @@ class InlineAgent(Loop):
         self._running.setdefault(attempt.row, attempt)
         self._moved[attempt.row] = attempt
         if attempt.finishing is not None:
-            attempt.finishing.settle(self._transactions.finishing(attempt.row, attempt.fence))
+            body = attempt.finishing.body
+            attempt.finishing.settle(self._transactions.finishing(attempt.row, attempt.fence, body))
         # At once: whoever waits for a checkpoint must not wait for the next beat, which takes the progress along.
         for checkpoint in attempt.take_checkpoints():
             self._reports.append(
@@ -340,18 +342,25 @@ class InlineAgent(Loop):
     def _attempt(self, row: AttemptRow) -> Attempt | None:
         step = self._registry.steps[row.step]  # nothing else is leased
         policy = _decode_policy(row.policy)
+        sealed = next((body for body in (row.args, row.checkpoint) if body is not None and is_sealed(body)), None)
+        if sealed is not None:
+            # Not the step's failure: it never ran. It counts as one more death, and a person will see why.
+            self._refuse(row, Act.DIED, Failure("Sealed", why_sealed(sealed), cause=Cause.KILLED))
+            return None
         try:
             args, kwargs = step.signature.decode_args(row.args)
         except InvalidValueError as error:
-            failure = msgspec.structs.replace(failure_of(error), remedy=Remedy.GIVE_UP)
-            self._reports.append((Report(row.id, row.fence, Act.FAILED, _encode(failure)), None, None))
-            self.wake()
+            self._refuse(row, Act.FAILED, msgspec.structs.replace(failure_of(error), remedy=Remedy.GIVE_UP))
             return None
         key = (self._namespace, row.run_id, row.part, row.call, zlib.crc32(row.args))
         attempt = Attempt(step, args, kwargs, policy, key, row.fence)
         attempt.number, attempt.rung, attempt.losses = row.number, row.rung, row.losses - 1
         attempt.restored_body, attempt.row = row.checkpoint, row.id
         return attempt
+
+    def _refuse(self, row: AttemptRow, act: Act, failure: Failure) -> None:
+        self._reports.append((Report(row.id, row.fence, act, _encode(failure)), None, None))
+        self.wake()
 
     def _wish(self) -> Micros | None:
         if self._ended or self._reports or self._asked:

@@ -23,6 +23,7 @@ from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step, StepOptions
 from watchbill.flow.workflows import START_KEYWORDS, Workflow, WorkflowOptions
 from watchbill.model.duration import Duration, to_micros
+from watchbill.model.keys import given_keys
 from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun, check_id
 
@@ -59,9 +60,9 @@ class App:
         namespace: str = "default",
         retention: Duration | None = None,
         alerts: object = None,
-        keys: object = None,
+        keys: str | None = None,
     ) -> None:
-        for name, value in (("alerts", alerts), ("keys", keys)):
+        for name, value in (("alerts", alerts),):
             if value is not None:
                 raise InvalidOptionError(f"App({name}=) comes with a later version: leave it out")
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", namespace):
@@ -70,7 +71,8 @@ class App:
         self.url = store if store is not None else os.environ.get("WATCHBILL_STORE") or DEFAULT_STORE
         self.namespace = namespace
         self.retention = None if retention is None else to_micros(retention, what="App(retention=)")
-        self.registry = Registry()
+        self.keys = given_keys(keys)
+        self.registry = Registry(seals=self.keys is not None)
         self.events = Events()
         # Two threads may want the first one at the same time, and a cached property has no lock since Python 3.12.
         self._making = threading.Lock()
@@ -313,7 +315,7 @@ class App:
 
         with self._making:
             self._made_hall = self._made_hall or Hall(
-                self.url, self.namespace, self.registry, self.events, retention=self.retention
+                self.url, self.namespace, self.registry, self.events, retention=self.retention, keys=self.keys
             )
         return self._made_hall
 

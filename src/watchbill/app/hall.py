@@ -34,6 +34,7 @@ from watchbill.errors import (
     RunHeld,
     RunLive,
     RunNotFound,
+    SealedError,
     StoreError,
     StoreOutdatedError,
     StoreOwnedError,
@@ -50,11 +51,14 @@ from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind
-from watchbill.model.question import InboxItem
+from watchbill.model.keys import Keys
+from watchbill.model.question import InboxItem, inbox_item
 from watchbill.model.run import NewRun, code_name, is_id
+from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import RunState
 from watchbill.store.open import (
     Driven,
+    Reader,
     is_file,
     is_memory,
     open_reader,
@@ -62,7 +66,19 @@ from watchbill.store.open import (
     receiving_guests,
     transactions_beside,
 )
-from watchbill.store.protocol import ClientStore, Deleted, Ending, Hint, NewFact, Record, Started, Store, Told
+from watchbill.store.protocol import (
+    ClientStore,
+    Deleted,
+    Ending,
+    Hint,
+    NewFact,
+    Record,
+    Started,
+    Store,
+    Told,
+    Transactions,
+)
+from watchbill.store.sealed import Seal, unsealed
 
 T = TypeVar("T")
 
@@ -92,8 +108,10 @@ class Hall:
         env: Env | None = None,
         *,
         retention: Micros | None = None,
+        keys: Keys | None = None,
     ) -> None:
         self.url = url
+        self._seal = None if keys is None else Seal(keys)
         self.namespace = namespace
         self.env: Env = SystemEnv() if env is None else env
         self.loop: asyncio.AbstractEventLoop | None = None  # the event loop of the open rooms
@@ -119,7 +137,10 @@ class Hall:
             self._check_schedules()
         self.loop = asyncio.get_running_loop()
         try:
-            async with self._owned() as store, receiving_guests(store, self.env, lambda: self._driven(scheduler)):
+            async with (
+                self._owned() as store,
+                receiving_guests(unsealed(store), self.env, lambda: self._driven(scheduler)),
+            ):
                 house, waiting = self._build(
                     store, scheduler=scheduler, agent=agent, supervisor=supervisor, slots=slots, threads=threads
                 )
@@ -226,7 +247,7 @@ class Hall:
     ) -> list[Handle[Any]]:
         """Insert runs through the user's own connection; until it commits nobody knows whether they will be there."""
         store = await self._open_here()
-        doors = transactions_beside(self.url, self.env) if store is None else store.transactions
+        doors = self._transactions_beside() if store is None else store.transactions
         # In a synchronous program the connection belongs to the thread that waits for us, and is used there.
         caller = caller_thread.get()
         borrowed = borrow(tx) if caller is None else await caller(lambda: borrow(tx))
@@ -307,7 +328,7 @@ class Hall:
     async def inbox(self) -> list[InboxItem]:
         """Give the questions that wait for a person, oldest first."""
         async with self._reading() as client:
-            return await client.inbox(self.namespace, EVERY)
+            return [inbox_item(asked) for asked in await client.inbox(self.namespace, EVERY)]
 
     async def answer(self, id: str, value: object, by: str) -> None:
         """Answer a question; durable when this returns. Whether it fits, the run's scheduler says."""
@@ -337,7 +358,7 @@ class Hall:
     async def tell(self, id: str, kind: FactKind, body: object, ref: str | None = None, by: str = "client") -> None:
         """Tell a run something; durable when this returns. With the same reference it is told once."""
         self._check_id(id)
-        told_as = encode(body, what=f"what is told to run {id!r}")
+        told_as = encode(body, what=f"what is told to run {id!r}", sealed=self._seal is not None)
         reference = f"{self.env.new_id():x}" if ref is None else check_reference(ref)
         fact = NewFact(self.namespace, id, kind, reference, by, told_as)
         (told,) = await self.write(lambda client: client.tell([fact]))
@@ -349,11 +370,13 @@ class Hall:
     async def published(self, id: str) -> dict[str, Any]:
         """Give what a run has published."""
         published = (await self.record(id)).run.published
+        check_open(id, published)
         return {} if published is None else cast(dict[str, Any], plain(published))
 
     async def again(self, handle: Handle[T], how: str, call: str | None, changes: dict[str, Any]) -> Handle[T]:
         """Have a run done again from somewhere: in place while it lives (but not for a fork), else as a copy."""
         record = await self.record(handle.id)
+        check_open(handle.id, record.run.input, *(entry.body for entry in record.journal))
         live = not record.run.status.terminal
         if live and how == "retry":
             await self.tell(handle.id, FactKind.RETRY, call, by=handle.by)
@@ -482,13 +505,26 @@ class Hall:
     @contextlib.asynccontextmanager
     async def _owned(self) -> AsyncIterator[Store]:
         memory = is_memory(self.url)
-        store = self._store = await self._kept() if memory else await open_to_own(self.url, self.env)
+        store = self._store = await self._kept() if memory else self._sealed(await open_to_own(self.url, self.env))
         try:
             yield store
         finally:
             if not memory:
                 self._store = None
                 await store.close()
+
+    # With keys, every door of this process goes through one of these; the owner hands a guest's sealed bodies on.
+
+    def _sealed(self, store: Store) -> Store:
+        return store if self._seal is None else self._seal.store(store)
+
+    def _open_reader(self) -> Reader:
+        reader = open_reader(self.url, self.env)
+        return reader if self._seal is None else self._seal.reader(reader)
+
+    def _transactions_beside(self) -> Transactions:
+        beside = transactions_beside(self.url, self.env)
+        return beside if self._seal is None else self._seal.transactions(beside)
 
     async def _open_here(self) -> Store | None:
         """Give the store that is open here, or stays open; None for a file, which another process may own."""
@@ -506,7 +542,7 @@ class Hall:
         return await asyncio.shield(opening)
 
     async def _open_to_keep(self) -> Store:
-        store = await self._open()
+        store = self._sealed(await self._open())
         if is_memory(self.url):
             self._store = store
         return store
@@ -549,7 +585,7 @@ class Hall:
             yield store.client
             return
         async with self._visit().doors() as client:
-            yield client
+            yield client if self._seal is None else self._seal.client(client)
 
     def _visit(self) -> Visit:
         """Give this event loop's way to the file."""
@@ -566,7 +602,7 @@ class Hall:
         if (store := await self._open_here()) is not None:
             yield store.client
             return
-        reader = open_reader(self.url, self.env)
+        reader = self._open_reader()
         try:
             yield reader
         finally:
@@ -591,12 +627,20 @@ def check_reference(ref: object) -> str:
     return ref
 
 
+def check_open(id: str, *bodies: bytes | None) -> None:
+    """Refuse to read what is sealed with a key that is not here."""
+    for body in bodies:
+        if body is not None and is_sealed(body):
+            raise SealedError(id, why_sealed(body))
+
+
 async def _close(opening: "asyncio.Task[Store]") -> None:
     with contextlib.suppress(StoreError):  # it could not be opened: there is nothing to close
         await (await opening).close()
 
 
 def _read(handle: Handle[T], ending: Ending) -> T:
+    check_open(handle.id, ending.body)
     match ending.status:
         case RunState.COMPLETED:
             workflow = handle.workflow

@@ -10,9 +10,10 @@ from watchbill.clock import Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, Progress
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision
-from watchbill.model.failure import Failure, FinalFailure
+from watchbill.model.failure import Cause, Failure, FinalFailure
+from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import AttemptState, RunState
-from watchbill.scheduler.plan import has_uncounted_losses
+from watchbill.scheduler.plan import waits_for_code
 from watchbill.store.protocol import Record
 
 _decode_decision = msgspec.json.Decoder(Decision).decode
@@ -63,10 +64,10 @@ def held_reason(record: Record) -> str | None:
     run = record.run
     if run.status.terminal:
         return None
-    if run.held is not None and not has_uncounted_losses(run):  # which needs code, and no person
+    if run.held is not None and not waits_for_code(run):  # which needs code, and no person
         return run.held
     if run.status is RunState.DIVERGED:
-        told = [_decode_decision(row.body) for row, _ in record.decisions if row.call == ""]
+        told = [_decision(row.body) for row, _ in record.decisions if row.call == ""]
         return next((one.message for one in reversed(told) if one.chosen == "diverged"), "diverged")
     quarantined = [row for row in record.attempts if is_quarantined(row)]
     if quarantined:
@@ -137,7 +138,7 @@ def _judged(record: Record) -> dict[str, list[AttemptStatus]]:
     """Give the attempts that did not succeed, by call: each was judged, the last word on each counts."""
     latest: dict[tuple[str, int], AttemptStatus] = {}
     for row, _ in record.decisions:
-        decision = _decode_decision(row.body)
+        decision = _decision(row.body)
         if decision.number and decision.cause is not None:
             latest[(row.call, decision.number)] = AttemptStatus(
                 number=decision.number,
@@ -155,7 +156,7 @@ def _judged(record: Record) -> dict[str, list[AttemptStatus]]:
 
 
 def _ended_step(entry: JournalEntry, judged: list[AttemptStatus]) -> StepStatus:
-    failed = _decode_final(entry.body) if entry.outcome == Outcome.FAILED else None
+    failed = _final(entry) if entry.outcome == Outcome.FAILED else None
     attempts = list(judged)
     if failed is None:
         number = 1 + max((attempt.number for attempt in judged), default=0)
@@ -172,13 +173,30 @@ def _open_step(row: AttemptRow, judged: list[AttemptStatus]) -> StepStatus:
             AttemptStatus(row.number or 1, row.rung, row.agent, _at(row.started_at), _at(row.ended_at), None, None)
         )
     elif row.state is AttemptState.FAILED and row.result is not None and not judged:
-        failure = _decode_failure(row.result)
+        failure = _failure(row.result)
         error = f"{failure.type}: {failure.message}"
         attempts.append(
             AttemptStatus(row.number, row.rung, row.agent, _at(row.started_at), _at(row.ended_at), failure.cause, error)
         )
-    progress = _decode_progress(row.progress) if row.progress is not None else None
+    progress = None if row.progress is None or is_sealed(row.progress) else _decode_progress(row.progress)
     return StepStatus(row.call, row.step, _open_state(row), progress, tuple(attempts))
+
+
+# What is sealed with a key that is not here is shown by words in its place.
+
+
+def _decision(body: bytes) -> Decision:
+    return Decision(rule="", chosen="", message=shown(body)) if is_sealed(body) else _decode_decision(body)
+
+
+def _failure(body: bytes) -> Failure:
+    return Failure("Sealed", shown(body), cause=Cause.UNKNOWN) if is_sealed(body) else _decode_failure(body)
+
+
+def _final(entry: JournalEntry) -> FinalFailure:
+    if is_sealed(entry.body):
+        return FinalFailure(step_name(entry.key), "Sealed", shown(entry.body), 0, Cause.UNKNOWN)
+    return _decode_final(entry.body)
 
 
 def _open_state(row: AttemptRow) -> StepState:

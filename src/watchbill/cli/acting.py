@@ -19,6 +19,7 @@ from watchbill.clock import Micros
 from watchbill.errors import InvalidOptionError, StoreError, WatchbillError
 from watchbill.events import Events
 from watchbill.flow.registry import Registry
+from watchbill.model.keys import given_keys
 from watchbill.store.open import is_memory
 from watchbill.store.protocol import ClientStore, Record
 
@@ -66,7 +67,7 @@ def at_the_hall(where: Where, work: Callable[[Hall], Awaitable[T]], registry: Re
     known = registry or (load_app(where.program).registry if where.program else Registry())
 
     async def working() -> T:
-        hall = Hall(where.url, where.namespace, known, Events())
+        hall = Hall(where.url, where.namespace, known, Events(), keys=given_keys())
         try:
             return await work(hall)
         finally:

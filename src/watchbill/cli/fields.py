@@ -13,6 +13,7 @@ from watchbill.model.attempt import Progress
 from watchbill.model.call import Kind
 from watchbill.model.failure import Cause, RunError
 from watchbill.model.question import InboxItem
+from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import RunState
 from watchbill.store.protocol import Record
 
@@ -149,6 +150,8 @@ def ending_of(record: Record) -> Ending:
     end = record.journal[-1] if record.journal else None
     if end is None or end.kind != Kind.END:
         return Ending()
+    if is_sealed(end.body):
+        return _sealed_ending(record, shown(end.body))
     if record.run.status is RunState.COMPLETED:
         return Ending(result=msgspec.Raw(end.body))
     if record.run.status is RunState.CANCELLED:
@@ -156,3 +159,9 @@ def ending_of(record: Record) -> Ending:
         return Ending(error=ErrorFields("RunCancelled", reason, "", None, None, Cause.CANCELLED))
     why = _decode_error(end.body)
     return Ending(error=ErrorFields(why.type, why.message, why.traceback, why.step, why.attempts, why.cause))
+
+
+def _sealed_ending(record: Record, words: str) -> Ending:
+    if record.run.status is RunState.COMPLETED:
+        return Ending(result=msgspec.Raw(msgspec.json.encode(words)))
+    return Ending(error=ErrorFields("Sealed", words, "", None, None, Cause.UNKNOWN))

@@ -21,11 +21,11 @@ def list_questions(
     from watchbill.cli.fields import question_fields
     from watchbill.cli.output import print_questions
     from watchbill.cli.place import found
-    from watchbill.cli.reading import EVERY, damage_told, read
+    from watchbill.cli.reading import EVERY, damage_told, opened_questions, read
 
     where = found(store, namespace, program)
     with damage_told(where.url):
-        items = read(where.url, lambda doors: doors.inbox(where.namespace, EVERY))
+        items = opened_questions(read(where.url, lambda doors: doors.inbox(where.namespace, EVERY)))
     print_questions([question_fields(item) for item in items if to is None or item.to == to], output)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import shlex
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
@@ -14,6 +14,9 @@ from watchbill.app.search import Place, Search, place_of
 from watchbill.clock import Micros
 from watchbill.env import SystemEnv
 from watchbill.errors import InvalidOptionError, RunNotFound, StoreCorruptError, StoreError
+from watchbill.model.keys import VARIABLE, given_keys
+from watchbill.model.question import Asked, InboxItem, inbox_item
+from watchbill.model.states import RunState
 from watchbill.store.address import redacted
 from watchbill.store.open import open_reader, parse_url
 from watchbill.store.protocol import ClientStore, Record
@@ -58,6 +61,39 @@ def check_there(url: str) -> None:
             f"store {url!r} is not there: no file {str(path.absolute())!r};"
             f" run a program that uses it, or make an empty one: watchbill migrate --store {shlex.quote(url)}"
         )
+
+
+def opened(records: Sequence[Record], *, reveal: bool = False) -> list[Record]:
+    """Open what is sealed, with the keys of the environment; results only to `reveal` them.
+
+    Errors, decisions and progress were redacted when they were written. Which parts of a result are Secrets only the
+    program's annotations tell, which no command reads.
+    """
+    keys = given_keys()
+    if keys is None:
+        if reveal:
+            raise InvalidOptionError(f"--reveal needs the keys: give them by ${VARIABLE}")
+        return list(records)
+    from watchbill.store.sealed import Seal  # and cryptography, which nobody else waits for
+
+    seal = Seal(keys)
+    return [_opened(record, seal.record(record), reveal=reveal) for record in records]
+
+
+def opened_questions(asked: Sequence[Asked]) -> list[InboxItem]:
+    """Open questions, with the keys of the environment."""
+    keys = given_keys()
+    if keys is not None:
+        from watchbill.store.sealed import Seal  # and cryptography, which nobody else waits for
+
+        asked = [Seal(keys).asked(one) for one in asked]
+    return [inbox_item(one) for one in asked]
+
+
+def _opened(stored: Record, opened: Record, *, reveal: bool) -> Record:
+    if reveal or stored.run.status is not RunState.COMPLETED or not stored.journal:
+        return opened
+    return msgspec.structs.replace(opened, journal=(*opened.journal[:-1], stored.journal[-1]))
 
 
 async def newest(

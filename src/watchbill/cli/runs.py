@@ -41,29 +41,37 @@ def list_runs(  # noqa: PLR0913 - each option is one
     from watchbill.app.search import searched
     from watchbill.cli.output import print_runs
     from watchbill.cli.place import found
-    from watchbill.cli.reading import damage_told, newest_runs, read
+    from watchbill.cli.reading import damage_told, newest_runs, opened, read
 
     where, search = found(store, namespace, program), searched(status, health, workflow, tag or ())
     with damage_told(where.url):
-        print_runs(read(where.url, lambda doors: newest_runs(doors, where.namespace, search, limit)), output)
+        records = read(where.url, lambda doors: newest_runs(doors, where.namespace, search, limit))
+        print_runs(opened(records), output)
 
 
 @runs.command("show")
-def show_run(
+def show_run(  # noqa: PLR0913
     id: RunId,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
+    reveal: Annotated[
+        bool, typer.Option("--reveal", help="Show a sealed result, and the Secrets in it; needs $WATCHBILL_KEYS.")
+    ] = False,
     output: Output = Format.TABLE,
 ) -> None:
-    """Show one run: how it stands, its steps and their attempts, what happened when, its result or error."""
+    """Show one run: how it stands, its steps and their attempts, what happened when, its result or error.
+
+    What keys have sealed is opened with $WATCHBILL_KEYS, but for the result: it may hold Secrets.
+    """
     from watchbill.cli.output import print_run
     from watchbill.cli.place import found
-    from watchbill.cli.reading import damage_told, named, read
+    from watchbill.cli.reading import damage_told, named, opened, read
 
     where = found(store, namespace, program)
     with damage_told(where.url):
-        print_run(read(where.url, lambda doors: named(doors, where.namespace, id)), output)
+        [record] = opened([read(where.url, lambda doors: named(doors, where.namespace, id))], reveal=reveal)
+        print_run(record, output)
 
 
 @runs.command("explain")
@@ -78,11 +86,12 @@ def explain_run(
     from watchbill.app.explain import explain
     from watchbill.cli.output import print_explanation
     from watchbill.cli.place import found
-    from watchbill.cli.reading import damage_told, named, read
+    from watchbill.cli.reading import damage_told, named, opened, read
 
     where = found(store, namespace, program)
     with damage_told(where.url):
-        print_explanation(explain(read(where.url, lambda doors: named(doors, where.namespace, id))), output)
+        [record] = opened([read(where.url, lambda doors: named(doors, where.namespace, id))])
+        print_explanation(explain(record), output)
 
 
 @runs.command("watch")

@@ -53,7 +53,7 @@ async def serve(app: App, url: str) -> None:
     stop = asyncio.Event()
     for sign in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(sign, stop.set)
-    hall = Hall(url, app.namespace, app.registry, app.events)
+    hall = Hall(url, app.namespace, app.registry, app.events, retention=app.retention, keys=app.keys)
     app.meet_in(hall)
     async with app.rooms():
         app.events.subscribe(Rechecks(app, hall).notice)

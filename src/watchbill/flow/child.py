@@ -61,7 +61,7 @@ class Reporter:
             self._outbox.put_nowait(Saved(self._numbers, checkpoint.body))
         if attempt.finishing is not None and not attempt.finishing.plan.done():
             self._finishing.append((attempt, attempt.finishing))
-            self._outbox.put_nowait(Finishes())
+            self._outbox.put_nowait(Finishes(attempt.finishing.body))
 
     async def relay(self) -> None:
         """Send what gathers, until the outcome is out."""
@@ -118,6 +118,7 @@ def _alive(attempt: Attempt) -> AbstractAsyncContextManager[None]:
 
 def _attempt(order: Order) -> Attempt:
     step = read_step(order.program, order.step)
+    step.signature.seals = order.seals
     args, kwargs = step.signature.decode_args(order.args)
     policy = msgspec.structs.replace(order.policy, own=False)  # it is in its own process already
     attempt = Attempt(step, args, kwargs, policy, order.key, order.fence)

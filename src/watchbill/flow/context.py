@@ -15,6 +15,7 @@ from watchbill.flow.values import Value, encode, plain
 from watchbill.model.attempt import Progress
 from watchbill.model.failure import Failure
 from watchbill.model.policy import Policy
+from watchbill.model.secret import redacted, secret_texts
 
 T = TypeVar("T")
 
@@ -66,9 +67,10 @@ class Checkpoint:
 class Finishing:
     """The wish to record a result in the user's own transaction; whoever waits gets the plan for it."""
 
-    __slots__ = ("plan",)
+    __slots__ = ("body", "plan")
 
-    def __init__(self) -> None:
+    def __init__(self, body: bytes) -> None:
+        self.body = body
         self.plan: concurrent.futures.Future[FinishPlan] = concurrent.futures.Future()
 
     def settle(self, plan: FinishPlan | Exception) -> None:
@@ -112,6 +114,7 @@ class Attempt:
     checkpoints: list[Checkpoint] | None = None
     finishing: Finishing | None = None  # once finish() was called: only the store knows whether it was committed
     _recorded = False  # finish() has returned
+    _hidden: tuple[str, ...] | None = None
     owner: Value = None  # what the host needs to find its place again
 
     def __init__(  # noqa: PLR0913 (what every attempt has)
@@ -165,7 +168,8 @@ class Attempt:
         before = self.progress_mark
         if before is None or done > before.done:
             self._increased = True
-        self.progress_mark = Progress(done, total, str(note)[:LONGEST_NOTE].encode(errors="replace").decode())
+        note = redacted(str(note), self.hidden)[:LONGEST_NOTE].encode(errors="replace").decode()
+        self.progress_mark = Progress(done, total, note)
         self._tell_host()
 
     def checkpoint(self, value: Value) -> Awaitable[None]:
@@ -175,7 +179,8 @@ class Attempt:
                 f"step {self.step.name!r} saves a checkpoint after finish(): that would wait for the end of its own"
                 " transaction; save it before"
             )
-        checkpoint = Checkpoint(encode(value, what=f"the checkpoint of step {self.step.name!r}"))
+        what = f"the checkpoint of step {self.step.name!r}"
+        checkpoint = Checkpoint(encode(value, what=what, sealed=self.step.signature.seals))
         self.save(checkpoint)
         self._tell_host()
         if self.step.is_async:
@@ -196,19 +201,19 @@ class Attempt:
         if borrowed.is_async and not self.step.is_async:
             raise must_be_awaited(borrowed.driver)
         body, _ = self.step.signature.encode_result(result)
-        asked = self.finishing = Finishing()
+        asked = self.finishing = Finishing(body)
         self._tell_host()
         if self.step.is_async:
-            return self._finish(asked, borrowed, body)
+            return self._finish(asked, borrowed)
         plan = asked.plan.result()
         check_kind(plan.place, borrowed)
-        self._finished(borrowed.perform(finishing(plan, body)))
+        self._finished(borrowed.perform(finishing(plan)))
         return Nothing()
 
-    async def _finish(self, asked: Finishing, borrowed: Borrowed, body: bytes) -> None:
+    async def _finish(self, asked: Finishing, borrowed: Borrowed) -> None:
         plan = await asyncio.wrap_future(asked.plan)
         check_kind(plan.place, borrowed)
-        self._finished(await borrowed.perform_async(finishing(plan, body)))
+        self._finished(await borrowed.perform_async(finishing(plan)))
 
     def _finished(self, finished: Finished) -> None:
         if finished.recorded:
@@ -226,6 +231,14 @@ class Attempt:
         raise AttemptLostError(self.step.name, self.call, why)
 
     # --- for the house
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The texts of the Secrets among its arguments, which nothing about it may show."""
+        if self._hidden is None:
+            seals = self.step.signature.seals
+            self._hidden = secret_texts((self.args, self.kwargs)) if seals else ()
+        return self._hidden
 
     @property
     def call_key(self) -> "CallKey":

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from watchbill.flow.futures import Call
 
@@ -27,13 +27,19 @@ def not_asked(key: str, digest: int | None, calls: Mapping[str, Call], *, ended:
     if call is not None and digest is not None:
         return Diverged(
             f"an outcome of {key!r} with other arguments (checksum {digest:08x})",
-            f"{key!r} with {shown(call.body)} (checksum {call.digest:08x})",
+            f"{key!r} with {shown(shown_args(call.target, call.body))} (checksum {call.digest:08x})",
         )
     if ended:
         return Diverged(f"an outcome of {key!r}", "nothing more: the workflow has ended")
     names = ", ".join(repr(name) for name in islice(calls, MOST_NAMED))
     more = f" and {len(calls) - MOST_NAMED} more" if len(calls) > MOST_NAMED else ""
     return Diverged(f"an outcome of {key!r}", names + more or "nothing")
+
+
+def shown_args(target: object, body: bytes) -> bytes:
+    """Give the arguments of a call as people may see them; a timer or a message has no signature, and no Secrets."""
+    signature = getattr(target, "signature", None)
+    return body if signature is None else cast(bytes, signature.shown_args(body))
 
 
 def shown(body: bytes) -> str:

@@ -257,4 +257,4 @@ def _note(attempt: Attempt, error: BaseException) -> None:
         # A thread can only look and raise what it likes: it was asked to stop, and it stopped.
         attempt.failure = Failure("CancelledError", "the attempt was cancelled", cause=Cause.CANCELLED)
     else:
-        attempt.failure = failure_of(error, attempt.policy)
+        attempt.failure = failure_of(error, attempt.policy, hidden=attempt.hidden)

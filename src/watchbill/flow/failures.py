@@ -2,36 +2,41 @@
 
 import contextlib
 import traceback
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, cast
 
 from watchbill.errors import InvalidValueError, Permanent, StepFailed
 from watchbill.model.failure import Cause, Failure, FinalFailure, Remedy, RunError, kind_name
 from watchbill.model.policy import Policy
+from watchbill.model.secret import redacted
 
 LONGEST_TEXT: Final = 16 * 1024  # bytes of a message or traceback: enough to read, too little to fill a disk
 LONGEST_CHUNK: Final = 2 * 1024  # characters of one frame or message inside a traceback
+Hidden = Sequence[str]  # values of Secrets, which no error may show
 MOST_FRAMES: Final = 200  # of each exception, the innermost: a recursion repeats itself above them
 
 
-def failure_of(error: BaseException, policy: Policy | None = None, *, cause: Cause = Cause.RAISED) -> Failure:
-    """Write down why an attempt failed, and whether its author wants another."""
+def failure_of(
+    error: BaseException, policy: Policy | None = None, *, cause: Cause = Cause.RAISED, hidden: Hidden = ()
+) -> Failure:
+    """Write down why an attempt failed, and whether its author wants another; `hidden` are texts to be left out."""
     return Failure(
         type=type_name(error),
-        message=_message(error),
-        traceback=_traceback(error),
+        message=_message(error, hidden),
+        traceback=_traceback(error, hidden),
         cause=cause,
         remedy=_remedy(error, policy),
     )
 
 
-def run_error_of(error: BaseException) -> RunError:
+def run_error_of(error: BaseException, hidden: Hidden = ()) -> RunError:
     """Write down why a run failed; of a step that failed for good, the original failure."""
     if _is(error, StepFailed):
         # One that somebody made themselves may hold other facts: then it is an exception like any other.
         with contextlib.suppress(Exception):
-            return _of_step(cast(StepFailed, error))
-    return RunError(type=type_name(error), message=_message(error), traceback=_traceback(error))
+            return _of_step(cast(StepFailed, error), hidden)
+    return RunError(type=type_name(error), message=_message(error, hidden), traceback=_traceback(error, hidden))
 
 
 def step_failed(final: FinalFailure) -> StepFailed:
@@ -85,30 +90,30 @@ def _is_of_the_call_itself(error: BaseException) -> bool:
     return _is(error, TypeError) and frames is not None and _authors_part(frames) is None
 
 
-def _of_step(failed: StepFailed) -> RunError:
+def _of_step(failed: StepFailed, hidden: Hidden) -> RunError:
     return RunError(
         type=_cut(failed.type),
-        message=_cut(failed.message),
-        traceback=_cut(failed.traceback) or _traceback(failed),
+        message=_cut(redacted(failed.message, hidden)),
+        traceback=_cut(redacted(failed.traceback, hidden)) or _traceback(failed, hidden),
         step=_cut(failed.step),
         attempts=int(failed.attempts),
         cause=Cause(failed.cause),
     )
 
 
-def _message(error: BaseException) -> str:
+def _message(error: BaseException, hidden: Hidden) -> str:
     try:
-        return _cut(str(error))
+        return _cut(redacted(str(error), hidden))
     except BaseException as trouble:
         return f"(it cannot be shown: its __str__ raised {type_name(trouble)})"
 
 
-def _traceback(error: BaseException) -> str:
+def _traceback(error: BaseException, hidden: Hidden = ()) -> str:
     frames = _frames(error)
     frames = _authors_part(frames) or frames
     try:
         told = traceback.TracebackException(type(error), error, frames, limit=-MOST_FRAMES, compact=True)
-        return _end_of("".join(_shortened(chunk) for chunk in told.format()))
+        return _end_of("".join(_shortened(redacted(chunk, hidden)) for chunk in told.format()))
     except BaseException as trouble:
         lines = traceback.format_tb(frames, limit=-MOST_FRAMES)
         return _end_of("".join([*lines, f"{type_name(error)}: (formatting it raised {type_name(trouble)})\n"]))

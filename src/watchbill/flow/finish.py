@@ -11,6 +11,7 @@ from watchbill.flow.undo import Ended
 from watchbill.flow.workflows import Workflow
 from watchbill.model.call import Outcome
 from watchbill.model.failure import Cause, RunError
+from watchbill.model.secret import secret_texts
 
 LATE: Final = "its deadline has passed"
 
@@ -24,14 +25,19 @@ def end_of(workflow: Workflow[..., Any], loop: WorkflowLoop, ended: Ended, reaso
         try:
             return outcome, workflow.signature.encode_result(ended.value)[0]
         except InvalidValueError as refused:
-            return Outcome.FAILED, _encode(run_error_of(refused))
+            return Outcome.FAILED, _encode(run_error_of(refused, hidden_in(workflow, loop)))
     if loop.late:
         error = RunError("DeadlineExceeded", LATE, cause=Cause.LATE)
         outcome = Outcome.FAILED if outcome is Outcome.CANCELLED else outcome
     elif outcome is Outcome.CANCELLED:
         return outcome, _encode(reason)
     else:
-        error = run_error_of(ended.error or RuntimeError("the workflow failed"))
+        error = run_error_of(ended.error or RuntimeError("the workflow failed"), hidden_in(workflow, loop))
     if ended.not_undone:
         error = msgspec.structs.replace(error, message="; ".join((error.message, *ended.not_undone)))
     return outcome, _encode(error)
+
+
+def hidden_in(workflow: Workflow[..., Any], loop: WorkflowLoop) -> tuple[str, ...]:
+    """Give the texts of the Secrets among a workflow's arguments, which no error may show."""
+    return secret_texts(loop.arguments) if workflow.signature.seals else ()

@@ -30,6 +30,7 @@ class Order(msgspec.Struct, tag="order"):
     number: int
     rung: int
     restored: bytes | None
+    seals: bool  # the parent has keys: what this one sends may hold Secrets, and is sealed there
 
 
 class Moved(msgspec.Struct, tag="moved"):
@@ -46,7 +47,12 @@ class Saved(msgspec.Struct, tag="saved"):
 
 
 class Finishes(msgspec.Struct, tag="finishes"):
-    """The child wants to finish in a transaction of its own connection; it waits for the plan."""
+    """The child wants to finish in a transaction of its own connection; it waits for the plan.
+
+    The result comes back in it as it is stored: what seals it stays in the parent.
+    """
+
+    body: bytes
 
 
 class Planned(msgspec.Struct, tag="planned"):
@@ -86,8 +92,8 @@ async def run_in_child(env: Env, attempt: Attempt) -> None:
                 case Saved(number=number, body=body):
                     await _save(attempt, body)
                     await child.send(encode_message(Saved(number, b"")))
-                case Finishes():
-                    await child.send(encode_message(Planned(await _plan(attempt))))
+                case Finishes(body=body):
+                    await child.send(encode_message(Planned(await _plan(attempt, body))))
                 case Ended(failure=failure, body=body):
                     attempt.failure = failure
                     if body is not None:
@@ -122,6 +128,7 @@ def _order(attempt: Attempt, program: Program) -> Order:
         number=attempt.number,
         rung=attempt.rung,
         restored=attempt.restored_body,
+        seals=attempt.step.signature.seals,
     )
 
 
@@ -133,8 +140,8 @@ async def _save(attempt: Attempt, body: bytes) -> None:
     await asyncio.wrap_future(checkpoint.written)
 
 
-async def _plan(attempt: Attempt) -> bytes | None:
-    asked = attempt.finishing = Finishing()
+async def _plan(attempt: Attempt, body: bytes) -> bytes | None:
+    asked = attempt.finishing = Finishing(body)
     if attempt.host is not None:
         attempt.host.moved(attempt)
     else:

@@ -117,7 +117,7 @@ def _difference(
     try:
         loop = open_loop(workflow, part, run)
     except InvalidValueError as error:
-        return Diverged(f"input {shown(part.input)}", f"other arguments: {error}")
+        return Diverged(f"input {shown(workflow.signature.shown_args(part.input))}", f"other arguments: {error}")
     with step_guard():
         try:
             play(loop)
@@ -137,12 +137,16 @@ def _compare(workflow: Workflow[..., Any], loop: WorkflowLoop, part: Part, recor
         return  # its code was not asked: it was held, and cancelled from outside
     if loop.ended is None:
         raise Diverged(f"the end of the run ({outcome.name.lower()})", "more: the workflow has not ended there")
-    before = _end_in_words(outcome, recorded.body)
     if loop.continued is not None:
-        raise Diverged(before, f"to go on as {loop.continued.workflow!r}")
-    now = _end_in_words(*end_of(workflow, loop, loop.ended, ""))
-    if before != now:
-        raise Diverged(before, now)
+        raise Diverged(_shown_end(workflow, outcome, recorded.body), f"to go on as {loop.continued.workflow!r}")
+    ended = end_of(workflow, loop, loop.ended, "")
+    if _end_in_words(outcome, recorded.body) != _end_in_words(*ended):
+        raise Diverged(_shown_end(workflow, outcome, recorded.body), _shown_end(workflow, *ended))
+
+
+def _shown_end(workflow: Workflow[..., Any], outcome: Outcome, body: bytes) -> str:
+    """Say it without Secrets: what differs may be one, but is not to be read here."""
+    return _end_in_words(outcome, workflow.signature.shown_result(body) if outcome is Outcome.OK else body)
 
 
 def _end_in_words(outcome: Outcome, body: bytes) -> str:

@@ -19,7 +19,8 @@ Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 class Registry:
     """What a program has defined. Stored runs name their code; here it is found again."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, seals: bool = False) -> None:
+        self.seals = seals  # its App has keys: values may hold Secrets
         self._steps: dict[str, Step[..., Any]] = {}
         self._workflows: dict[str, Workflow[..., Any]] = {}
         self._versions: dict[tuple[str, int], Workflow[..., Any]] = {}
@@ -33,11 +34,13 @@ class Registry:
         self._refuse_twice(step)
         self._steps[step.name] = step
         step.home = self
+        step.signature.seals = self.seals
 
     def add_workflow(self, workflow: Workflow[..., Any]) -> None:
         """Make a workflow known; its name must be new, or its version: versions live side by side."""
         self._refuse_twice(workflow)
         self._versions[workflow.name, workflow.version] = workflow
+        workflow.signature.seals = self.seals
         if workflow.notify is not None:
             self._add_notifier()
         newest = self._workflows.get(workflow.name)

@@ -299,6 +299,11 @@ class WorkflowLoop(Drain):
         key = self._branch().key("random")
         return hashlib.blake2b(f"{self.seed}\0{key}".encode(), digest_size=16).digest()
 
+    @property
+    def arguments(self) -> tuple[tuple[object, ...], dict[str, object]]:
+        """What the workflow was called with."""
+        return self._args, self._kwargs
+
     def publish(self, key: str, body: bytes) -> None:
         """Set a value that everybody can read."""
         self.published = {**(self.published or {}), key: msgspec.Raw(body)}

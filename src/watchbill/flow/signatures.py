@@ -12,13 +12,14 @@ import msgspec
 
 from watchbill.errors import InvalidOptionError, InvalidValueError
 from watchbill.flow.names import did_you_mean
-from watchbill.flow.values import Annotation, Value, decoder, encode, encode_in_order
+from watchbill.flow.values import Annotation, Value, decoder, encode, encode_hidden, encode_in_order
 
 Args = tuple[tuple[Value, ...], dict[str, Value]]
 Values = tuple[Value, ...] | dict[str, Value]  # bound arguments as they are encoded
 
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _SHAPELESS: Final = (Parameter.empty, object, typing.NoReturn, typing.Never)  # annotations that say nothing of a value
+UNREADABLE: Final = b'"(not shown: it may hold Secrets, and is not what the annotations say)"'
 _SPLAT: Final = "*"  # where positional arguments are beside named ones: no parameter has this name
 
 _split = msgspec.json.Decoder(list[msgspec.Raw] | dict[str, msgspec.Raw]).decode
@@ -42,6 +43,8 @@ class Signature:
     Arguments are a JSON array in the order of the parameters, defaults filled in: equal calls are equal bytes. Where
     there are keyword-only parameters it is an object instead, of their names, and "*" for the others.
     """
+
+    seals = False  # what is written is sealed: its App has keys, so values may hold Secrets
 
     def __init__(self, function: Callable[..., Value], owner: str) -> None:
         try:
@@ -86,7 +89,7 @@ class Signature:
         if not self._simple:
             self._check_texts(values)
         try:
-            return encode_in_order(values, what=self._what_arguments)
+            return encode_in_order(values, what=self._what_arguments, sealed=self.seals)
         except InvalidValueError:
             self._blame(values)
             raise
@@ -120,7 +123,7 @@ class Signature:
     def encode_result(self, value: Value) -> tuple[bytes, Value]:
         """Write a result; also gives the typed copy that everybody will get, which checks it."""
         returns = self._returns or self._resolve()
-        body = encode(value, what=self._what_result)
+        body = encode(value, what=self._what_result, sealed=self.seals)
         try:
             if returns.text and not isinstance(value, str | None):
                 raise TypeError("bytes, dates and the like are not text: convert it")
@@ -139,6 +142,27 @@ class Signature:
             raise InvalidValueError(
                 f"{self._what_result} was stored in a form that is not {returns}: {_reason(error, 'result')}"
             ) from error
+
+    # --- to be shown
+
+    def shown_args(self, body: bytes) -> bytes:
+        """Give stored arguments as people may see them: without Secrets, as far as the annotations tell."""
+        if not self.seals:
+            return body
+        try:
+            args, kwargs = self.decode_args(body)
+            return encode_hidden({_SPLAT: args, **kwargs} if kwargs else args)
+        except Exception:
+            return UNREADABLE
+
+    def shown_result(self, body: bytes) -> bytes:
+        """Give a stored result as people may see it."""
+        if not self.seals:
+            return body
+        try:
+            return encode_hidden(self.decode_result(body))
+        except Exception:
+            return UNREADABLE
 
     # --- behind the doors
 
@@ -229,7 +253,7 @@ class Signature:
     def _blame(self, values: Values) -> None:
         """Raise for the first argument that cannot be stored; return when each of them alone could be."""
         for name, _, value in self._arguments(values):
-            encode_in_order(value, what=self._what(name))
+            encode_in_order(value, what=self._what(name), sealed=self.seals)
 
     def _check_texts(self, values: Values) -> None:
         for name, typed, value in self._arguments(values):

@@ -5,6 +5,7 @@ import enum
 import math
 import os
 import re
+import typing
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from types import CoroutineType
@@ -13,34 +14,50 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from watchbill.errors import InvalidValueError
+from watchbill.model.keys import MAKE_ONE
+from watchbill.model.secret import HIDDEN, Secret
 
 Value: TypeAlias = Any  # what users' programs hold; only their own annotations know more
 Annotation: TypeAlias = Any  # what people may write behind a colon: a class, a union, a generic, ...
 
 LARGEST: Final = 100 * 2**20  # bytes of JSON; beyond it a value belongs into a file or bucket, and its address in here
+NOT_SEALED: Final = (
+    "arguments, results, messages and checkpoints may hold one, where keys seal them: give some by App(keys=) or"
+    f" $WATCHBILL_KEYS; make one: {MAKE_ONE}"
+)
 DEEPEST: Final = 400  # levels; the decoders of every Python we run on can go twice as deep
 
 
-def encode(value: object, *, what: str) -> bytes:
-    """Write a value as JSON; dicts keep the order their author gave them. `what` names it in the error."""
+def encode(value: object, *, what: str, sealed: bool = False) -> bytes:
+    """Write a value as JSON; dicts keep the order their author gave them. `what` names it in the error.
+
+    `sealed`: it will be, so it may hold Secrets; they are written as what they hold.
+    """
+    form = _REVEALING if sealed else _PLAIN
     try:
-        body = _as_given(value)
+        body = form.as_given(value)
     except Exception as error:
-        raise _refusal(value, what, error) from error
+        raise _refusal(value, what, error, form) from error
     if (_N in body and body.find(b"null") >= 0) or _CAPITAL_N in body or _CAPITAL_I in body or len(body) > LARGEST:
-        _look_closer(value, body, what)
+        _look_closer(value, body, what, form)
     return body
 
 
-def encode_in_order(value: object, *, what: str) -> bytes:
+def encode_in_order(value: object, *, what: str, sealed: bool = False) -> bytes:
     """Write a value as JSON so that equal values are equal bytes, in every process."""
+    form = _REVEALING if sealed else _PLAIN
     try:
-        body = _in_order(value)
+        body = form.in_order(value)
     except Exception:
-        body = _encode_what_has_no_order(value, what)
+        body = _encode_what_has_no_order(value, what, form)
     if (_N in body and body.find(b"null") >= 0) or _CAPITAL_N in body or _CAPITAL_I in body or len(body) > LARGEST:
-        _look_closer(value, body, what)
+        _look_closer(value, body, what, form)
     return body
+
+
+def encode_hidden(value: object) -> bytes:
+    """Write a value as JSON to be shown: `***` in place of each Secret."""
+    return _HIDING.as_given(value)
 
 
 def decoder(annotation: Annotation) -> Callable[[bytes], Value]:
@@ -59,6 +76,8 @@ def plain(body: bytes) -> Value:
 def _to_plain(value: Value) -> object:
     """Give the plain form of what msgspec does not know."""
     kind = type(value)
+    if kind is Secret:
+        raise TypeError(NOT_SEALED)
     if hasattr(kind, "model_dump") and hasattr(kind, "model_validate"):  # pydantic, which we need not import for it
         return value.model_dump(mode="json")
     if isinstance(value, os.PathLike):
@@ -73,8 +92,19 @@ def _to_plain(value: Value) -> object:
     raise TypeError(f"a value of type {kind.__qualname__} has no JSON form")
 
 
+def _revealed(value: Value) -> object:
+    return value.reveal() if type(value) is Secret else _to_plain(value)
+
+
+def _hidden(value: Value) -> object:
+    return HIDDEN if type(value) is Secret else _to_plain(value)
+
+
 def _from_plain(kind: Annotation, value: object) -> object:
     """Make what `_to_plain` took apart."""
+    origin: object = typing.get_origin(kind)
+    if Secret in (kind, origin):
+        return _secret(kind, value)
     if hasattr(kind, "model_validate"):
         return kind.model_validate(value)
     if isinstance(kind, type) and issubclass(kind, os.PathLike | str) and isinstance(value, str):
@@ -87,67 +117,90 @@ def _from_plain(kind: Annotation, value: object) -> object:
     raise TypeError(f"JSON cannot be read as {getattr(kind, '__qualname__', kind)}")
 
 
-_as_given = msgspec.json.Encoder(enc_hook=_to_plain).encode
-_in_order = msgspec.json.Encoder(enc_hook=_to_plain, order="deterministic").encode
-_packed = msgspec.msgpack.Encoder(enc_hook=_to_plain).encode
+def _secret(kind: Annotation, value: object) -> Secret[Any]:
+    (held,) = typing.get_args(kind) or (Any,)
+    try:
+        return Secret(msgspec.convert(value, held, dec_hook=_from_plain))
+    except Exception:
+        # Not the reason: it may quote the value.
+        raise ValueError(f"it does not hold what {kind} says") from None
+
+
+class Form:
+    """One way to write values as JSON: what becomes of those that msgspec does not know."""
+
+    def __init__(self, to_plain: Callable[[Value], object]) -> None:
+        self.to_plain = to_plain
+        self.as_given = msgspec.json.Encoder(enc_hook=to_plain).encode
+        self.in_order = msgspec.json.Encoder(enc_hook=to_plain, order="deterministic").encode
+        self.packed = msgspec.msgpack.Encoder(enc_hook=to_plain).encode
+
+
+_PLAIN: Final = Form(_to_plain)
+_REVEALING: Final = Form(_revealed)
+_HIDING: Final = Form(_hidden)
 
 # One byte of `null`, `NaN` and `Infinity` each: a body without them is clean, and to know that costs next to nothing.
 _N, _CAPITAL_N, _CAPITAL_I = b"nNI"
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")  # a double whose exponent is all ones, in msgpack
 
 
-def _look_closer(value: object, body: bytes, what: str) -> None:
+def _look_closer(value: object, body: bytes, what: str, form: Form) -> None:
     if len(body) > LARGEST:
         raise InvalidValueError(
             f"{what} cannot be stored: {len(body):,} bytes of JSON are more than {LARGEST:,};"
             " put it into a file or bucket, and pass its address"
         )
-    if _may_hide_nan(value, body) and (found := _defect(value)):
+    if _may_hide_nan(value, body, form) and (found := _defect(value, form)):
         raise InvalidValueError(f"{what} cannot be stored: {found}")
 
 
-def _may_hide_nan(value: object, body: bytes) -> bool:
+def _may_hide_nan(value: object, body: bytes, form: Form) -> bool:
     if body.find(b'NaN"') >= 0 or body.find(b'Infinity"') >= 0:
         return True  # a Decimal, or just text that reads like one
     if body.find(b"null") < 0:
         return False
     # In JSON both None and NaN are null. In msgpack they differ, and that is faster than walking through the value.
     try:
-        return _NOT_FINITE.search(_packed(value)) is not None
+        return _NOT_FINITE.search(form.packed(value)) is not None
     except Exception:
         return True
 
 
-def _encode_what_has_no_order(value: object, what: str) -> bytes:
+def _encode_what_has_no_order(value: object, what: str, form: Form) -> bytes:
     """Encode dicts whose keys are no text and sets whose members cannot be compared, still in one order."""
     try:
         ordered = msgspec.to_builtins(
-            _with_sets_in_order(value), str_keys=True, order="deterministic", enc_hook=_to_plain
+            _with_sets_in_order(value, form), str_keys=True, order="deterministic", enc_hook=form.to_plain
         )
-        return _in_order(ordered)
+        return form.in_order(ordered)
     except Exception as error:
-        raise _refusal(value, what, error) from error
+        raise _refusal(value, what, error, form) from error
 
 
-def _with_sets_in_order(value: object) -> object:
+def _with_sets_in_order(value: object, form: Form) -> object:
     match value:
         case dict():
             if len(msgspec.to_builtins(dict.fromkeys(value), str_keys=True, enc_hook=_to_plain)) != len(value):
                 raise ValueError("two of its keys are the same text in JSON")
             if any(isinstance(key, float) and not math.isfinite(key) for key in value):
                 raise ValueError("a key is not finite")
-            return {key: _with_sets_in_order(item) for key, item in value.items()}
+            return {key: _with_sets_in_order(item, form) for key, item in value.items()}
         case list() | tuple():
-            return [_with_sets_in_order(item) for item in value]
+            return [_with_sets_in_order(item, form) for item in value]
+        case Secret() if form is _REVEALING:
+            return _with_sets_in_order(value.reveal(), form)
         case set() | frozenset():
-            return sorted((_with_sets_in_order(item) for item in value), key=_in_order)
+            return sorted((_with_sets_in_order(item, form) for item in value), key=form.in_order)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _with_sets_in_order(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {
+            field.name: _with_sets_in_order(getattr(value, field.name), form) for field in dataclasses.fields(value)
+        }
     return value
 
 
-def _refusal(value: object, what: str, error: Exception) -> InvalidValueError:
-    found = _defect(value)
+def _refusal(value: object, what: str, error: Exception, form: Form) -> InvalidValueError:
+    found = _defect(value, form)
     if found is None and isinstance(error, MemoryError | RecursionError):
         raise error  # the process is short of memory or stack: that says nothing about the value
     return InvalidValueError(f"{what} cannot be stored: {found or error}")
@@ -163,7 +216,7 @@ class Defect(NamedTuple):
         return f"at {self.path} it {self.trouble}" if self.path else f"it {self.trouble}"
 
 
-def _defect(value: object) -> Defect | None:
+def _defect(value: object, form: Form) -> Defect | None:
     """Walk through a value to the first thing in it that cannot be stored; only done when something is wrong."""
     levels: list[Iterator[tuple[str, object]]] = [iter((("", value),))]
     path: list[str] = []
@@ -175,7 +228,7 @@ def _defect(value: object) -> Defect | None:
             continue
         part, item = below
         path.append(part)
-        if trouble := _trouble(item):
+        if trouble := _trouble(item, form):
             return Defect("".join(path), trouble)
         if len(levels) > DEEPEST:
             return Defect("".join(path[:4]), f"is nested more than {DEEPEST} levels deep, or contains itself")
@@ -183,9 +236,11 @@ def _defect(value: object) -> Defect | None:
     return None
 
 
-def _trouble(item: object) -> str:
+def _trouble(item: object, form: Form) -> str:
     """Say what is wrong with one thing itself, whatever is inside it."""
     match item:
+        case Secret():
+            return "" if form is _REVEALING else f"is a Secret: {NOT_SEALED}"
         case float() if not math.isfinite(item):
             return f"is {float(item)}: JSON has no NaN and no infinity, use None or a text instead"
         case Decimal() if not item.is_finite():
@@ -197,7 +252,7 @@ def _trouble(item: object) -> str:
     if _fields(item) is not None or isinstance(item, enum.Enum):
         return ""
     try:
-        _as_given(item)
+        form.as_given(item)
     except UnicodeEncodeError as error:
         return f"is text with a lone surrogate (at {error.start}), which no UTF-8 can hold: pass it as bytes"
     except Exception as error:
@@ -209,7 +264,7 @@ def _key_trouble(key: object) -> str:
     if isinstance(key, float) and not math.isfinite(key):
         return f"has the key {key}: JSON has no NaN and no infinity"
     try:
-        _as_given({key: 0})
+        _PLAIN.as_given({key: 0})
     except Exception:
         return f"has the key {_short(key)}: keys must be text, numbers, dates, UUIDs or enums of these"
     return ""
@@ -223,6 +278,8 @@ def _inside(item: object) -> Iterator[tuple[str, object]]:
             return ((f"[{index}]", below) for index, below in enumerate(item))
         case enum.Enum():
             return iter(((".value", item.value),))
+        case Secret():
+            return iter(((".reveal()", item.reveal()),))
     if (names := _fields(item)) is not None:
         return ((f".{name}", getattr(item, name, None)) for name in names)
     if hasattr(type(item), "model_dump"):

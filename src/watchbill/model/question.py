@@ -6,6 +6,7 @@ import msgspec
 
 from watchbill.clock import Micros
 from watchbill.model.decision import Decision
+from watchbill.model.sealed import is_sealed, shown
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -14,6 +15,18 @@ class Question(msgspec.Struct, frozen=True):
     question: str
     to: str  # a group; "" is everybody
     form: dict[str, Any]  # the JSON schema of the answer
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A question as it is stored: its body, and the decision on the newest answer that did not fit."""
+
+    id: int
+    run: str
+    call: str
+    body: bytes
+    asked_at: Micros
+    refused: bytes | None
+    answered_by: str | None
 
 
 class InboxItem(msgspec.Struct, frozen=True):
@@ -34,10 +47,16 @@ _decode_question = msgspec.json.Decoder(Question).decode
 _decode_decision = msgspec.json.Decoder(Decision).decode
 
 
-def inbox_item(  # noqa: PLR0913 - what a row of the inbox has
-    id: int, run: str, call: str, body: bytes, asked_at: Micros, refused: bytes | None, answered_by: str | None
-) -> InboxItem:
-    """Read an item: the body of a question, and the decision on the newest answer that did not fit."""
-    asked = _decode_question(body)
-    why = None if refused is None else _decode_decision(refused).message
-    return InboxItem(f"{id:x}", run, call, asked.question, asked.to, asked.form, asked_at, why, answered_by)
+def inbox_item(asked: Asked) -> InboxItem:
+    """Read an item; what is sealed is said to be."""
+    question = Question(shown(asked.body), "", {}) if is_sealed(asked.body) else _decode_question(asked.body)
+    return InboxItem(
+        f"{asked.id:x}", asked.run, asked.call, question.question, question.to, question.form, asked.asked_at,
+        _why(asked.refused), asked.answered_by,
+    )  # fmt: skip
+
+
+def _why(refused: bytes | None) -> str | None:
+    if refused is None:
+        return None
+    return shown(refused) if is_sealed(refused) else _decode_decision(refused).message

@@ -39,4 +39,11 @@ class BackoffOver:
     """Its pause has passed."""
 
 
-Symptom = Failed | Late | AgentDead | CancelOverdue | BackoffOver
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """It ended badly, and how is sealed with a key that is not here."""
+
+    why: str
+
+
+Symptom = Failed | Late | AgentDead | CancelOverdue | BackoffOver | Unreadable

@@ -19,7 +19,7 @@ from watchbill.events import Event, Events
 from watchbill.flow.context import Attempt
 from watchbill.flow.endings import Ending as RunEnding
 from watchbill.flow.endings import read_ending
-from watchbill.flow.finish import LATE, end_of
+from watchbill.flow.finish import LATE, end_of, hidden_in
 from watchbill.flow.futures import UndoableCall
 from watchbill.flow.parts import (
     Part,
@@ -32,13 +32,15 @@ from watchbill.flow.parts import (
 from watchbill.flow.recheck import compare_rows, follow, open_loop
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Call, Continued, Diverged, WorkflowLoop
-from watchbill.flow.values import plain
+from watchbill.flow.values import encode_hidden, plain
 from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
 from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, FinalFailure, RunError
 from watchbill.model.run import LONGEST_ID, NewRun, RunRow, change_of
+from watchbill.model.sealed import is_sealed, why_sealed
+from watchbill.model.secret import redacted
 from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.plan import (
@@ -48,8 +50,11 @@ from watchbill.scheduler.plan import (
     finished_row,
     lost_row,
     question_row,
+    readable,
     ready_row,
+    reason_sealed,
     running_row,
+    unopened_of,
 )
 from watchbill.scheduler.residence import Deadline, Residence, Resident
 from watchbill.store.protocol import Fact, Loaded, TurnFact
@@ -101,6 +106,9 @@ class Advance:
 
     def begin(self, run: RunRow, term: int, batch: Batch, early: Iterable[JournalEntry] = ()) -> None:
         """Begin a run that was scheduled; `early`: what its journal has already."""
+        if (why := unopened_of(Loaded(run, tuple(early), (), ()))) is not None:
+            self._hold_sealed(run, why, term, batch)
+            return
         resident = self._settle_in(run, current_part(run, ()), term, batch)
         if resident is None:
             return
@@ -134,6 +142,13 @@ class Advance:
 
         After an unclean end the calls that replay leaves open without a row count as lost.
         """
+        if (why := unopened_of(loaded)) is not None:
+            if _cancels(loaded):
+                self.end_without_code(loaded, term, batch)
+            else:
+                self._residence.unheard[loaded.run.num] = {fact.id for fact in loaded.facts}
+                self._hold_sealed(loaded.run, reason_sealed(loaded.run, why, unclean=unclean), term, batch)
+            return
         part = current_part(loaded.run, loaded.journal)
         resident = self._settle_in(loaded.run, part, term, batch)
         if resident is None:
@@ -174,7 +189,7 @@ class Advance:
     def end_without_code(self, loaded: Loaded, term: int, batch: Batch) -> None:
         """Cancel a run whose workflow cannot or need not hear of it: not begun, diverged or quarantined."""
         run = loaded.run
-        reason = next(fact.body for fact in loaded.facts if fact.kind is FactKind.CANCEL)
+        reason = next(readable(fact).body for fact in loaded.facts if fact.kind is FactKind.CANCEL)
         turn = batch.turn
         turn.terms[run.shard] = term
         turn.facts_done.extend(fact.id for fact in loaded.facts)
@@ -191,18 +206,19 @@ class Advance:
     def tell_without_code(self, loaded: Loaded, term: int, batch: Batch) -> bool:
         """Take in what was told to a run whose code does not run: not begun, diverged or quarantined.
 
-        Endings of children and answers of people stay where they are until it does; False when that is all.
+        Endings of children and answers of people stay where they are until it does, and what is sealed until somebody
+        has the key. False when nothing else was told.
         """
         if _cancels(loaded):
             self.end_without_code(loaded, term, batch)
             return True
-        if all(fact.kind in (FactKind.CHILD, FactKind.ANSWER) for fact in loaded.facts):
+        told = [readable(fact) for fact in loaded.facts if fact.kind not in (FactKind.CHILD, FactKind.ANSWER)]
+        told = [fact for fact in told if not is_sealed(fact.body)]
+        if not told:
             return False
         run, turn, seq = loaded.run, batch.turn, len(loaded.journal)
         change = change_of(run)
-        for fact in loaded.facts:
-            if fact.kind in (FactKind.CHILD, FactKind.ANSWER):
-                continue
+        for fact in told:
             turn.facts_done.append(fact.id)
             if fact.kind is FactKind.SEND:
                 seq += 1
@@ -232,6 +248,20 @@ class Advance:
         turn.runs.append(change)
         return True
 
+    def _hold_sealed(self, run: RunRow, reason: str, term: int, batch: Batch) -> None:
+        """Hold a run of which something cannot be opened here: whoever has the key goes on with it."""
+        if run.held == reason:
+            self._residence.asleep[run.num] = run.shard  # it was said before
+            return
+        workflow = self._registry.find(run.workflow, run.version) or next(iter(self._registry.workflows.values()))
+        self._hold_for_key(Resident(run, workflow, WorkflowLoop(workflow.plain, (), {}), term), reason, batch)
+
+    def _hold_for_key(self, resident: Resident, reason: str, batch: Batch) -> None:
+        if resident.status is RunState.WAITING:
+            # Whoever takes this shard next looks at runs that are running, and may have the key.
+            resident.status, resident.wake_at, resident.waits = RunState.RUNNING, None, None
+        self.hold(resident, reason, batch)
+
     def _settle_in(self, run: RunRow, part: Part, term: int, batch: Batch) -> Resident | None:
         workflow = self._registry.find(part.workflow, part.version)
         if workflow is None:
@@ -244,7 +274,7 @@ class Advance:
             loop = open_loop(workflow, part, run, self._env.clock.boot)
         except InvalidValueError as error:
             resident = Resident(run, workflow, WorkflowLoop(workflow.plain, (), {}), term)
-            recorded = f"input {part.input[:200].decode(errors='replace')}"
+            recorded = f"input {workflow.signature.shown_args(part.input)[:200].decode(errors='replace')}"
             self._diverge(resident, Diverged(recorded, f"other arguments: {error}"), batch)
             return None
         resident = Resident(run, workflow, loop, term)
@@ -289,10 +319,18 @@ class Advance:
 
     def deliver(self, resident: Resident, arrived: AttemptRow | Fact | Call | Deadline, batch: Batch) -> None:
         """Deliver one thing that the store or the time has brought."""
+        if isinstance(arrived, AttemptRow | Fact):
+            body = arrived.result if isinstance(arrived, AttemptRow) else readable(arrived).body
+            if body is not None and is_sealed(body):
+                if isinstance(arrived, Fact):
+                    self._residence.unheard.setdefault(resident.num, set()).add(arrived.id)
+                if not resident.gone:
+                    self._hold_for_key(resident, why_sealed(body), batch)
+                return
         if isinstance(arrived, AttemptRow):
             self._final(resident, arrived, batch)
         elif isinstance(arrived, Fact):
-            self._tell(resident, arrived, batch)
+            self._tell(resident, readable(arrived), batch)
         elif isinstance(arrived, Deadline):
             self._late(resident, batch)
         elif resident.asks(arrived):
@@ -380,13 +418,20 @@ class Advance:
         resident: Resident
         call: Call
         resident, call = attempt.owner
-        if not resident.asks(call):
+        if not resident.asks(call) or attempt.finishing is None:
             return None
         if resident.finishing is None:
             resident.finishing = {}
         id = resident.finishing[call.key] = resident.finishing.get(call.key) or self._env.new_id()
         ago = self._env.clock.boot() - attempt.started_boot
-        return finished_row(self._facts(resident, call), id, fence=attempt.fence, agent=self._agent, started_ago=ago)
+        return finished_row(
+            self._facts(resident, call),
+            id,
+            fence=attempt.fence,
+            agent=self._agent,
+            started_ago=ago,
+            result=attempt.finishing.body,
+        )
 
     def _final(self, resident: Resident, row: AttemptRow, batch: Batch) -> None:
         """Move a row that is done or given up into the journal; one whose run has just left memory stays."""
@@ -504,7 +549,9 @@ class Advance:
         try:
             call.decode(fact.body)
         except Exception as error:
-            note = f"an answer to {call.key!r} by {fact.actor} was refused: {error}; it was {fact.body[:200]!r}"
+            note = f"an answer to {call.key!r} by {fact.actor} was refused: {error}"
+            if not resident.workflow.signature.seals:
+                note += f"; it was {fact.body[:200]!r}"
             self._decide(resident, "refused", note, batch, call.key)
             return
         row = resident.rows.pop(call.key)
@@ -861,7 +908,11 @@ class Advance:
         """Start the run that tells somebody how this one ended: with its end, or not at all."""
         from watchbill.flow.notify import News, delivery  # only where somebody is told
 
-        part = "result" if resident.status is RunState.COMPLETED else "error"
+        part, ended = "error", resident.loop.ended
+        if resident.status is RunState.COMPLETED:
+            part = "result"
+            if resident.workflow.signature.seals and ended is not None:
+                body = encode_hidden(ended.value)  # it leaves the house
         news = News(resident.id, resident.workflow.name, resident.status.word, **{part: msgspec.Raw(body)})
         batch.turn.starts.append(delivery(self._env.new_id(), self._namespace, url, news, resident.root))
 
@@ -873,7 +924,7 @@ class Advance:
     def _broken(self, resident: Resident, broken: Broken, batch: Batch) -> None:
         if isinstance(broken.__cause__, KeyboardInterrupt):
             raise broken.__cause__  # somebody wants this process to stop: not the workflow's doing
-        self.hold(resident, broken.reason, batch)
+        self.hold(resident, redacted(broken.reason, hidden_in(resident.workflow, resident.loop)), batch)
 
     def hold(self, resident: Resident, reason: str, batch: Batch) -> None:
         """Leave the run open, but drive it no further: nothing is lost, and everybody can see why."""

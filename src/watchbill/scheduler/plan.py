@@ -1,14 +1,18 @@
 """What a scheduler writes, decided in pure functions: rows for attempts, charges after a crash, the order of a turn."""
 
+from itertools import chain
 from typing import Final
 
 import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.model.attempt import AttemptRow, NewAttempt, RowKind, first_fence
+from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, Failure, FinalFailure
 from watchbill.model.run import RunRow
+from watchbill.model.sealed import is_sealed, shown, why_sealed
 from watchbill.model.states import AttemptState, RunState
+from watchbill.store.protocol import Fact, Loaded
 
 HEAD_START: Final[Micros] = 60 * SECOND  # for each point of priority
 SUSPECT_FROM: Final = 2  # run losses: from here on a run is advanced alone, named in the store first
@@ -19,6 +23,11 @@ QUARANTINED_BECAUSE: Final = f"{QUARANTINED}: three times its process died while
 # How the reason begins when a run was live at an unclean end and nobody who came after had its code: what it had under
 # way cannot be counted before somebody replays it.
 WAITS_FOR_CODE: Final = "waits for code"
+
+# And how it begins when it was live at an unclean end, and nobody who came after had the key of what it had written.
+LOST_AND_SEALED: Final = "lost, and cannot be read"
+
+_REASONED: Final = frozenset({FactKind.CANCEL, FactKind.PAUSE, FactKind.RESUME})
 
 _encode = msgspec.json.Encoder().encode
 _decode_failure = msgspec.json.Decoder(Failure).decode
@@ -93,9 +102,11 @@ def running_row(
     )
 
 
-def finished_row(facts: CallFacts, id: int, *, fence: int, agent: int, started_ago: Micros) -> NewAttempt:
+def finished_row(
+    facts: CallFacts, id: int, *, fence: int, agent: int, started_ago: Micros, result: bytes
+) -> NewAttempt:
     """Make the row that a rowless attempt gets by `finish`, in the user's transaction: it is done."""
-    return _row(facts, id, AttemptState.DONE, fence, agent=agent, started_ago=started_ago)
+    return _row(facts, id, AttemptState.DONE, fence, agent=agent, started_ago=started_ago, result=result)
 
 
 def _row(
@@ -164,7 +175,37 @@ def reason_to_wait_for_code(run: RunRow) -> str | None:
 
 def has_uncounted_losses(run: RunRow) -> bool:
     """True when what a run had under way was lost, and nobody could count it yet."""
+    return run.held is not None and run.held.startswith((WAITS_FOR_CODE, LOST_AND_SEALED))
+
+
+def waits_for_code(run: RunRow) -> bool:
+    """True when a run is held only because its code is not here."""
     return run.held is not None and run.held.startswith(WAITS_FOR_CODE)
+
+
+def reason_sealed(run: RunRow, why: str, *, unclean: bool) -> str:
+    """Say why a run is held of which something cannot be opened; that it was lost, too, must not be forgotten."""
+    return f"{LOST_AND_SEALED}: {why}" if unclean or has_uncounted_losses(run) else why
+
+
+def unopened_of(loaded: Loaded) -> str | None:
+    """Say why a run cannot be replayed, when something that replay needs is sealed; reasons of requests are not."""
+    bodies = chain(
+        (loaded.run.input, loaded.run.published),
+        (entry.body for entry in loaded.journal),
+        (row.args for row in loaded.attempts),
+        (row.result for row in loaded.attempts if row.state >= AttemptState.DONE),
+        (readable(fact).body for fact in loaded.facts),
+    )
+    found = next((body for body in bodies if body is not None and is_sealed(body)), None)
+    return None if found is None else why_sealed(found)
+
+
+def readable(fact: Fact) -> Fact:
+    """Give a fact of which only the kind matters with words in place of a reason that cannot be opened."""
+    if fact.kind not in _REASONED or not is_sealed(fact.body):
+        return fact
+    return msgspec.structs.replace(fact, body=_encode(shown(fact.body)))
 
 
 def final_failure(row: AttemptRow) -> FinalFailure:

@@ -501,6 +501,10 @@ class Scheduler(Loop):
         if loaded.facts and codeless:
             if self._advance.tell_without_code(loaded, term, batch):
                 self._look_asked = True  # it may be due
+            elif run.status is RunState.SCHEDULED and self._is_due(run, batch.now):
+                self._advance.begin_loaded(loaded, term, batch)
+            else:
+                self._residence.asleep[run.num] = run.shard
         elif run.status is RunState.SCHEDULED and self._is_due(run, batch.now):
             self._advance.begin_loaded(loaded, term, batch)
         elif self._knows(run) and not codeless:

@@ -7,6 +7,7 @@ store's: it judges what is due by its own clock, and every answer that matters c
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from operator import eq
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -19,7 +20,7 @@ from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.lease import Member, Terms
-from watchbill.model.question import InboxItem
+from watchbill.model.question import Asked
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
 from watchbill.model.states import RunState
@@ -100,6 +101,8 @@ class Ending(msgspec.Struct, frozen=True):
     status: RunState
     body: bytes  # of the journal's last entry, when terminal
     held: str | None  # a sentence: why it is held, when it is (diverged, quarantined, waits for nothing)
+    call: str | None = None  # that is quarantined, when the run is held for that alone
+    why: bytes | None = None  # the decision that says why, as stored, when its row does not
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -201,7 +204,7 @@ class ClientStore(Protocol):
         """Read the ids of runs that begin so, in order."""
         ...
 
-    async def inbox(self, namespace: str, limit: int) -> list[InboxItem]:
+    async def inbox(self, namespace: str, limit: int) -> list[Asked]:
         """Read the questions that wait for a person, oldest first."""
         ...
 
@@ -512,6 +515,9 @@ class SupervisorStore(Protocol):
 # --- a user's own transaction
 
 
+Equal = Callable[[bytes, bytes], bool]  # of a stored body and one that was asked for
+
+
 class Started(NamedTuple):
     """A run that is there once the user's transaction has committed; not new: it was there before."""
 
@@ -528,16 +534,21 @@ class Transactions(Protocol):
         """Where such a connection must lead."""
         ...
 
-    async def starting(self, runs: Sequence[NewRun]) -> Work[list[Started]]:
-        """Give the work that inserts runs as `submit` does; what it needs is made beforehand, outside."""
+    async def starting(self, runs: Sequence[NewRun], equal: Equal = eq) -> Work[list[Started]]:
+        """Give the work that inserts runs as `submit` does; what it needs is made beforehand, outside.
+
+        `equal` says whether a stored input is the one that was asked for.
+        """
         ...
 
-    def finishing(self, id: int, fence: int) -> FinishPlan:
+    def finishing(self, id: int, fence: int, body: bytes) -> FinishPlan:
         """Plan how an attempt that has its row records its result."""
         ...
 
     def finishing_rowless(self, row: NewAttempt, *, owner: int, term: int) -> FinishPlan | None:
         """Plan how an attempt that may have no row records its result: under its scheduler's term, once.
+
+        `row` is the row it gets if it has none, with the result.
 
         None: it must have its row first. On SQLite that could not be written while the user's transaction is open.
         """

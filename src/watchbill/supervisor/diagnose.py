@@ -7,8 +7,9 @@ import msgspec
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
+from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import AttemptState
-from watchbill.model.symptom import AgentDead, BackoffOver, CancelOverdue, Failed, Late, Symptom
+from watchbill.model.symptom import AgentDead, BackoffOver, CancelOverdue, Failed, Late, Symptom, Unreadable
 
 _decode_failure = msgspec.json.Decoder(Failure).decode
 
@@ -16,6 +17,8 @@ _decode_failure = msgspec.json.Decoder(Failure).decode
 def diagnose(row: AttemptRow, now: Micros, *, orphaned: bool = False) -> Symptom | None:
     """Say what is wrong with this row, if anything; `orphaned` when its agent's lease has ended."""
     match row.state:
+        case AttemptState.FAILED if row.result is not None and is_sealed(row.result):
+            return Unreadable(why_sealed(row.result))
         case AttemptState.FAILED:
             return Failed(_failure(row))
         case AttemptState.RUNNING if orphaned and row.agent is not None:

@@ -9,7 +9,7 @@ from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.policy import OWN_CHILD_FROM, QUARANTINE_AT, Policy
 from watchbill.model.states import AttemptState
-from watchbill.model.symptom import AgentDead, BackoffOver, CancelOverdue, Failed, Late, Symptom
+from watchbill.model.symptom import AgentDead, BackoffOver, CancelOverdue, Failed, Late, Symptom, Unreadable
 from watchbill.model.verdict import GiveUp, Judgement, LetEnd, MarkFailed, Quarantine, TryLater, TryNow, Verdict
 
 LOSSES = frozenset({Cause.LOST, Cause.KILLED, Cause.STARVED})  # nobody's fault in the step's own code
@@ -37,6 +37,8 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
             return LetEnd("asked to stop, and did not within the grace: it runs on until it returns or its agent dies")
         case BackoffOver():
             return TryNow("the backoff is over")
+        case Unreadable(why=why):
+            return Quarantine(f"how it failed is {why}")  # nobody here can tell whether trying again would help
         case Failed(failure=failure):
             return _after_failure(failure, row, policy, chance)
         case _:
@@ -111,6 +113,8 @@ def _change(
 
 
 def _of(symptom: Symptom) -> Failure | None:
+    if isinstance(symptom, Unreadable):
+        return Failure("Sealed", f"how it failed is {symptom.why}", cause=Cause.UNKNOWN)
     return symptom.failure if isinstance(symptom, Failed) else None
 
 

@@ -212,7 +212,7 @@ class TrialHall(Hall):
     """The hall of one process of a trial: its store is in memory, and outlives it."""
 
     def __init__(self, app: App, memory: sqlite3.Connection, env: "TrialEnv", store_env: "StoreEnv") -> None:
-        super().__init__(MEMORY, app.namespace, app.registry, app.events, env, retention=app.retention)
+        super().__init__(MEMORY, app.namespace, app.registry, app.events, env, retention=app.retention, keys=app.keys)
         self._memory = memory
         self._store_env = store_env
 

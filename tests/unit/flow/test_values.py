@@ -347,7 +347,7 @@ def test_more_than_the_limit_is_refused(monkeypatch):
 
 def test_a_full_stack_is_not_blamed_on_the_value():
     with pytest.raises(RecursionError):
-        raise values._refusal([1], WHAT, RecursionError())
+        raise values._refusal([1], WHAT, RecursionError(), values._PLAIN)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"nope", b'"\xff"', b"[1] 2", b"[" * 100_000])

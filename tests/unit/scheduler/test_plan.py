@@ -19,8 +19,10 @@ from watchbill.scheduler.plan import (
     is_quarantined,
     lost_row,
     ready_row,
+    reason_sealed,
     reason_to_wait_for_code,
     running_row,
+    waits_for_code,
 )
 
 SECOND = 1_000_000
@@ -104,6 +106,15 @@ def test_what_a_run_had_under_way_waits_to_be_counted_until_its_code_is_there() 
     assert has_uncounted_losses(a_run(held=reason))
     assert not is_quarantined(a_run(held=reason))
     assert not has_uncounted_losses(a_run())
+
+
+def test_what_a_run_had_under_way_is_not_forgotten_while_it_cannot_be_read() -> None:
+    lost = reason_sealed(a_run(), "sealed with key 'k1'", unclean=True)
+    assert "sealed with key 'k1'" in lost
+    assert has_uncounted_losses(a_run(held=lost))
+    assert not waits_for_code(a_run(held=lost))
+    assert reason_sealed(a_run(held=lost), "sealed with key 'k1'", unclean=False) == lost  # said once
+    assert not has_uncounted_losses(a_run(held=reason_sealed(a_run(), "sealed", unclean=False)))
 
 
 @pytest.mark.parametrize("status", [RunState.SCHEDULED, RunState.WAITING, RunState.DIVERGED])

@@ -152,6 +152,7 @@ MADE: list[WatchbillError] = [
     errors.QuestionNotFound("1f", "default"),
     errors.RunInCreationError(["a", "b"]),
     errors.RunNotFound("o", "default"),
+    errors.SealedError("o", "sealed with key 'k1'"),
     errors.StepFailed(step="s", type="ValueError", message="no", attempts=2, cause="raised", traceback="trace"),
     errors.StoreCorruptError(URL, "torn"),
     errors.StoreError("closed"),

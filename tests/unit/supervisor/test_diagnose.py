@@ -1,11 +1,12 @@
 """What is wrong with a row: pure, the time is an argument."""
 
+import msgspec
 import pytest
 
 from tests.unit.supervisor.rows import NOON, SECOND, a_failure, a_row
 from watchbill.model.failure import Cause
 from watchbill.model.states import AttemptState
-from watchbill.model.symptom import AgentDead, BackoffOver, CancelOverdue, Failed, Late
+from watchbill.model.symptom import AgentDead, BackoffOver, CancelOverdue, Failed, Late, Unreadable
 from watchbill.supervisor.diagnose import diagnose
 
 
@@ -17,6 +18,13 @@ def test_a_failed_row_without_a_word_counts_as_lost() -> None:
     symptom = diagnose(a_row(), NOON)
     assert isinstance(symptom, Failed)
     assert symptom.failure.cause is Cause.LOST
+
+
+def test_a_failure_that_is_sealed_is_no_failure_to_judge_by() -> None:
+    row = msgspec.structs.replace(a_row(), result=b"\x01\x02k1 and so on")
+    symptom = diagnose(row, NOON)
+    assert isinstance(symptom, Unreadable)
+    assert "sealed with key 'k1'" in symptom.why
 
 
 def test_a_running_row_is_late_from_its_deadline_on() -> None:

@@ -10,7 +10,7 @@ from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.policy import QUARANTINE_AT, Policy
 from watchbill.model.states import AttemptState
-from watchbill.model.symptom import AgentDead, BackoffOver, CancelOverdue, Failed, Late, Symptom
+from watchbill.model.symptom import AgentDead, BackoffOver, CancelOverdue, Failed, Late, Symptom, Unreadable
 from watchbill.model.verdict import GiveUp, LetEnd, MarkFailed, Quarantine, TryLater, TryNow, Verdict
 from watchbill.supervisor.judge import judge, judgement
 
@@ -156,3 +156,13 @@ def test_a_death_names_the_agent_as_evidence_and_is_judged_at_once() -> None:
     assert (change.dead_agent, change.after, change.watch_in) == (70, AttemptState.FAILED, 0)
     late, _ = written(Late(1), MarkFailed(a_failure(Cause.LATE), failures=1, losses=-1), state=AttemptState.RUNNING)
     assert (late.dead_agent, late.failures, late.losses) == (None, 1, -1)
+
+
+def test_what_cannot_be_read_waits_for_a_person_with_the_reason() -> None:
+    row = a_row()
+    symptom = Unreadable("sealed with key 'k1'")
+    verdict = judge(symptom, row, POLICY, 0.0)
+    assert verdict == Quarantine("how it failed is sealed with key 'k1'")
+    change = judgement(row, symptom, verdict)
+    assert (change.after, change.why, change.result) == (AttemptState.PARKED, "quarantine", row.result)
+    assert b"how it failed is sealed with key 'k1'" in change.body

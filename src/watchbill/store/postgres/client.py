@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
+from operator import eq
 from typing import Any, Final, cast
 
 import asyncpg
@@ -10,13 +11,14 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
-from watchbill.model.decision import Decision, DecisionRow
+from watchbill.model.decision import DecisionRow
 from watchbill.model.lease import FOREVER
-from watchbill.model.question import InboxItem, inbox_item
+from watchbill.model.question import Asked
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
 from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
 from watchbill.store.bodies import joined
+from watchbill.store.held import explained
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.checkup import checkup
 from watchbill.store.postgres.connections import Connections, Row, Session
@@ -26,10 +28,20 @@ from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import home_shards
-from watchbill.store.protocol import Checkup, Deleted, Ending, Hint, NewFact, Record, Schedules, Submitted, Told
+from watchbill.store.protocol import (
+    Checkup,
+    Deleted,
+    Ending,
+    Equal,
+    Hint,
+    NewFact,
+    Record,
+    Schedules,
+    Submitted,
+    Told,
+)
 from watchbill.store.same import check_same
 
-_DECISION: Final = msgspec.json.Decoder(Decision)
 _EVERY: Final = (1 << 63) - 1  # as a limit
 
 # How long an id is waited for that another open transaction is creating. Whoever was sent along with it must not wait
@@ -108,11 +120,11 @@ class PostgresClient:
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "ids_beginning", values))
         return [cast(str, id) for (id,) in found]
 
-    async def inbox(self, namespace: str, limit: int) -> list[InboxItem]:
+    async def inbox(self, namespace: str, limit: int) -> list[Asked]:
         """Read the questions that wait for a person, oldest first."""
         values = {"namespace": namespace, "limit": limit}
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "inbox", values))
-        return [inbox_item(*row) for row in cast(Sequence[Any], found)]
+        return [Asked(*row) for row in cast(Sequence[Any], found)]
 
     async def answer(self, namespace: str, question: int, actor: str, body: bytes) -> Told:
         """Tell a run the answer to its question; the first answer counts."""
@@ -360,7 +372,11 @@ def there_by_id(rows: Sequence[Row]) -> dict[tuple[str, str], RunRow]:
 
 
 def answer(
-    asked: NewRun, homes: Homes, made: Mapping[int, Micros], there: Mapping[tuple[str, str], RunRow]
+    asked: NewRun,
+    homes: Homes,
+    made: Mapping[int, Micros],
+    there: Mapping[tuple[str, str], RunRow],
+    equal: Equal = eq,
 ) -> Submitted:
     """Give the run that has the id; the same number means that this client made it, now or before a lost answer."""
     found = there.get((asked.namespace, asked.id))
@@ -368,7 +384,7 @@ def answer(
         if asked.num not in made:
             raise ValueError(f"run number {asked.num} is taken: {asked.id!r} cannot have it")
         return Submitted(as_inserted(asked, _home(asked, homes), made[asked.num]), new=True)
-    check_same(asked, found.workflow, found.version, found.input)
+    check_same(asked, found.workflow, found.version, found.input, equal)
     return Submitted(found, new=found.num == asked.num)
 
 
@@ -435,10 +451,5 @@ def _answered(found: Sequence[Any]) -> Told:
 
 def _ending(*columns: Any) -> Ending:  # noqa: ANN401
     num, status, held, body, stuck_call, reason = columns
-    state = RunState(status)
-    message = "" if reason is None else _DECISION.decode(reason).message
-    if state is RunState.DIVERGED and held is None:
-        held = message or "its code no longer fits its journal"
-    elif stuck_call is not None and held is None:
-        held = f"call {stuck_call!r} is quarantined: {message}"
-    return Ending(num, state, body or b"", held)
+    why = reason if held is None else None
+    return explained(Ending(num, RunState(status), body or b"", held, stuck_call, why))

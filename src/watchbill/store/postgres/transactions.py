@@ -1,6 +1,7 @@
 """Transactions: what is written through a user's own connection to the store's database."""
 
 from collections.abc import Sequence
+from operator import eq
 from typing import Any, Final
 
 from watchbill.borrowed import Command, FinishPlan, Place, Work, leads_to
@@ -15,7 +16,7 @@ from watchbill.store.postgres.connections import Connections
 from watchbill.store.postgres.refusals import is_contended
 from watchbill.store.postgres.shards import home_shards
 from watchbill.store.postgres.statements import texts
-from watchbill.store.protocol import INLINE_LIMIT, Started
+from watchbill.store.protocol import INLINE_LIMIT, Equal, Started
 
 PATIENCE: Final = "5s"  # for an id that another open transaction is creating; the user's own one is open meanwhile
 COMMITS_WITHIN: Final = "10s"  # of being idle after finish(): as long as anybody waits for the row that it has locked
@@ -36,12 +37,12 @@ class PostgresTransactions:
         """Where such a connection must lead."""
         return self._place
 
-    async def starting(self, runs: Sequence[NewRun]) -> Work[list[Started]]:
+    async def starting(self, runs: Sequence[NewRun], equal: Equal = eq) -> Work[list[Started]]:
         """Give the work that inserts runs; their shards are made beforehand, so that many can start at once."""
         homes = {namespace: await self._home(namespace) for namespace in {run.namespace for run in runs}}
-        return self._start(runs, homes)
+        return self._start(runs, homes, equal)
 
-    def finishing(self, id: int, fence: int) -> FinishPlan:
+    def finishing(self, id: int, fence: int, body: bytes) -> FinishPlan:
         """Plan how an attempt that has its row records its result."""
         number = self._lines.env.new_id()
         values = {
@@ -53,6 +54,7 @@ class PostgresTransactions:
             "reference": reference(number),
             "inline_limit": INLINE_LIMIT,
             "within": COMMITS_WITHIN,
+            "body": body,
         }
         return FinishPlan(self._place, (self._sql["finish"],), (), self._sql["isolation"], values)
 
@@ -68,7 +70,7 @@ class PostgresTransactions:
             }
         return self._homes[namespace]
 
-    def _start(self, runs: Sequence[NewRun], homes: Homes) -> Work[list[Started]]:
+    def _start(self, runs: Sequence[NewRun], homes: Homes, equal: Equal) -> Work[list[Started]]:
         yield from leads_to(self._place)
         values = insert_values(runs, homes, Blobs(self._lines.env), whole=False, patience=PATIENCE)
         try:
@@ -80,5 +82,5 @@ class PostgresTransactions:
         there = {}
         if asked := missing_values(runs, made):
             there = there_by_id((yield Command(self._sql["runs_by_id"], asked)))
-        answers = [answer(run, homes, made, there) for run in runs]
+        answers = [answer(run, homes, made, there, equal) for run in runs]
         return [Started(found.run.id, found.run.num, found.new) for found in answers]

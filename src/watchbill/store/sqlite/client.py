@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import msgspec
-
 from watchbill.clock import Micros
-from watchbill.model.decision import Decision, DecisionRow
+from watchbill.model.decision import DecisionRow
 from watchbill.model.lease import FOREVER
-from watchbill.model.question import InboxItem
+from watchbill.model.question import Asked
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
 from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
 from watchbill.store.bodies import fits, joined, reference
+from watchbill.store.held import explained
 from watchbill.store.protocol import Checkup, Deleted, Ending, Hint, NewFact, Record, Schedules, Submitted, Told
 from watchbill.store.same import check_same
 from watchbill.store.sqlite.checkup import checkup
@@ -24,7 +23,6 @@ from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, ru
 from watchbill.store.sqlite.shards import HOME_REGION, make_shards
 
 ABOVE_IDS: Final = "\x7f"  # above every character that an id has
-_DECISION: Final = msgspec.json.Decoder(Decision)
 
 
 class SqliteClient:
@@ -112,7 +110,7 @@ class SqliteClient:
         }
         return await self._lanes.read(lambda db: [id for (id,) in db.run("ids_beginning", values)])
 
-    async def inbox(self, namespace: str, limit: int) -> list[InboxItem]:
+    async def inbox(self, namespace: str, limit: int) -> list[Asked]:
         """Read the questions that wait for a person, oldest first."""
         return await self._lanes.read(lambda db: inbox(db, namespace, limit))
 
@@ -293,18 +291,19 @@ def endings(db: Database, nums: Sequence[int]) -> list[Ending]:
     """Read how runs stand for somebody who waits for their end."""
     found = []
     for num, status, held, body, stuck_call in db.run("endings", {"nums": json_text(nums)}).fetchall():
-        state = RunState(status)
+        state, why = RunState(status), None
         if state is RunState.DIVERGED and held is None:
-            held = _message(db, num, call=None, actor="scheduler") or "its code no longer fits its journal"
+            why = _newest_decision(db, num, call=None, actor="scheduler")
         elif stuck_call is not None and held is None:
-            held = f"call {stuck_call!r} is quarantined: {_message(db, num, call=stuck_call, actor=None)}"
-        found.append(Ending(num, state, b"" if body is None else db.whole(num, body), held))
+            why = _newest_decision(db, num, call=stuck_call, actor=None)
+        body = b"" if body is None else db.whole(num, body)
+        found.append(explained(Ending(num, state, body, held, stuck_call, why)))
     return found
 
 
-def _message(db: Database, run: int, *, call: str | None, actor: str | None) -> str:
+def _newest_decision(db: Database, run: int, *, call: str | None, actor: str | None) -> bytes | None:
     row = db.run("newest_decision", {"run": run, "call": call, "actor": actor}).fetchone()
-    return _DECISION.decode(row[0]).message if row is not None else ""
+    return None if row is None else row[0]
 
 
 # --- schedules

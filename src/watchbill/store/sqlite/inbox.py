@@ -1,17 +1,17 @@
 """Inbox: the questions that wait for a person, and their answers."""
 
 from watchbill.model.facts import FactKind
-from watchbill.model.question import InboxItem, inbox_item
+from watchbill.model.question import Asked
 from watchbill.model.states import RunState
 from watchbill.store.protocol import Told
 from watchbill.store.sqlite.database import Database, Named, Writer
 
 
-def inbox(db: Database, namespace: str, limit: int) -> list[InboxItem]:
+def inbox(db: Database, namespace: str, limit: int) -> list[Asked]:
     """Read what is asked."""
     rows = db.run("inbox", {"namespace": namespace, "limit": limit}).fetchall()
     return [
-        inbox_item(id, run_id, call, db.whole(run, body), asked_at, refused, answered_by)
+        Asked(id, run_id, call, db.whole(run, body), asked_at, refused, answered_by)
         for id, run_id, call, run, body, asked_at, refused, answered_by in rows
     ]
 

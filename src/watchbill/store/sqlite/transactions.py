@@ -1,6 +1,7 @@
 """Transactions: what is written through a user's own connection to the store's file, beside or as its owner."""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import eq
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from watchbill.model.attempt import NewAttempt
 from watchbill.model.run import SHARDS_PER_REGION, NewRun, deadline_at, due_at, shard_number
 from watchbill.store.bodies import fits, joined, reference, referred
 from watchbill.store.migrate import APPLICATION_ID, known_schema
-from watchbill.store.protocol import INLINE_LIMIT, Started
+from watchbill.store.protocol import INLINE_LIMIT, Equal, Started
 from watchbill.store.queries import load_queries
 from watchbill.store.same import check_same
 from watchbill.store.sqlite.shards import HOME_REGION
@@ -36,18 +37,19 @@ class SqliteTransactions:
         """Where such a connection must lead."""
         return self._place
 
-    async def starting(self, runs: Sequence[NewRun]) -> Work[list[Started]]:
+    async def starting(self, runs: Sequence[NewRun], equal: Equal = eq) -> Work[list[Started]]:
         """Give the work that inserts runs. Shards that are missing are made by it: nobody else can write meanwhile."""
-        return self._start(runs)
+        return self._start(runs, equal)
 
-    def finishing(self, id: int, fence: int) -> FinishPlan:
+    def finishing(self, id: int, fence: int, body: bytes) -> FinishPlan:
         """Plan how an attempt that has its row records its result."""
-        values = {"id": id, "fence": fence, **self._result_values()}
+        values = {"id": id, "fence": fence, **self._result_values(body)}
         return FinishPlan(self._place, (self._sql["finish_row"],), (self._sql["finish_keep"],), "", values)
 
     def finishing_rowless(self, row: NewAttempt, *, owner: int, term: int) -> FinishPlan:
         """Plan how an attempt that may have no row records its result: the row is found, or inserted as done."""
-        values: dict[str, Any] = {**row._asdict(), **self._result_values(), "owner": owner, "term": term}
+        once = row._replace(result=None)  # it may be large, and is `body` below
+        values: dict[str, Any] = {**once._asdict(), **self._result_values(row.result), "owner": owner, "term": term}
         records = (self._sql["finish_call"], self._sql["finish_rowless"])
         keeps: tuple[str, ...] = (self._sql["finish_keep"],)
         if not fits(row.args):
@@ -56,13 +58,19 @@ class SqliteTransactions:
             keeps = (*keeps, self._sql["finish_keep_args"])
         return FinishPlan(self._place, records, keeps, "", values)
 
-    def _result_values(self) -> dict[str, Any]:
+    def _result_values(self, body: bytes | None) -> dict[str, Any]:
         number = self._new_id()
-        return {"now": self._now(), "n": number, "reference": reference(number), "inline_limit": INLINE_LIMIT}
+        return {
+            "now": self._now(),
+            "n": number,
+            "reference": reference(number),
+            "inline_limit": INLINE_LIMIT,
+            "body": body,
+        }
 
     # --- starting
 
-    def _start(self, runs: Sequence[NewRun]) -> Work[list[Started]]:
+    def _start(self, runs: Sequence[NewRun], equal: Equal) -> Work[list[Started]]:
         yield from leads_to(self._place)
         yield from self._check_schema()
         homes: Homes = {}
@@ -72,10 +80,11 @@ class SqliteTransactions:
         for run in runs:
             if run.namespace not in homes:
                 homes[run.namespace] = yield from self._homes(run.namespace)
-            started.append((yield from self._start_one(run, homes[run.namespace][shard_number(run.id)], now)))
+            shard = homes[run.namespace][shard_number(run.id)]
+            started.append((yield from self._start_one(run, shard, now, equal)))
         return started
 
-    def _start_one(self, run: NewRun, shard: int, now: Micros) -> Work[Started]:
+    def _start_one(self, run: NewRun, shard: int, now: Micros, equal: Equal) -> Work[Started]:
         small = fits(run.input)
         made = yield self._command(
             "borrowed_submit",
@@ -103,7 +112,7 @@ class SqliteTransactions:
         num, workflow, version, input = found[0][0], found[0][4], found[0][5], found[0][13]
         if referred(input) is not None:
             [(input,)] = yield self._command("read_blob", run=num, n=int(input[1:]))
-        check_same(run, _text(workflow), version, input)
+        check_same(run, _text(workflow), version, input, equal)
         return Started(run.id, num, new=num == run.num)
 
     def _check_schema(self) -> Work[None]:

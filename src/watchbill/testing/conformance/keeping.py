@@ -9,7 +9,7 @@ from watchbill.clock import SECOND
 from watchbill.model.attempt import RowKind
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.facts import FactKind
-from watchbill.model.question import Question
+from watchbill.model.question import Question, inbox_item
 from watchbill.model.run import NewRun, RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Deleted, NewFact, OldRun, Store, Told
@@ -102,7 +102,7 @@ async def test_the_inbox_has_what_waits_for_a_person_oldest_first(scene):
     large = msgspec.json.encode(Question("why? " + "x" * 300_000, "", {}))
     await a_question(scene, two, "ask.2", large)
     await scene.turn(attempts=[scene.a_row(one)])  # no question
-    item, other = await scene.store.client.inbox("default", 10)
+    item, other = [inbox_item(asked) for asked in await scene.store.client.inbox("default", 10)]
     assert msgspec.structs.asdict(item) == {
         "id": f"{first:x}", "run": "o-1", "call": "ask", "question": "ship it?", "to": "team",
         "form": {"type": "boolean"}, "asked_at": NOON, "refused": None, "answered_by": None,
@@ -161,7 +161,8 @@ async def test_the_newest_refusal_is_with_its_question_and_not_one_of_an_earlier
     for n in (2, 3):
         await scene.turn(decisions=[a_decision(1, "ask", n=n, message=f"no {n}")])
     await scene.turn(decisions=[a_decision(1, "other", n=4, message="of another call")])
-    assert (await scene.store.client.inbox("default", 10))[0].refused == "no 3"
+    [asked] = await scene.store.client.inbox("default", 10)
+    assert inbox_item(asked).refused == "no 3"
 
 
 # --- deleting

@@ -1,0 +1,482 @@
+"""Sealed: a store's doors, with keys. What goes in is sealed, what comes out is opened; no room knows of it.
+
+Sealed are: inputs, the journal's bodies (and the checksums of arguments beside them), arguments, results, checkpoints
+and progress of attempts, what runs are told and publish, decisions. In the open stay what stores and people search by:
+ids, names of workflows, steps and calls, topics, tags, times, states, policies, and the short reasons in `run.held`.
+
+A body that cannot be opened comes out as `Unopened`, with the reason, and goes in again as it was.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from watchbill.borrowed import FinishPlan, Place, Work
+from watchbill.clock import Micros
+from watchbill.errors import DuplicateRun
+from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
+from watchbill.model.attempt import AttemptRow, NewAttempt
+from watchbill.model.call import JournalEntry, JournalRow
+from watchbill.model.decision import DecisionRow
+from watchbill.model.keys import Keys
+from watchbill.model.question import Asked
+from watchbill.model.run import NewRun, RunChange, RunRow
+from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow
+from watchbill.model.states import RunState
+from watchbill.model.verdict import Judgement
+from watchbill.store.codec import Codec
+from watchbill.store.held import explained
+from watchbill.store.open import Reader
+from watchbill.store.protocol import (
+    AgentStore,
+    ClientStore,
+    Ending,
+    Equal,
+    Fact,
+    Hint,
+    Loaded,
+    Look,
+    NewFact,
+    Record,
+    SchedulerStore,
+    Schedules,
+    Started,
+    Store,
+    Submitted,
+    SupervisorStore,
+    Told,
+    Transactions,
+    Turn,
+    TurnAnswer,
+    TurnFact,
+    Watch,
+)
+
+replace = msgspec.structs.replace
+
+
+class Sealer:
+    """Seals and opens whole rows."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self.open_body = codec.open
+
+    # --- in
+
+    def run(self, run: NewRun) -> NewRun:
+        """Seal the input of a run: by its id, so that the same start is the same bytes."""
+        return replace(run, input=self._codec.seal(run.input, f"input {run.namespace} {run.id}".encode()))
+
+    def fact(self, fact: NewFact) -> NewFact:
+        """Seal what a client tells."""
+        return replace(fact, body=self._codec.seal(fact.body, f"fact {fact.namespace} {fact.id} {fact.ref}".encode()))
+
+    def answer(self, question: int, body: bytes) -> bytes:
+        """Seal a person's answer: told again it is the same bytes."""
+        return self._codec.seal(body, f"answer {question}".encode())
+
+    def turn(self, turn: Turn) -> Turn:
+        """Seal all that a turn writes; a turn that is sent again is the same bytes again."""
+        return replace(
+            turn,
+            journal=[self._entry(entry) for entry in turn.journal],
+            attempts=[self.attempt(row) for row in turn.attempts],
+            runs=[self._change(change) for change in turn.runs],
+            decisions=[self._decision(row) for row in turn.decisions],
+            starts=[self.run(run) for run in turn.starts],
+            facts=[self._turn_fact(fact) for fact in turn.facts],
+            schedules=[self._slots(change) for change in turn.schedules],
+        )
+
+    def _entry(self, entry: JournalRow) -> JournalRow:
+        run, seq, kind, key, digest, fence, outcome, agent, started_at, at, body = entry
+        if not body:
+            return entry  # of a timer: there is nothing to see
+        sealed = self._codec.seal(body, b"journal %d %d" % (run, seq))
+        if digest is not None:
+            digest = self._codec.mask(digest, sealed)
+        return run, seq, kind, key, digest, fence, outcome, agent, started_at, at, sealed
+
+    def attempt(self, row: NewAttempt) -> NewAttempt:
+        """Seal the arguments, progress and result of a new row."""
+        place = b"%d" % row.id
+        return row._replace(
+            args=self._codec.seal(row.args, b"args " + place),
+            progress=self._optional(row.progress, b"progress " + place),
+            result=self._optional(row.result, b"result " + place),
+        )
+
+    def _change(self, change: RunChange) -> RunChange:
+        if change.published is None:
+            return change
+        return change._replace(published=self._codec.seal(change.published, b"published %d" % change.num))
+
+    def _decision(self, row: DecisionRow) -> DecisionRow:
+        place = f"decision {row.run} {row.fence} {row.n} {row.call}".encode()
+        return row._replace(body=self._codec.seal(row.body, place))
+
+    def _turn_fact(self, fact: TurnFact) -> TurnFact:
+        place = f"fact {fact.run} {fact.id} {fact.ref}".encode()
+        return fact._replace(body=self._codec.seal(fact.body, place))
+
+    def schedule(self, namespace: str, schedule: NewSchedule) -> NewSchedule:
+        """Seal the input that the runs of a schedule get."""
+        place = f"schedule {namespace} {schedule.name}".encode()
+        return replace(schedule, input=self._codec.seal(schedule.input, place))
+
+    def _slots(self, change: ScheduleChange) -> ScheduleChange:
+        return replace(change, starts=tuple([self.run(run) for run in change.starts]))
+
+    def progress(self, mark: ProgressMark) -> ProgressMark:
+        """Seal the progress of an attempt."""
+        return mark._replace(body=self._codec.seal(mark.body, b"progress %d %d" % (mark.id, mark.fence)))
+
+    def report(self, report: Report) -> Report:
+        """Seal the result, failure or checkpoint of an attempt."""
+        place = b"report %d %d %d" % (report.id, report.fence, report.act)
+        return report._replace(body=self._optional(report.body, place))
+
+    def result(self, id: int, body: bytes) -> bytes:
+        """Seal the result of an attempt that has its row."""
+        return self._codec.seal(body, b"result %d" % id)
+
+    def judgement(self, judgement: Judgement) -> Judgement:
+        """Seal a verdict's failure and the decision that explains it."""
+        place = b"%d %d" % (judgement.id, judgement.fence)
+        return judgement._replace(
+            result=self._optional(judgement.result, b"verdict " + place),
+            body=self._codec.seal(judgement.body, b"judgement " + place),
+        )
+
+    def _optional(self, body: bytes | None, place: bytes) -> bytes | None:
+        return None if body is None else self._codec.seal(body, place)
+
+    # --- out
+
+    def open_run(self, run: RunRow) -> RunRow:
+        """Open the input of a run, and what it has published."""
+        return replace(run, input=self.open_body(run.input), published=self._opened(run.published))
+
+    def open_attempt(self, row: AttemptRow) -> AttemptRow:
+        """Open all bodies of a row but its policy, which is not sealed."""
+        return replace(
+            row,
+            args=self.open_body(row.args),
+            result=self._opened(row.result),
+            checkpoint=self._opened(row.checkpoint),
+            progress=self._opened(row.progress),
+        )
+
+    def open_entry(self, entry: JournalEntry) -> JournalEntry:
+        """Open a journal entry, and show its checksum again."""
+        digest = None if entry.digest is None else self._codec.mask(entry.digest, entry.body)
+        return entry._replace(body=self.open_body(entry.body), digest=digest)
+
+    def open_fact(self, fact: Fact) -> Fact:
+        """Open what was told."""
+        return replace(fact, body=self.open_body(fact.body))
+
+    def open_decision(self, row: DecisionRow) -> DecisionRow:
+        """Open what was decided."""
+        return row._replace(body=self.open_body(row.body))
+
+    def open_schedule(self, row: ScheduleRow) -> ScheduleRow:
+        """Open the input that the runs of a schedule get."""
+        return replace(row, input=self.open_body(row.input))
+
+    def _opened(self, body: bytes | None) -> bytes | None:
+        return None if body is None else self.open_body(body)
+
+    def ending(self, ending: Ending) -> Ending:
+        """Open how a run ended, and why it is held."""
+        if ending.why is None:
+            return replace(ending, body=self.open_body(ending.body))
+        # The sentence is made anew: the store could not read the decision.
+        return explained(replace(ending, body=self.open_body(ending.body), held=None, why=self.open_body(ending.why)))
+
+    def asked(self, asked: Asked) -> Asked:
+        """Open a question, and why an answer was refused."""
+        return replace(asked, body=self.open_body(asked.body), refused=self._opened(asked.refused))
+
+    def record(self, record: Record) -> Record:
+        """Open all that is stored about a run."""
+        return replace(
+            record,
+            run=self.open_run(record.run),
+            journal=tuple([self.open_entry(entry) for entry in record.journal]),
+            attempts=tuple([self.open_attempt(row) for row in record.attempts]),
+            decisions=tuple([(self.open_decision(row), at) for row, at in record.decisions]),
+            told=tuple([self.open_fact(fact) for fact in record.told]),
+        )
+
+    def loaded(self, loaded: Loaded) -> Loaded:
+        """Open a run with all that its replay needs."""
+        return Loaded(
+            self.open_run(loaded.run),
+            tuple([self.open_entry(entry) for entry in loaded.journal]),
+            tuple([self.open_attempt(row) for row in loaded.attempts]),
+            tuple([self.open_fact(fact) for fact in loaded.facts]),
+        )
+
+
+class SealedClient:
+    """The doors of handles and commands."""
+
+    def __init__(self, doors: ClientStore, sealer: Sealer) -> None:
+        self._doors = doors
+        self._sealer = sealer
+        # What carries no bodies goes straight through.
+        self.order_schedule, self.beginning = doors.order_schedule, doors.beginning
+        self.delete, self.checkup = doors.delete, doors.checkup
+
+    async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
+        """Insert all runs, or none. The store compares inputs as they are sealed."""
+        sealed = [self._sealer.run(run) for run in runs]
+        try:
+            answers = await self._doors.submit(sealed)
+        except DuplicateRun:
+            # The same input may be there under another key, or from before there were keys: ask for it as it is there.
+            same = [await self._as_stored(run, as_sealed) for run, as_sealed in zip(runs, sealed, strict=True)]
+            if same == sealed:
+                raise
+            answers = await self._doors.submit(same)
+        return [Submitted(self._sealer.open_run(answer.run), answer.new) for answer in answers]
+
+    async def _as_stored(self, run: NewRun, sealed: NewRun) -> NewRun:
+        there = await self._doors.find(run.namespace, run.id)
+        if there is None or self._sealer.open_body(there.input) != run.input:
+            return sealed
+        return replace(sealed, input=there.input)
+
+    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+        """Insert a run that goes on from chosen entries of another one's journal: copied as they are."""
+        return await self._doors.copy(self._sealer.run(run), source, entries, loose=loose)
+
+    async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
+        """Insert facts for live runs."""
+        return await self._doors.tell([self._sealer.fact(fact) for fact in facts])
+
+    async def endings(self, nums: Sequence[int]) -> list[Ending]:
+        """Read how these runs stand."""
+        return [self._sealer.ending(ending) for ending in await self._doors.endings(nums)]
+
+    async def find(self, namespace: str, id: str) -> RunRow | None:
+        """Read one run's row."""
+        row = await self._doors.find(namespace, id)
+        return None if row is None else self._sealer.open_run(row)
+
+    async def record(self, namespace: str, id: str) -> Record | None:
+        """Read all about one run."""
+        record = await self._doors.record(namespace, id)
+        return None if record is None else self._sealer.record(record)
+
+    async def runs(  # noqa: PLR0913
+        self,
+        namespace: str,
+        *,
+        statuses: Sequence[RunState] = (),
+        workflow: str | None = None,
+        tags: Sequence[str] = (),
+        before: tuple[Micros, int] | None = None,
+        limit: int = 100,
+    ) -> list[RunRow]:
+        """Read runs, newest first."""
+        rows = await self._doors.runs(
+            namespace, statuses=statuses, workflow=workflow, tags=tags, before=before, limit=limit
+        )
+        return [self._sealer.open_run(row) for row in rows]
+
+    async def inbox(self, namespace: str, limit: int) -> list[Asked]:
+        """Read the questions that wait for a person."""
+        return [self._sealer.asked(asked) for asked in await self._doors.inbox(namespace, limit)]
+
+    async def answer(self, namespace: str, question: int, actor: str, body: bytes) -> Told:
+        """Tell a run the answer to its question."""
+        return await self._doors.answer(namespace, question, actor, self._sealer.answer(question, body))
+
+    async def schedules(self, namespace: str) -> Schedules:
+        """Read all schedules of a namespace."""
+        found = await self._doors.schedules(namespace)
+        return replace(found, rows=tuple([self._sealer.open_schedule(row) for row in found.rows]))
+
+
+class SealedScheduler:
+    """The doors of schedulers."""
+
+    def __init__(self, doors: SchedulerStore, sealer: Sealer) -> None:
+        self._doors = doors
+        self._sealer = sealer
+        # What carries no bodies goes straight through.
+        self.shards, self.queue = doors.shards, doors.queue
+        self.attend, self.retire, self.bury = doors.attend, doors.retire, doors.bury
+        self.take, self.renew, self.release = doors.take, doors.renew, doors.release
+        self.live, self.old, self.delete = doors.live, doors.old, doors.delete
+
+    async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
+        """Write down the schedules that this code has."""
+        await self._doors.announce(namespace, [self._sealer.schedule(namespace, one) for one in schedules], without)
+
+    async def look(
+        self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()
+    ) -> Look:
+        """Read what is due, told and final."""
+        look = await self._doors.look(shards, known, limit, scheduled)
+        return replace(
+            look,
+            due=tuple([self._sealer.open_run(run) for run in look.due]),
+            facts=tuple([self._sealer.open_fact(fact) for fact in look.facts]),
+            finals=tuple([self._sealer.open_attempt(row) for row in look.finals]),
+            schedules=tuple([self._sealer.open_schedule(row) for row in look.schedules]),
+        )
+
+    async def load(self, nums: Sequence[int]) -> list[Loaded]:
+        """Read runs with journal, rows and facts."""
+        return [self._sealer.loaded(loaded) for loaded in await self._doors.load(nums)]
+
+    async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:
+        """Write one turn."""
+        return await self._doors.turn(self._sealer.turn(turn), again=again)
+
+
+class SealedAgent:
+    """The doors of agents."""
+
+    def __init__(self, doors: AgentStore, sealer: Sealer) -> None:
+        self._doors = doors
+        self._sealer = sealer
+        self.join, self.queues, self.undecided, self.leave = doors.join, doors.queues, doors.undecided, doors.leave
+
+    async def beat(
+        self,
+        agent: int,
+        lasting: Micros | None,
+        progress: Sequence[ProgressMark],
+        held: Sequence[tuple[int, int]] = (),
+    ) -> Orders:
+        """Prolong, and write progress."""
+        return await self._doors.beat(agent, lasting, [self._sealer.progress(mark) for mark in progress], held)
+
+    async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
+        """Lease the most urgent ready rows."""
+        return [self._sealer.open_attempt(row) for row in await self._doors.lease(agent, lease_no, queues, room)]
+
+    async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
+        """Write outcomes and checkpoints."""
+        return await self._doors.report(agent, [self._sealer.report(report) for report in reports])
+
+
+class SealedSupervisor:
+    """The doors of supervisors."""
+
+    def __init__(self, doors: SupervisorStore, sealer: Sealer) -> None:
+        self._doors = doors
+        self._sealer = sealer
+        self.processes, self.bury = doors.processes, doors.bury
+
+    async def watch(self, limit: int, *, expired: bool = True) -> Watch:
+        """Read what is due for a look."""
+        watch = await self._doors.watch(limit, expired=expired)
+        return replace(
+            watch,
+            due=tuple([self._sealer.open_attempt(row) for row in watch.due]),
+            orphans=tuple([self._sealer.open_attempt(row) for row in watch.orphans]),
+        )
+
+    async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
+        """Apply verdicts whose evidence still holds."""
+        return await self._doors.judge([self._sealer.judgement(judgement) for judgement in judgements])
+
+
+class SealedTransactions:
+    """What is written through a user's own connection. It is planned here: a child process needs no keys."""
+
+    def __init__(self, doors: Transactions, sealer: Sealer) -> None:
+        self._doors = doors
+        self._sealer = sealer
+
+    @property
+    def place(self) -> Place:
+        """Where such a connection must lead."""
+        return self._doors.place
+
+    async def starting(self, runs: Sequence[NewRun], equal: Equal | None = None) -> Work[list[Started]]:
+        """Give the work that inserts runs; inputs are compared opened, whatever they are sealed with."""
+        opened = self._sealer.open_body
+        return await self._doors.starting(
+            [self._sealer.run(run) for run in runs], lambda there, asked: opened(there) == opened(asked)
+        )
+
+    def finishing(self, id: int, fence: int, body: bytes) -> FinishPlan:
+        """Plan how an attempt that has its row records its result."""
+        return self._doors.finishing(id, fence, self._sealer.result(id, body))
+
+    def finishing_rowless(self, row: NewAttempt, *, owner: int, term: int) -> FinishPlan | None:
+        """Plan how an attempt that may have no row records its result."""
+        return self._doors.finishing_rowless(self._sealer.attempt(row), owner=owner, term=term)
+
+
+class SealedStore:
+    """A store behind keys."""
+
+    def __init__(self, store: Store, sealer: Sealer) -> None:
+        self.behind = store
+        self.url = store.url
+        self.lasting_leases = store.lasting_leases
+        self.client: ClientStore = SealedClient(store.client, sealer)
+        self.scheduler: SchedulerStore = SealedScheduler(store.scheduler, sealer)
+        self.agent: AgentStore = SealedAgent(store.agent, sealer)
+        self.supervisor: SupervisorStore = SealedSupervisor(store.supervisor, sealer)
+        self.transactions: Transactions = SealedTransactions(store.transactions, sealer)
+
+    def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
+        """Call `wake` after each commit that may concern that room."""
+        return self.behind.listen(whom, wake, elsewhere=elsewhere)
+
+    async def close(self) -> None:
+        """Let go of the store."""
+        await self.behind.close()
+
+
+class SealedReader(SealedClient):
+    """The client's doors that read, behind keys."""
+
+    def __init__(self, reader: Reader, sealer: Sealer) -> None:
+        super().__init__(reader, sealer)
+        self.close = reader.close
+
+
+def unsealed(store: Store) -> Store:
+    """Give the store behind the keys, as a guest needs it, who has keys of its own."""
+    return store.behind if isinstance(store, SealedStore) else store
+
+
+class Seal:
+    """Puts doors behind keys."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._sealer = Sealer(Codec(keys))
+
+    def store(self, store: Store) -> Store:
+        """Give a store whose bodies are sealed and opened."""
+        return SealedStore(store, self._sealer)
+
+    def reader(self, reader: Reader) -> Reader:
+        """Give doors that read, and open what they read."""
+        return SealedReader(reader, self._sealer)
+
+    def client(self, client: ClientStore) -> ClientStore:
+        """Give the client's doors of another process's store: what crosses to it is sealed."""
+        return SealedClient(client, self._sealer)
+
+    def asked(self, asked: Asked) -> Asked:
+        """Open a question."""
+        return self._sealer.asked(asked)
+
+    def record(self, record: Record) -> Record:
+        """Open all that is stored about a run."""
+        return self._sealer.record(record)
+
+    def transactions(self, transactions: Transactions) -> Transactions:
+        """Give what is written through users' connections."""
+        return SealedTransactions(transactions, self._sealer)

@@ -1,0 +1,3 @@
+"""The conformance suite through doors with keys: agent."""
+
+from watchbill.testing.conformance.agent import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""The conformance suite through doors with keys: fleet."""
+
+from watchbill.testing.conformance.fleet import *  # noqa: F403
