@@ -382,6 +382,30 @@ class SystemChild(FramedWire):
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
 
+class Served:
+    """A program of ours in a process of its own, which ends when it is told to."""
+
+    def __init__(self, *arguments: str) -> None:
+        # A session of its own: Ctrl-C is for whoever started it, who decides what becomes of it.
+        self._process = subprocess.Popen([sys.executable, *arguments], start_new_session=True)
+
+    @property
+    def ended(self) -> bool:
+        """True when it has ended by itself."""
+        return self._process.poll() is not None
+
+    def end(self, grace: float) -> None:
+        """Ask it to end, and wait; kill it when it has not after the grace."""
+        if self.ended:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(grace)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
 class Companion:
     """A second interpreter beside this one, which answers one question at a time; see `answer_questions`."""
 

@@ -9,6 +9,8 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
+from watchbill.cli.check import check
+from watchbill.cli.dev import dev
 from watchbill.cli.doctor import doctor
 from watchbill.cli.escape import visible
 from watchbill.cli.inbox import inbox
@@ -28,6 +30,8 @@ commands.add_typer(inbox, name="inbox")
 commands.command("doctor")(doctor)
 commands.add_typer(schedules, name="schedules")
 commands.command("migrate")(migrate)
+commands.command("check")(check)
+commands.command("dev")(dev)
 
 
 def main() -> None:
@@ -36,7 +40,7 @@ def main() -> None:
         _check_encoding(sys.argv[1:])
         commands(prog_name="watchbill")
     except WatchbillError as error:
-        _complain(str(error), _exit_code(error))
+        complain(error)
     except OSError as error:  # those of the store are WatchbillErrors
         _complain(f"the output cannot be written: {error}", FAILED)
 
@@ -48,6 +52,11 @@ def _check_encoding(words: list[str]) -> None:
             word.encode()
         except UnicodeEncodeError as error:
             raise InvalidOptionError(f"the argument {word!r} is not valid UTF-8") from error
+
+
+def complain(error: WatchbillError) -> NoReturn:
+    """Say what went wrong, in one line, and exit."""
+    _complain(str(error), _exit_code(error))
 
 
 def _complain(message: str, code: int) -> NoReturn:

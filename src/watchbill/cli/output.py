@@ -10,6 +10,7 @@ from watchbill.app.schedules import ScheduleStatus
 from watchbill.app.status import Explanation
 from watchbill.cli.escape import visible, visible_json, visible_lines
 from watchbill.cli.fields import Acted, Finding, Migrated, Question, run_fields, shown_fields
+from watchbill.cli.fitting import Checked
 from watchbill.cli.options import Format
 from watchbill.store.protocol import Record
 
@@ -89,6 +90,25 @@ def print_findings(findings: Sequence[Finding], format: Format) -> None:
         return drawn(list_of_findings(findings))
 
     _print_list(format, table, lambda: list(findings))
+
+
+def print_misfits(checked: Checked, format: Format) -> None:
+    """Print where code and runs do not fit."""
+
+    def lines() -> str:
+        said = []
+        for misfit in checked.misfits:
+            if misfit.run:
+                said.append(f"run {misfit.run} ({misfit.workflow})")
+                said.append(f"  recorded: {misfit.recorded}")
+                said.append(f"  asked:    {misfit.asked}")
+            else:
+                said.append(f"workflow {misfit.workflow}: {misfit.asked}")
+        end = "fit this code" if not checked.misfits else f"were replayed; {len(checked.misfits)} do not fit"
+        said.append(f"{checked.runs} runs {end}")
+        return "\n".join(line for text in said for line in visible_lines(text))
+
+    _print_list(format, lines, lambda: list(checked.misfits))
 
 
 def print_schedules(schedules: Sequence[ScheduleStatus], format: Format) -> None:

@@ -5,8 +5,9 @@ own state, a clock that nobody saw. So tests, `dev` and `check` do it at once, t
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
+from zlib import crc32
 
 import msgspec
 
@@ -18,6 +19,7 @@ from watchbill.flow.parts import Part, current_part, message_of
 from watchbill.flow.replay import Broken, WorkflowLoop, step_guard
 from watchbill.flow.values import plain
 from watchbill.flow.workflows import Workflow
+from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.failure import RunError
 from watchbill.model.run import RunRow
@@ -67,41 +69,80 @@ def follow(loop: WorkflowLoop, part: Part, begun_at: Micros) -> Iterator[Journal
     loop.replaying = False
 
 
+def compare_rows(loop: WorkflowLoop, rows: Iterable[AttemptRow], cancelled: set[str]) -> None:
+    """Find rows that the code did not ask for, or asks for with other arguments. Raises Diverged."""
+    for row in rows:
+        call = loop.calls.get(row.call)
+        if call is not None and call.digest != crc32(row.args):
+            raise Diverged(f"an attempt of {row.call!r} with {row.args[:200]!r}", f"{row.call!r} with other arguments")
+        if call is None and not row.cancel and row.call not in cancelled and loop.ended is None:
+            asked = ", ".join(sorted(loop.calls)) or "nothing"
+            raise Diverged(f"an attempt of {row.call!r}", asked)
+
+
+def recheck_live(
+    workflow: Workflow[..., Any], run: RunRow, journal: Sequence[JournalEntry], rows: Iterable[AttemptRow]
+) -> Diverged | None:
+    """Replay a run that is open, up to where it is; gives where the code does not fit it, or None."""
+    part = current_part(run, journal)
+    if part.begun_at is None:
+        return None  # its code has not run yet
+    cancelled: set[str] = set()
+
+    def play(loop: WorkflowLoop) -> None:
+        for _ in follow(loop, part, part.begun_at or 0):
+            cancelled.update(call.key for call in loop.take_cancels())
+        compare_rows(loop, rows, cancelled)
+
+    return _difference(workflow, part, run, play)
+
+
 def recheck(workflow: Workflow[..., Any], run: RunRow, journal: Sequence[JournalEntry]) -> Diverged | None:
     """Replay a run that has ended, its last part; gives what the journal has and what the code asked for, or None."""
     part = current_part(run, journal[:-1])
-    begun_at = part.begun_at
-    if begun_at is None:
+    if part.begun_at is None:
         return None  # its code never ran
+
+    def play(loop: WorkflowLoop) -> None:
+        for _ in follow(loop, part, part.begun_at or 0):
+            loop.take_cancels()
+        _compare(workflow, loop, part, journal[-1])
+
+    return _difference(workflow, part, run, play)
+
+
+def _difference(
+    workflow: Workflow[..., Any], part: Part, run: RunRow, play: Callable[[WorkflowLoop], None]
+) -> Diverged | None:
     try:
         loop = open_loop(workflow, part, run)
     except InvalidValueError as error:
         return Diverged(f"input {shown(part.input)}", f"other arguments: {error}")
     with step_guard():
         try:
-            for _ in follow(loop, part, begun_at):
-                loop.take_cancels()
-            return _compare(workflow, loop, part, journal[-1])
+            play(loop)
         except Diverged as difference:
             return difference
         except Broken as broken:
-            return Diverged("a run that ended", f"something that no replay could repeat: {broken.reason}")
+            return Diverged("what could be replayed", f"something that no replay could repeat: {broken.reason}")
         finally:
             loop.close()
+    return None
 
 
-def _compare(workflow: Workflow[..., Any], loop: WorkflowLoop, part: Part, recorded: JournalEntry) -> Diverged | None:
-    """Hold the end of the replay against the recorded one."""
+def _compare(workflow: Workflow[..., Any], loop: WorkflowLoop, part: Part, recorded: JournalEntry) -> None:
+    """Hold the end of the replay against the recorded one. Raises Diverged."""
     outcome = Outcome(recorded.outcome)
     if outcome is Outcome.CANCELLED and all(entry.kind != Kind.CANCEL for entry in part.entries):
-        return None  # its code was not asked: it was held, and cancelled from outside
+        return  # its code was not asked: it was held, and cancelled from outside
     if loop.ended is None:
-        return Diverged(f"the end of the run ({outcome.name.lower()})", "more: the workflow has not ended there")
-    if loop.continued is not None:
-        return Diverged(_end_in_words(outcome, recorded.body), f"to go on as {loop.continued.workflow!r}")
+        raise Diverged(f"the end of the run ({outcome.name.lower()})", "more: the workflow has not ended there")
     before = _end_in_words(outcome, recorded.body)
+    if loop.continued is not None:
+        raise Diverged(before, f"to go on as {loop.continued.workflow!r}")
     now = _end_in_words(*end_of(workflow, loop, loop.ended, ""))
-    return None if before == now else Diverged(before, now)
+    if before != now:
+        raise Diverged(before, now)
 
 
 def _end_in_words(outcome: Outcome, body: bytes) -> str:

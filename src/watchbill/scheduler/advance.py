@@ -29,7 +29,7 @@ from watchbill.flow.parts import (
     next_part_body,
     told_message,
 )
-from watchbill.flow.recheck import follow, open_loop
+from watchbill.flow.recheck import compare_rows, follow, open_loop
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Call, Continued, Diverged, WorkflowLoop
 from watchbill.flow.values import plain
@@ -43,7 +43,6 @@ from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.plan import (
     CallFacts,
-    digest_of,
     failed_row,
     final_failure,
     finished_row,
@@ -147,7 +146,7 @@ class Advance:
         try:
             cancelled = _replay(resident, part, begun_at=part.begun_at or resident.begun_at)
             resident.seq = loaded.journal[-1].seq if loaded.journal else 0
-            _compare(loop, loaded.attempts, cancelled)
+            compare_rows(loop, loaded.attempts, cancelled)
         except (Diverged, Broken) as trouble:
             self._not_resumed(resident, loaded, trouble, batch)
             return
@@ -1011,17 +1010,6 @@ def _replay(resident: Resident, part: Part, *, begun_at: Micros) -> set[str]:
             resident.deadline, resident.cancel_reason = None, LATE
         cancelled.update(call.key for call in resident.loop.take_cancels())
     return cancelled
-
-
-def _compare(loop: WorkflowLoop, rows: Iterable[AttemptRow], cancelled: set[str]) -> None:
-    """Find rows that the code did not ask for, or asks for with other arguments."""
-    for row in rows:
-        call = loop.calls.get(row.call)
-        if call is not None and call.digest != digest_of(row):
-            raise Diverged(f"an attempt of {row.call!r} with {row.args[:200]!r}", f"{row.call!r} with other arguments")
-        if call is None and not row.cancel and row.call not in cancelled and loop.ended is None:
-            asked = ", ".join(sorted(loop.calls)) or "nothing"
-            raise Diverged(f"an attempt of {row.call!r}", asked)
 
 
 def _is_row_of(resident: Resident, row: AttemptRow) -> bool:

@@ -1,6 +1,5 @@
 """What a scheduler writes, decided in pure functions: rows for attempts, charges after a crash, the order of a turn."""
 
-import zlib
 from typing import Final
 
 import msgspec
@@ -179,8 +178,3 @@ def final_failure(row: AttemptRow) -> FinalFailure:
         cause=failure.cause,
         traceback=failure.traceback,
     )
-
-
-def digest_of(row: AttemptRow) -> int:
-    """Give the checksum of the arguments a row was made with."""
-    return zlib.crc32(row.args)

@@ -1,7 +1,5 @@
 """What a scheduler writes: rows, charges, final failures."""
 
-import zlib
-
 import msgspec
 import pytest
 
@@ -15,7 +13,6 @@ from watchbill.scheduler.plan import (
     SUSPECT_FROM,
     CallFacts,
     charge,
-    digest_of,
     failed_row,
     final_failure,
     has_uncounted_losses,
@@ -125,7 +122,3 @@ def test_a_final_failure_is_the_last_one_with_the_number_of_attempts() -> None:
     final = final_failure(a_row(AttemptState.GAVE_UP, a_failure(Cause.LATE), failures=3, losses=1))
     assert (final.step, final.type, final.message) == ("charge", "ValueError", "no")
     assert (final.attempts, final.cause) == (4, Cause.LATE)
-
-
-def test_the_digest_of_a_row_is_that_of_its_call() -> None:
-    assert digest_of(a_row()) == zlib.crc32(b"[1]")
