@@ -324,7 +324,6 @@ def test_every_statement_is_looked_at():
     others = {
         "notify", "isolation", "place", "store_time",  # read nothing of ours
         "queues_of_agent", "make_shards", "make_queue",  # a few rows for each namespace
-        "copy",  # a person makes one now and then
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening
     }  # fmt: skip
