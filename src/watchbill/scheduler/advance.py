@@ -4,7 +4,7 @@ No I/O and no waiting here: everything it decides becomes true with the commit o
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -145,7 +145,7 @@ class Advance:
         try:
             cancelled = _replay(resident, part, begun_at=part.begun_at or resident.begun_at)
             resident.seq = loaded.journal[-1].seq if loaded.journal else 0
-            _compare(loop, loaded.attempts, cancelled)
+            _compare(loop, resident.part, loaded.attempts, cancelled)
         except (Diverged, Broken) as trouble:
             self._not_resumed(resident, loaded, trouble, batch)
             return
@@ -282,7 +282,7 @@ class Advance:
 
     def _take_up_rows(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch) -> None:
         for row in rows:
-            if row.call in resident.loop.calls:
+            if row.call in resident.loop.calls and row.part == resident.part:
                 resident.rows[row.call] = row.id
             elif row.state < AttemptState.DONE:
                 if not row.cancel:
@@ -717,20 +717,21 @@ class Advance:
             return
         if call.kind not in (Kind.STEP, Kind.ASK):
             return
-        if call.kind is Kind.STEP:
+        if call.kind is Kind.STEP and not resident.takes_back(call):
             resident.steps_open -= 1
         fades = isinstance(call, UndoableCall) and resident.loop.undo and resident.loop.ended is None
         attempt = resident.local.pop(call.key, None)
         if attempt is not None and fades and not attempt.over:
             # Whoever drives the run later must see it, too; it is asked to stop when it can be seen.
-            self._reveal(resident, call, attempt, batch)
+            if attempt.row is None:
+                self._reveal(resident, call, attempt, batch)
             self._fade(resident, resident.rows.pop(call.key), attempt)
         elif attempt is not None:
             batch.stopped.append(attempt)
         if resident.finishing is not None:
             resident.finishing.pop(call.key, None)
         row = resident.rows.pop(call.key, None)
-        if row is not None:
+        if row is not None and not batch.forget_row(row, attempt):
             batch.turn.terms[resident.shard] = resident.term
             batch.turn.dropped.append(row)
             if fades:
@@ -743,17 +744,26 @@ class Advance:
         resident.fading[row] = attempt
         self.stopping.add(resident.num)
 
-    def _fade_out(self, resident: Resident, rows: Mapping[int, AttemptRow], batch: Batch) -> None:
+    def _fade_out(
+        self, resident: Resident, rows: Mapping[int, AttemptRow], coming: Collection[int], batch: Batch
+    ) -> None:
         """Drop what has its row only now, and go on without what is gone."""
         for id, attempt in list((resident.fading or {}).items()):
-            if id not in rows:
-                self._faded(resident, id, batch)
-            elif not rows[id].cancel and rows[id].state < AttemptState.DONE:
-                batch.turn.terms[resident.shard] = resident.term
-                batch.turn.dropped.append(id)
+            if id in coming:
                 self.stopping.add(resident.num)
-                if attempt is not None:
-                    batch.asked_to_stop.append(attempt)
+            elif id not in rows:
+                self._faded(resident, id, batch)
+            elif self._drop_late(resident, rows[id], batch) and attempt is not None:
+                batch.asked_to_stop.append(attempt)
+
+    def _drop_late(self, resident: Resident, row: AttemptRow, batch: Batch) -> bool:
+        """Drop a row that came with the turn in which its call was stopped: one turn cannot insert and drop it."""
+        if row.cancel or row.state >= AttemptState.DONE:
+            return False
+        batch.turn.terms[resident.shard] = resident.term
+        batch.turn.dropped.append(row.id)
+        self.stopping.add(resident.num)
+        return True
 
     def _faded(self, resident: Resident, row: int, batch: Batch) -> None:
         """Begin what had to wait until the last of these was gone."""
@@ -764,13 +774,12 @@ class Advance:
 
     def _ask_to_stop(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Have an attempt end before the undo; a result that comes all the same counts, and is undone."""
-        attempt = resident.local.get(call.key)
-        if attempt is not None:
-            batch.asked_to_stop.append(attempt)
-        elif (row := resident.rows.get(call.key)) is not None:
+        if (row := resident.rows.get(call.key)) is not None:
             batch.turn.terms[resident.shard] = resident.term
             batch.turn.dropped.append(row)
             self.stopping.add(resident.num)
+        elif (attempt := resident.local.get(call.key)) is not None:
+            batch.asked_to_stop.append(attempt)
         else:
             batch.not_begun.append((resident, call))
 
@@ -778,10 +787,15 @@ class Advance:
         """Settle calls whose rows did not run and are gone; those that still run will be final."""
         self.stopping.discard(resident.num)
         there = {row.id: row for row in rows}
-        self._fade_out(resident, there, batch)
+        coming = {row.id for row in batch.turn.attempts}  # they have their rows by this very turn
+        self._fade_out(resident, there, coming, batch)
         for key, id in list(resident.rows.items()):
             call = resident.loop.calls.get(key)
-            if call is not None and call.kind is Kind.STEP and id not in there:
+            if call is None or not resident.loop.is_stopping(call) or id in coming:
+                continue
+            if id in there:
+                self._drop_late(resident, there[id], batch)
+            else:
                 del resident.rows[key]
                 self._settle_stopped(resident, call, Cause.CANCELLED, 0, batch)
 
@@ -1034,9 +1048,11 @@ def _replay(resident: Resident, part: Part, *, begun_at: Micros) -> set[str]:
     return cancelled
 
 
-def _compare(loop: WorkflowLoop, rows: Iterable[AttemptRow], cancelled: set[str]) -> None:
+def _compare(loop: WorkflowLoop, part: int, rows: Iterable[AttemptRow], cancelled: set[str]) -> None:
     """Find rows that the code did not ask for, or asks for with other arguments."""
     for row in rows:
+        if row.part != part:
+            continue  # of an attempt that a rewind has stopped
         call = loop.calls.get(row.call)
         if call is not None and call.digest != digest_of(row):
             raise Diverged(f"an attempt of {row.call!r} with {row.args[:200]!r}", f"{row.call!r} with other arguments")
