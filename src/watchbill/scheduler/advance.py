@@ -51,6 +51,7 @@ from watchbill.scheduler.plan import (
     question_row,
     ready_row,
     running_row,
+    unknown_outcome,
 )
 from watchbill.scheduler.residence import Deadline, Residence, Resident
 from watchbill.store.protocol import Fact, Loaded, TurnFact
@@ -87,6 +88,7 @@ class Advance:
         self._events = events
         self.queue = 0
         self.stopping: set[int] = set()  # runs that wait for rows to end before they undo
+        self._dropped: dict[int, Cause | None] = {}  # such rows, with why an attempt of theirs may have taken effect
         self._told: dict[FactKind, Callable[[Resident, Fact, Batch], None]] = {
             FactKind.CANCEL: self._cancel,
             FactKind.SEND: self._message,
@@ -400,6 +402,7 @@ class Advance:
             return
         batch.turn.terms[resident.shard] = resident.term
         batch.turn.finals_done.append(row.id)
+        self._dropped.pop(row.id, None)
         call = None if resident.gone else resident.loop.calls.get(row.call)
         if call is None or not _is_row_of(resident, row):
             self._faded(resident, row.id, batch)
@@ -719,6 +722,9 @@ class Advance:
             return
         if call.kind is Kind.STEP and not resident.takes_back(call):
             resident.steps_open -= 1
+        self._let_go(resident, call, batch)
+
+    def _let_go(self, resident: Resident, call: Call, batch: Batch) -> None:
         fades = isinstance(call, UndoableCall) and resident.loop.undo and resident.loop.ended is None
         attempt = resident.local.pop(call.key, None)
         if attempt is not None and fades and not attempt.over:
@@ -774,10 +780,8 @@ class Advance:
 
     def _ask_to_stop(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Have an attempt end before the undo; a result that comes all the same counts, and is undone."""
-        if (row := resident.rows.get(call.key)) is not None:
-            batch.turn.terms[resident.shard] = resident.term
-            batch.turn.dropped.append(row)
-            self.stopping.add(resident.num)
+        if call.key in resident.rows:
+            self.stopping.add(resident.num)  # the next turn drops it, when it is known what it has gone through
         elif (attempt := resident.local.get(call.key)) is not None:
             batch.asked_to_stop.append(attempt)
         else:
@@ -794,10 +798,12 @@ class Advance:
             if call is None or not resident.loop.is_stopping(call) or id in coming:
                 continue
             if id in there:
-                self._drop_late(resident, there[id], batch)
+                if self._drop_late(resident, there[id], batch):
+                    self._dropped[id] = unknown_outcome(there[id])
             else:
                 del resident.rows[key]
-                self._settle_stopped(resident, call, Cause.CANCELLED, 0, batch)
+                cause = self._dropped.pop(id, None)
+                self._settle_stopped(resident, call, cause or Cause.CANCELLED, int(cause is not None), batch)
 
     def _cancel_child(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Cancel a child that nobody waits for any more; one that this very turn was to start is not started."""

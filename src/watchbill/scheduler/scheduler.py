@@ -601,6 +601,7 @@ class Scheduler(Loop):
                 lane.abandon(resident)
             self._residence.evict(resident)
             self._look_for(resident)
+        self._advance.stopping &= self._residence.runs.keys()  # whoever has left memory is somebody else's
         if batch.reloaded or self._advance.stopping:
             self._reloaded.extend(batch.reloaded)
             self._look_asked = True
