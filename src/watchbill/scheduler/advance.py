@@ -24,6 +24,7 @@ from watchbill.flow.futures import UndoableCall
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Call, Continued, Diverged, WorkflowLoop
 from watchbill.flow.values import plain
+from watchbill.flow.watchdog import Watchdog
 from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
 from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome
@@ -87,6 +88,7 @@ class Advance:
         self._local = local  # this process runs attempts itself
         self._events = events
         self.queue = 0
+        self.watchdog: Watchdog | None = None
         self.stopping: set[int] = set()  # runs that wait for rows to end before they undo
         self._dropped: dict[int, Cause | None] = {}  # such rows, with why an attempt of theirs may have taken effect
         self._told: dict[FactKind, Callable[[Resident, Fact, Batch], None]] = {
@@ -257,6 +259,7 @@ class Advance:
     ) -> WorkflowLoop:
         loop = WorkflowLoop(workflow.plain, args, kwargs, clock=self._env.clock.boot)
         loop.guarded = True
+        loop.watchdog = self.watchdog
         loop.undo = workflow.on_failure == "undo"
         loop.seed = f"{self._namespace}\0{run}\0{part}"
         return loop
