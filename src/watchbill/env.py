@@ -91,6 +91,10 @@ class Env(Protocol):
         """Make a pool of at most `count` threads."""
         ...
 
+    def keep_looking(self, every: Micros, look: Callable[[], None]) -> Callable[[], None]:
+        """Call `look` from a thread of its own, again and again, whatever the others do; gives what ends it."""
+        ...
+
     async def spawn(self) -> Child:
         """Start a child process that waits for one attempt."""
         ...
@@ -144,6 +148,17 @@ class SystemEnv:
     def threads(self, name: str, count: int) -> Threads:
         """Make a pool of at most `count` threads."""
         return SystemThreads(name, count)
+
+    def keep_looking(self, every: Micros, look: Callable[[], None]) -> Callable[[], None]:
+        """Call `look` from a thread of its own, again and again, whatever the others do; gives what ends it."""
+        over = threading.Event()
+
+        def keep_looking() -> None:
+            while not over.wait(every / SECOND):
+                look()
+
+        threading.Thread(target=keep_looking, name="watchbill-watchdog", daemon=True).start()
+        return over.set
 
     async def spawn(self) -> Child:
         """Start a fresh interpreter that waits for one attempt on a socket of its own."""

@@ -533,7 +533,7 @@ def test_wrong_options_are_refused_where_they_are_written() -> None:
     for options, says in (
         ({"alow": []}, "alow.*did you mean 'allow'"),
         ({"allow": ["time.tim"]}, "did you mean 'time.time'"),
-        ({"cron": "* * * * *"}, "cron.*later version"),
+        ({"region": "eu"}, "region.*later version"),
     ):
         with pytest.raises(InvalidOptionError, match=says):
 
@@ -572,7 +572,7 @@ async def test_start_takes_only_workflows_of_its_own_app(app: App) -> None:
         with pytest.raises(InvalidOptionError, match="start\\(\\) takes a workflow"):
             await app.start(step)  # type: ignore[arg-type]
         with pytest.raises(InvalidOptionError, match="later version"):
-            await app.start(wf, delay="1h")
+            await app.start(wf, region="eu")
 
 
 async def test_call_options_are_checked_too(app: App) -> None:

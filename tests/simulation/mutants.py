@@ -1,5 +1,6 @@
 """Planted mutants: each replaces a function or a statement of the real thing by one that is wrong in one known way."""
 
+import asyncio
 import itertools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -8,7 +9,10 @@ from unittest import mock
 import msgspec
 import pytest
 
+from watchbill.errors import StepFailed
+from watchbill.flow import replay, undo
 from watchbill.flow.replay import WorkflowLoop
+from watchbill.model.call import Kind, Outcome
 from watchbill.model.schedule import slot_id
 from watchbill.scheduler import residence, scheduler, schedules
 from watchbill.scheduler.advance import Advance
@@ -292,6 +296,82 @@ def overlap_is_not_asked_for(patch: Patch) -> None:
     change_sql(patch, "look_schedules", "run.num = schedule.last_run AND run.status < 10", "run.num < 0")
 
 
+# --- the language
+
+
+def m21_a_failing_undo_is_tried_for_ever(patch: Patch) -> None:
+    async def again_and_again(loop, ended):
+        for call in reversed(list(loop.undoable)):
+            if not call.done():
+                await asyncio.wait([call])
+            for n in itertools.count() if undo.may_have_taken_effect(call) else ():
+                try:
+                    result = None if call.cancelled() or call.exception() is not None else call.result()
+                    await call.target.undone_by.options(key=f"undo:{call.key}" + f"~{n}" * (n > 0))(
+                        result, *call.args[0], **call.args[1]
+                    )
+                except StepFailed:
+                    continue
+                break
+        return ended._replace(outcome=Outcome.UNDONE)
+
+    patch.setattr(replay, "undo_all", again_and_again)
+
+
+def m22_cancel_skips_compensation(patch: Patch) -> None:
+    undo_all = undo.undo_all
+
+    async def only_failures(loop, ended):
+        return ended if ended.outcome is Outcome.CANCELLED else await undo_all(loop, ended)
+
+    patch.setattr(replay, "undo_all", only_failures)
+
+
+def m23_an_exception_that_cannot_be_rebuilt_hangs_the_caller(patch: Patch) -> None:
+    feed = Advance._feed
+
+    def never_tell(self, resident, call, outcome, body, batch, *facts):
+        if call.kind is Kind.CHILD and outcome is Outcome.FAILED:
+            return True
+        return feed(self, resident, call, outcome, body, batch, *facts)
+
+    patch.setattr(Advance, "_feed", never_tell)
+
+
+def m34_undo_while_the_attempt_runs(patch: Patch) -> None:
+    patch.setattr(Advance, "_fade", lambda *_: None)
+
+
+def a_stopped_call_is_not_waited_for(patch: Patch) -> None:
+    """What runs when the run fails is taken for stopped at once, and undone."""
+    stop_others = WorkflowLoop._stop_others
+
+    def do_not_wait(self):
+        stop_others(self)
+        for call in self.calls.values():
+            asyncio.Future.cancel(call)
+        self.calls.clear()
+
+    patch.setattr(WorkflowLoop, "_stop_others", do_not_wait)
+
+
+def undone_in_the_order_of_start(patch: Patch) -> None:
+    patch.setattr(undo, "reversed", list, raising=False)
+
+
+def a_result_is_dropped_with_its_call(patch: Patch) -> None:
+    change_sql(patch, "turn_drop", "state NOT IN (1, 4, 5)", "state <> 1")
+
+
+def rows_of_an_old_part_are_adopted(patch: Patch) -> None:
+    take_up_rows = Advance._take_up_rows
+
+    def adopt(self, resident, rows, batch):
+        take_up_rows(self, resident, [msgspec.structs.replace(row, part=resident.part) for row in rows], batch)
+
+    patch.setattr(Advance, "_take_up_rows", adopt)
+
+
 MUTANTS = (
     Mutant("M1", m1_completion_without_fence, frozenset({"I3", "I5", "I7"}), is_loud),
     Mutant("M2", m2_local_clock_leases, frozenset({"I2", "I9"})),  # taken too early, or kept for minutes too long
@@ -307,11 +387,19 @@ MUTANTS = (
     Mutant("M30", m30_verdict_without_its_evidence, frozenset({"I5", "I8", "I9"}), is_loud),
     Mutant("M33", m33_two_outcomes_in_one_loop_run, frozenset({"I2"})),
     Mutant("M35", m35_clean_release_counts_as_a_crash, frozenset({"I9"})),
+    Mutant("M21", m21_a_failing_undo_is_tried_for_ever, frozenset({"I2", "I14"})),
+    Mutant("M22", m22_cancel_skips_compensation, frozenset({"I14"})),
+    Mutant("M23", m23_an_exception_that_cannot_be_rebuilt_hangs_the_caller, frozenset({"I2", "I15"})),
+    Mutant("M34", m34_undo_while_the_attempt_runs, frozenset({"I14"})),
+    Mutant("stop unawaited", a_stopped_call_is_not_waited_for, frozenset({"I14"})),
+    Mutant("undo forwards", undone_in_the_order_of_start, frozenset({"I14"})),
+    Mutant("result dropped", a_result_is_dropped_with_its_call, frozenset({"I14"})),
+    Mutant("old rows", rows_of_an_old_part_are_adopted, frozenset({"I2", "I3", "I5"})),
     Mutant("first period", first_lease_period_ignored, frozenset({"I9"})),
     Mutant("late unheard", late_while_nobody_could_report, frozenset({"I9"}), is_quiet),
     Mutant("no handing over", given_away_without_handing_over, frozenset({"I3", "I5", "I8"})),
     Mutant("code missing", losses_forgotten_for_want_of_code, frozenset({"I8"}), is_loud),
-    Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9"})),
+    Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9", "I14"})),
     Mutant("M7", m7_cron_without_slot_row, frozenset({"I11"}), is_scheduled),
     Mutant("M36", m36_slot_reopened_after_retention, frozenset({"I11"}), is_scheduled),
     Mutant("overlap unasked", overlap_is_not_asked_for, frozenset({"I11"}), is_scheduled),

@@ -10,19 +10,54 @@ import random
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from watchbill.errors import StepFailed
+from watchbill.errors import RunCancelled, RunFailed, StepFailed
+from watchbill.flow import language
+from watchbill.flow.language import (
+    Need,
+    Settled,
+    ask,
+    continue_as,
+    gather_settled,
+    now,
+    patched,
+    publish,
+    receive,
+    spread,
+    uuid,
+)
 from watchbill.flow.replay import Call, WorkflowLoop, current
+from watchbill.flow.steps import Step
+from watchbill.flow.workflows import Workflow
 
+MOST_PARTS = 3
+TOPICS = ("orders", "news")
 LARGEST = 40  # nodes: enough for races within races, few enough to crash after every entry
 DEEPEST = 4
 NAMES = ("charge", "encode", "notify")
 
 # Under any order of outcomes these make the same calls: who wins a race decides nothing in them.
-STEADY = ("call", "call", "call", "sleep", "seq", "settle", "spawn", "group_of_calls", "attempt", "lock", "hop")
-LEAVES = ("call", "sleep", "hop")
+STEADY = (
+    *("call", "call", "call", "sleep", "seq", "settle", "spawn", "group_of_calls", "attempt", "lock", "hop"),
+    *("book", "book", "book", "child", "draw", "draw", "patch", "say", "settled"),
+)
+LEAVES = (
+    "call",
+    "sleep",
+    "hop",
+    "book",
+    "child",
+    "draw",
+    "patch",
+    "say",
+    "receive",
+    "poll",
+    "ask",
+    "clock",
+    "continue",
+)
 RACY = (
     *STEADY,
     "gather",
@@ -44,7 +79,41 @@ RACY = (
     "set_of_tasks",
     "queue",
     "event",
+    "receive",
+    "receive",
+    "poll",
+    "readers",
+    "spread",
+    "spread",
+    "ask",
+    "clock",
 )
+NEEDS: tuple[Need, ...] = ("all", "any", "quorum", "best-effort")
+
+
+# What the programs call by its real name: these have an undo, a child, a next part.
+
+
+async def _book(place: int, seen: int) -> int:
+    raise NotImplementedError("the world answers")
+
+
+async def _unbook(result: int | None, place: int, seen: int) -> None:
+    raise NotImplementedError("the world answers")
+
+
+async def _errand(place: int, seen: int) -> int:
+    raise NotImplementedError("the world answers")
+
+
+async def _next_part(part: int, seen: int) -> int:
+    raise NotImplementedError("a program plays it")
+
+
+book = Step(_book, name="book")
+unbook = book.undo(Step(_unbook, name="unbook"))
+errand = Workflow(_errand, name="errand", undo=unbook)
+next_part = Workflow(_next_part, name="next_part")
 
 
 @dataclass(frozen=True)
@@ -63,14 +132,17 @@ class Program:
     """A workflow and what the world does to it."""
 
     seed: int
-    root: Node
+    parts: tuple[Node, ...]
     cancel_after: int | None  # entries; somebody cancels the run then
+    undo: bool
+    fails: bool  # at its end, when all that could be done is done
 
 
 def make_program(seed: int, *, racy: bool = True) -> Program:
     """Make the program of a seed; one that is not racy makes the same calls in every order of outcomes."""
     chance = random.Random(f"{seed}/{racy}")
-    ids = iter(range(LARGEST))
+    many = chance.choice((1, 2, MOST_PARTS)) if racy else 1
+    ids: Iterator[int] = iter(())
 
     def node(depth: int) -> Node | None:
         id = next(ids, None)
@@ -78,13 +150,24 @@ def make_program(seed: int, *, racy: bool = True) -> Program:
             return None
         kind = chance.choice(RACY if racy else STEADY) if depth else "seq"
         name, amount = chance.choice(NAMES), chance.randint(1, 9)
-        width = 0 if kind in LEAVES or depth == DEEPEST else chance.randint(2, 4)
+        width = 0 if kind in LEAVES or depth == DEEPEST else chance.randint(2, 4) if depth else chance.randint(3, 6)
         children = tuple(child for _ in range(width) if (child := node(depth + 1)))
         return Node(kind if children or kind in LEAVES else "call", id, name, amount, children)
 
-    root = node(0)
-    assert root is not None
-    return Program(seed, root, chance.randint(0, 8) if racy and chance.random() < 0.25 else None)
+    roots = []
+    for part in range(many):
+        ids = iter(range(part * LARGEST // many, (part + 1) * LARGEST // many))
+        roots.append(node(0) or Node("call", 0, "charge", 1))
+    parts = [_continued(root, chance, number) for number, root in enumerate(roots[:-1])] + roots[-1:]
+    cancel_after = chance.randint(0, 8) if racy and chance.random() < 0.25 else None
+    return Program(seed, tuple(parts), cancel_after, racy and chance.random() < 0.6, chance.random() < 0.4)
+
+
+def _continued(root: Node, chance: random.Random, number: int) -> Node:
+    """Let a part end in the middle of what it does: the next one goes on."""
+    place = chance.randint(0, len(root.children))
+    end = Node("continue", -1 - number, "continue", number)
+    return replace(root, children=(*root.children[:place], end, *root.children[place:]))
 
 
 def observed(error: BaseException) -> object:
@@ -97,6 +180,11 @@ def observed(error: BaseException) -> object:
     return facts
 
 
+def seen_of(settled: Settled[Any]) -> object:
+    """Everything that a workflow could see of how one of many ended."""
+    return settled.value if settled.ok or settled.error is None else observed(settled.error)
+
+
 def mixed(*facts: object) -> int:
     """Mix what was seen into one number."""
     return zlib.crc32(repr(facts).encode())
@@ -107,8 +195,12 @@ class Play:
     """One playing of a program, on one loop."""
 
     program: Program
+    part: int = 0
+    seen: int = 0
     before_step: Callable[[], object] | None = None
     log: list[object] = field(default_factory=list)
+    received: list[int] = field(default_factory=list)  # messages
+    wrong: list[str] = field(default_factory=list)  # said here: raised, it would only be a failure of the workflow
     blocks: int = 0  # entered and not left: suspended code
     loop: WorkflowLoop | None = None
     background: list[asyncio.Future[Any]] = field(default_factory=list)
@@ -117,7 +209,10 @@ class Play:
     async def main(self) -> int:
         self.loop = current()
         with self.block():
-            return await self.run(self.program.root, 0)
+            seen = await self.run(self.program.parts[self.part], self.seen)
+            if self.program.fails:
+                raise ValueError(f"in the end {seen}")
+            return seen
 
     def step(self, node: Node, seen: int, name: str | None = None) -> Call:
         """Call a step; whoever calls it in the wrong run shifts that run's keys."""
@@ -127,6 +222,17 @@ class Play:
         assert loop is not None
         args = [node.id, seen]
         return loop.step_call(None, name or node.name, json.dumps(args).encode(), args, json.loads)
+
+    async def receive(self, topic: str, timeout: float | None = None) -> int:
+        """Receive a message: if there is one, it must be the oldest."""
+        assert self.loop is not None
+        oldest = [json.loads(message.body) for message in self.loop.mailbox.unread() if message.topic == topic]
+        got: int = await receive(topic, int, timeout, default=-1)
+        if got >= 0:
+            self.received.append(got)
+            if oldest and got != oldest[0]:
+                self.wrong.append(f"{got} was received before {oldest}")
+        return got
 
     def say(self, *facts: object) -> None:
         if self.loop is not None and not self.loop.dead:
@@ -224,7 +330,83 @@ class Play:
         results = await asyncio.gather(*(hold(child) for child in node.children), return_exceptions=True)
         return mixed(seen, [observed(each) if isinstance(each, BaseException) else each for each in results])
 
+    async def do_book(self, node: Node, seen: int) -> int:
+        """A step that can be undone."""
+        return mixed(seen, await book(node.id, seen))
+
+    async def do_child(self, node: Node, seen: int) -> int:
+        try:
+            return mixed(seen, await errand(node.id, seen))
+        except (RunFailed, RunCancelled) as error:
+            return mixed(seen, observed(error))
+
+    async def do_draw(self, node: Node, seen: int) -> int:
+        """Draw when a step has ended: whoever counts over all branches draws something else in another order."""
+        seen = mixed(seen, await self.step(node, seen))
+        drawn = [language.random() for _ in range(node.amount % 3 + 1)]
+        assert all(0 <= each < 1 for each in drawn)
+        return mixed(await self.step(node, mixed(seen, drawn, uuid())))
+
+    async def do_patch(self, node: Node, seen: int) -> int:
+        """Another way, which a replay must take again; under two names, so that some places share one."""
+        name = f"change-{node.amount % 2}"
+        return await self.do_call(node, seen) if patched(name) and patched(name) else seen
+
+    async def do_say(self, node: Node, seen: int) -> int:
+        publish(node.name, seen)
+        await publish("last", node.id)
+        return mixed(seen, await self.step(node, seen))
+
+    async def do_settled(self, node: Node, seen: int) -> int:
+        return mixed(seen, [seen_of(each) for each in await gather_settled(*self.branches(node, seen))])
+
     # What depends on who wins.
+
+    async def do_receive(self, node: Node, seen: int) -> int:
+        return mixed(seen, await self.receive(TOPICS[node.amount % 2]))
+
+    async def do_poll(self, node: Node, seen: int) -> int:
+        """As long as there is time, which may be none."""
+        return mixed(seen, await self.receive(TOPICS[node.amount % 2], (node.amount // 3) / 50))
+
+    async def do_readers(self, node: Node, seen: int) -> int:
+        """Several wait for messages, and some of them no longer."""
+        topic = TOPICS[node.amount % 2]
+        readers = [asyncio.create_task(self.receive(topic)) for _ in node.children]
+        if node.amount % 3:
+            await asyncio.sleep(0)
+        else:
+            seen = mixed(seen, await self.step(node, seen))
+        readers[node.amount % len(readers)].cancel()
+        for outcome in await asyncio.gather(*readers, return_exceptions=True):
+            seen = mixed(seen, observed(outcome) if isinstance(outcome, BaseException) else outcome)
+        return seen
+
+    async def do_spread(self, node: Node, seen: int) -> int:
+        def each(child: Node) -> Any:
+            return self.step(child, seen) if child.amount % 2 else self.run(child, mixed(seen, child.id))
+
+        need: Any = NEEDS[node.amount % 4]
+        try:
+            got: Any = await spread(each, node.children, at_once=1 + node.amount % 3, need=need)
+        except StepFailed as error:
+            return mixed(seen, observed(error))
+        return mixed(seen, [seen_of(one) for one in got] if need in ("quorum", "best-effort") else got)
+
+    async def do_ask(self, node: Node, seen: int) -> int:
+        within = node.amount / 80 if node.amount % 2 else None
+        other = "others" if node.amount % 4 == 1 else None
+        try:
+            return mixed(seen, await ask(f"{node.name}?", int, to="some", within=within, escalate_to=other))
+        except TimeoutError as error:
+            return mixed(seen, observed(error))
+
+    async def do_clock(self, node: Node, seen: int) -> int:
+        return mixed(await self.step(node, mixed(seen, now())))
+
+    async def do_continue(self, node: Node, seen: int) -> int:
+        self.say("continues", seen)
+        await continue_as(next_part, node.amount + 1, seen)
 
     async def do_gather(self, node: Node, seen: int) -> int:
         try:

@@ -13,14 +13,16 @@ from watchbill.clock import SECOND, Micros
 from watchbill.flow.branches import bury_generator
 from watchbill.flow.futures import Handle
 from watchbill.flow.refusals import Refusals
+from watchbill.flow.watchdog import NeverYields, Watchdog
 
 MOST_HOPS: Final = 1_000_000  # of one drain: `while True: await sleep(0)` never rests
 LONGEST_DRAIN: Final[Micros] = 5 * SECOND  # the same for slow hops: other runs wait meanwhile
 HOPS_PER_LOOK: Final = 64  # between two looks at the clock: an ordinary drain has fewer and never looks
+NEVER_YIELDS: Final = f"the workflow never yields: it ran for {LONGEST_DRAIN // SECOND} s without waiting for anything"
 GENERATORS_PER_LOOK: Final = 32  # between two looks for finished ones
 
 # Whether one of these is raised depends on the process, not on the workflow.
-FATAL: Final = (KeyboardInterrupt, SystemExit, MemoryError, RecursionError)
+FATAL: Final = (KeyboardInterrupt, SystemExit, MemoryError, RecursionError, NeverYields)
 
 log = logging.getLogger("watchbill")
 
@@ -36,7 +38,7 @@ class Broken(Exception):
 class Drain(Refusals):
     """An event loop that has callbacks and nothing else."""
 
-    __slots__ = ("_clock", "_draining", "_generators", "_over", "_ready", "dead", "guarded", "replaying")
+    __slots__ = ("_clock", "_draining", "_generators", "_over", "_ready", "dead", "guarded", "replaying", "watchdog")
 
     def __init__(self, clock: Callable[[], Micros] | None) -> None:
         self._clock = clock
@@ -47,6 +49,7 @@ class Drain(Refusals):
         self._draining = False
         self.dead = False
         self.replaying = False
+        self.watchdog: Watchdog | None = None
         self.guarded = False  # whoever drives it does so under a step guard, which gives the host its loop back
 
     def call_soon(self, callback: Callable[..., object], *args: object, context: Context | None = None) -> Handle:  # type: ignore[override]  # does all that asyncio's Handle does, at half the price
@@ -84,6 +87,24 @@ class Drain(Refusals):
             bury_generator(self._generators.pop())
 
     def _drain(self) -> None:
+        watchdog = self.watchdog
+        if watchdog is None:
+            self._run_ready()
+            return
+        watchdog.beat += 1
+        watchdog.running = True
+        try:
+            self._run_ready()
+        finally:
+            try:
+                watchdog.running = False
+                interrupted = watchdog.ended()
+            except NeverYields:
+                interrupted = watchdog.ended() or True
+            if interrupted:
+                raise Broken(NEVER_YIELDS)
+
+    def _run_ready(self) -> None:
         ready = self._ready
         hops = 0
         deadline = None

@@ -176,7 +176,7 @@ class Inbox(Protocol):
         """Wait no longer."""
         ...
 
-    def put_back(self, message: Any) -> None:  # noqa: ANN401 - what the mailbox gave
+    def put_back(self, message: Any, *, hand_out: bool) -> None:  # noqa: ANN401 - what the mailbox gave
         """Take a message back that nobody has seen."""
         ...
 
@@ -212,9 +212,12 @@ class Receive(Call):
         return _cancel(self, msg)
 
     def give_back(self) -> None:
-        """Let somebody else have the message: whoever waited for it was cancelled in the moment in which it came."""
+        """Let somebody else have the message: whoever waited for it was stopped in the moment in which it came.
+
+        When the whole run is, that is its next part.
+        """
         if self.message is not None:
-            self.inbox.put_back(self.message)
+            self.inbox.put_back(self.message, hand_out=not self.home.dead)
 
 
 class Timer(Call):

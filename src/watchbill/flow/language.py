@@ -10,7 +10,7 @@ import msgspec
 
 from watchbill.clock import SECOND, to_datetime
 from watchbill.errors import InvalidOptionError, InvalidValueError, StepFailed, WatchbillError
-from watchbill.flow.futures import AskCall, Receive
+from watchbill.flow.futures import AskCall, Evicted, Receive
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.replay import Continued, WorkflowLoop, current
 from watchbill.flow.values import Annotation, decoder, encode, encode_in_order
@@ -89,7 +89,7 @@ async def receive(
 async def _received(call: Receive) -> object:
     try:
         return await call
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, Evicted):
         call.give_back()
         raise
 

@@ -37,9 +37,9 @@ class Mailbox:
             self._unread.setdefault(message.topic, deque()).append(message)
         return True
 
-    def put_back(self, message: Message) -> None:
-        """Take a message back that nobody has seen: it is the oldest again."""
-        if not self._hand_out(message):
+    def put_back(self, message: Message, *, hand_out: bool) -> None:
+        """Take a message back that nobody has seen: it is the oldest again, unless somebody else is to have it."""
+        if not hand_out or not self._hand_out(message):
             self._unread.setdefault(message.topic, deque()).appendleft(message)
 
     def _hand_out(self, message: Message) -> bool:

@@ -397,7 +397,6 @@ class WorkflowLoop(Drain):
         self.dead = self.sparing = False
         self.never_awaited = never_awaited
         self._tasks = [] if main is None else [main]
-        self._ready.clear()
         self.commands.clear()
         for key, call in open.items():
             if call.handed_out:
@@ -407,6 +406,7 @@ class WorkflowLoop(Drain):
                 call.forsake()
             else:
                 untie(call)
+        self._ready.clear()  # last: callbacks of what was untied would go on, and make calls that nobody undoes
 
     def _end(self) -> None:
         """End the run: its other tasks are closed and not cancelled, so they make no new calls."""

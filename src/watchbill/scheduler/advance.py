@@ -4,9 +4,9 @@ No I/O and no waiting here: everything it decides becomes true with the commit o
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
@@ -33,6 +33,8 @@ from watchbill.flow.recheck import compare_rows, follow, open_loop
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Call, Continued, Diverged, WorkflowLoop
 from watchbill.flow.values import encode_hidden, plain
+from watchbill.flow.watchdog import Watchdog
+from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
 from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
@@ -54,6 +56,7 @@ from watchbill.scheduler.plan import (
     ready_row,
     reason_sealed,
     running_row,
+    unknown_outcome,
     unopened_of,
 )
 from watchbill.scheduler.residence import Deadline, Residence, Resident
@@ -90,7 +93,9 @@ class Advance:
         self._local = local  # this process runs attempts itself
         self._events = events
         self.queue = 0
+        self.watchdog: Watchdog | None = None
         self.stopping: set[int] = set()  # runs that wait for rows to end before they undo
+        self._dropped: dict[int, Cause | None] = {}  # such rows, with why an attempt of theirs may have taken effect
         self._told: dict[FactKind, Callable[[Resident, Fact, Batch], None]] = {
             FactKind.CANCEL: self._cancel,
             FactKind.SEND: self._message,
@@ -161,7 +166,7 @@ class Advance:
         try:
             cancelled = _replay(resident, part, begun_at=part.begun_at or resident.begun_at)
             resident.seq = loaded.journal[-1].seq if loaded.journal else 0
-            compare_rows(loop, loaded.attempts, cancelled)
+            compare_rows(loop, resident.part, loaded.attempts, cancelled)
         except (Diverged, Broken) as trouble:
             self._not_resumed(resident, loaded, trouble, batch)
             return
@@ -271,7 +276,7 @@ class Advance:
             self._diverge(resident, Diverged(recorded, "nothing: that code is not here"), batch)
             return None
         try:
-            loop = open_loop(workflow, part, run, self._env.clock.boot)
+            loop = self._open_loop(workflow, part, run)
         except InvalidValueError as error:
             resident = Resident(run, workflow, WorkflowLoop(workflow.plain, (), {}), term)
             recorded = f"input {workflow.signature.shown_args(part.input)[:200].decode(errors='replace')}"
@@ -282,6 +287,11 @@ class Advance:
             self._residence.remember_timer(resident, resident.deadline, resident.deadline.due)
         self._residence.admit(resident)
         return resident
+
+    def _open_loop(self, workflow: Workflow[..., Any], part: Part, run: RunRow) -> WorkflowLoop:
+        loop = open_loop(workflow, part, run, self._env.clock.boot)
+        loop.watchdog = self.watchdog
+        return loop
 
     def _take_up(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch, *, unclean: bool) -> None:
         """Go on with the calls that replay left open, and let go of rows that the run cancelled."""
@@ -306,7 +316,7 @@ class Advance:
 
     def _take_up_rows(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch) -> None:
         for row in rows:
-            if row.call in resident.loop.calls:
+            if row.call in resident.loop.calls and row.part == resident.part:
                 resident.rows[row.call] = row.id
             elif row.state < AttemptState.DONE:
                 if not row.cancel:
@@ -439,6 +449,7 @@ class Advance:
             return
         batch.turn.terms[resident.shard] = resident.term
         batch.turn.finals_done.append(row.id)
+        self._dropped.pop(row.id, None)
         call = None if resident.gone else resident.loop.calls.get(row.call)
         if call is None or not _is_row_of(resident, row):
             self._faded(resident, row.id, batch)
@@ -760,20 +771,24 @@ class Advance:
             return
         if call.kind not in (Kind.STEP, Kind.ASK):
             return
-        if call.kind is Kind.STEP:
+        if call.kind is Kind.STEP and not resident.takes_back(call):
             resident.steps_open -= 1
+        self._let_go(resident, call, batch)
+
+    def _let_go(self, resident: Resident, call: Call, batch: Batch) -> None:
         fades = isinstance(call, UndoableCall) and resident.loop.undo and resident.loop.ended is None
         attempt = resident.local.pop(call.key, None)
         if attempt is not None and fades and not attempt.over:
             # Whoever drives the run later must see it, too; it is asked to stop when it can be seen.
-            self._reveal(resident, call, attempt, batch)
+            if attempt.row is None:
+                self._reveal(resident, call, attempt, batch)
             self._fade(resident, resident.rows.pop(call.key), attempt)
         elif attempt is not None:
             batch.stopped.append(attempt)
         if resident.finishing is not None:
             resident.finishing.pop(call.key, None)
         row = resident.rows.pop(call.key, None)
-        if row is not None:
+        if row is not None and not batch.forget_row(row, attempt):
             batch.turn.terms[resident.shard] = resident.term
             batch.turn.dropped.append(row)
             if fades:
@@ -786,17 +801,26 @@ class Advance:
         resident.fading[row] = attempt
         self.stopping.add(resident.num)
 
-    def _fade_out(self, resident: Resident, rows: Mapping[int, AttemptRow], batch: Batch) -> None:
+    def _fade_out(
+        self, resident: Resident, rows: Mapping[int, AttemptRow], coming: Collection[int], batch: Batch
+    ) -> None:
         """Drop what has its row only now, and go on without what is gone."""
         for id, attempt in list((resident.fading or {}).items()):
-            if id not in rows:
-                self._faded(resident, id, batch)
-            elif not rows[id].cancel and rows[id].state < AttemptState.DONE:
-                batch.turn.terms[resident.shard] = resident.term
-                batch.turn.dropped.append(id)
+            if id in coming:
                 self.stopping.add(resident.num)
-                if attempt is not None:
-                    batch.asked_to_stop.append(attempt)
+            elif id not in rows:
+                self._faded(resident, id, batch)
+            elif self._drop_late(resident, rows[id], batch) and attempt is not None:
+                batch.asked_to_stop.append(attempt)
+
+    def _drop_late(self, resident: Resident, row: AttemptRow, batch: Batch) -> bool:
+        """Drop a row that came with the turn in which its call was stopped: one turn cannot insert and drop it."""
+        if row.cancel or row.state >= AttemptState.DONE:
+            return False
+        batch.turn.terms[resident.shard] = resident.term
+        batch.turn.dropped.append(row.id)
+        self.stopping.add(resident.num)
+        return True
 
     def _faded(self, resident: Resident, row: int, batch: Batch) -> None:
         """Begin what had to wait until the last of these was gone."""
@@ -807,13 +831,10 @@ class Advance:
 
     def _ask_to_stop(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Have an attempt end before the undo; a result that comes all the same counts, and is undone."""
-        attempt = resident.local.get(call.key)
-        if attempt is not None:
+        if call.key in resident.rows:
+            self.stopping.add(resident.num)  # the next turn drops it, when it is known what it has gone through
+        elif (attempt := resident.local.get(call.key)) is not None:
             batch.asked_to_stop.append(attempt)
-        elif (row := resident.rows.get(call.key)) is not None:
-            batch.turn.terms[resident.shard] = resident.term
-            batch.turn.dropped.append(row)
-            self.stopping.add(resident.num)
         else:
             batch.not_begun.append((resident, call))
 
@@ -821,12 +842,19 @@ class Advance:
         """Settle calls whose rows did not run and are gone; those that still run will be final."""
         self.stopping.discard(resident.num)
         there = {row.id: row for row in rows}
-        self._fade_out(resident, there, batch)
+        coming = {row.id for row in batch.turn.attempts}  # they have their rows by this very turn
+        self._fade_out(resident, there, coming, batch)
         for key, id in list(resident.rows.items()):
             call = resident.loop.calls.get(key)
-            if call is not None and call.kind is Kind.STEP and id not in there:
+            if call is None or not resident.loop.is_stopping(call) or id in coming:
+                continue
+            if id in there:
+                if self._drop_late(resident, there[id], batch):
+                    self._dropped[id] = unknown_outcome(there[id])
+            else:
                 del resident.rows[key]
-                self._settle_stopped(resident, call, Cause.CANCELLED, 0, batch)
+                cause = self._dropped.pop(id, None)
+                self._settle_stopped(resident, call, cause or Cause.CANCELLED, int(cause is not None), batch)
 
     def _cancel_child(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Cancel a child that nobody waits for any more; one that this very turn was to start is not started."""
@@ -868,7 +896,7 @@ class Advance:
         part = Part(next.workflow, next.version, next.input, batch.now, unread, received, ())
         row = msgspec.structs.replace(resident.run, part=resident.part)
         resident.workflow, resident.steps_open, resident.rows, resident.children = workflow, 0, {}, None
-        resident.loop = open_loop(workflow, part, row, self._env.clock.boot)
+        resident.loop = self._open_loop(workflow, part, row)
         resident.told = resident.loop.published = old.published
         old.close()
         try:

@@ -81,6 +81,18 @@ class Batch:
         self.turn.terms[resident.shard] = resident.term
         self._changed[resident.num] = resident
 
+    def forget_row(self, id: int, attempt: Attempt | None) -> bool:
+        """Insert a row no more that this turn was to insert; False when it is there. One turn cannot do both."""
+        rows = self.turn.attempts
+        place = next((place for place, row in enumerate(rows) if row.id == id), None)
+        if place is None:
+            return False
+        del rows[place]
+        if attempt is not None and attempt in self.handed_over:
+            self.handed_over.remove(attempt)
+            attempt.row = None
+        return True
+
     @property
     def takes_in_something(self) -> bool:
         """True when the turn will write something."""

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from watchbill.clock import SECOND, Micros
+from watchbill.flow.undo import UNKNOWN
 from watchbill.model.attempt import AttemptRow, NewAttempt, RowKind, first_fence
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, Failure, FinalFailure
@@ -219,3 +220,11 @@ def final_failure(row: AttemptRow) -> FinalFailure:
         cause=failure.cause,
         traceback=failure.traceback,
     )
+
+
+def unknown_outcome(row: AttemptRow) -> Cause | None:
+    """Say why an earlier attempt of a row may have taken effect; None: each raised, or none began."""
+    if row.losses:
+        return Cause.LOST
+    cause = _decode_failure(row.result).cause if row.result else None
+    return cause if cause in UNKNOWN else None

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
+from threading import get_ident
 from typing import Final
 
 import msgspec
@@ -18,6 +19,7 @@ from watchbill.flow.context import Attempt
 from watchbill.flow.execute import Executor
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Call, step_guard
+from watchbill.flow.watchdog import LOOK_EVERY, Watchdog
 from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Taken
@@ -132,6 +134,7 @@ class Scheduler(Loop):
         self._poll_at: Micros = 0
         self._draining = False
         self._never = asyncio.Event()  # to wait for nothing but time
+        self._stop_watching: Callable[[], None] = lambda: None
 
     def hint(self) -> None:
         """The store may hold something for this room."""
@@ -141,8 +144,16 @@ class Scheduler(Loop):
 
     async def open(self) -> None:
         """Learn which shards there are."""
+        self._watch()
         self._leases.region = await self._store.shards(self._namespace, self._region)
         self._advance.queue = await self._store.queue(self._namespace, self._region, (), "")
+
+    def _watch(self) -> None:
+        """Have workflow code that never yields interrupted: it would stop this room, and all others beside it."""
+        watchdog = Watchdog(get_ident())
+        self._stop_watching()
+        self._stop_watching = self.env.keep_looking(LOOK_EVERY, watchdog.look)
+        self._advance.watchdog = watchdog
 
     async def turn(self) -> Micros | None:
         """Take in what arrived, advance, commit once, let it out. A turn that fails unmakes memory."""
@@ -194,11 +205,13 @@ class Scheduler(Loop):
                 await self._commit(batch)
         uncounted = self._uncounted_shards()
         self._drop_all()
+        self._stop_watching()
         await self._leases.release(uncounted=uncounted)
         await self._attendance.retire()
 
     def abandon(self) -> None:
         """Stop what runs on the lane: nobody could journal it."""
+        self._stop_watching()
         self._drop_all()
 
     def _runs_locally(self) -> bool:
@@ -414,13 +427,15 @@ class Scheduler(Loop):
         self._look_at = None if look.next_due is None else max(look.next_due, look.now + WAKE_APART)
         here, asleep = self._residence.runs, self._residence.asleep
         absent = [run.num for run in look.due if run.status is not RunState.SCHEDULED or run.early]
+        reloaded = len(self._reloaded)
         absent += self._reloaded
-        self._reloaded.clear()
         absent += [row.run for row in look.finals if row.run not in asleep]
         unheard = self._residence.unheard
         absent += [fact.run for fact in look.facts if fact.id not in unheard.get(fact.run, ())]
         wanted = sorted({num for num in absent if num not in here} | (self._advance.stopping & here.keys()))
-        return look, await self._store.load(wanted) if wanted else []
+        loaded = await self._store.load(wanted) if wanted else []
+        del self._reloaded[:reloaded]  # only now: without an answer they are asked for again
+        return look, loaded
 
     def _take_in(self, batch: Batch, look: Look | None, loaded: list[Loaded]) -> None:
         """Run workflows on with everything that has arrived: own outcomes first, then by the time the store saw it.
@@ -613,6 +628,7 @@ class Scheduler(Loop):
                 lane.abandon(resident)
             self._residence.evict(resident)
             self._look_for(resident)
+        self._advance.stopping &= self._residence.runs.keys()  # whoever has left memory is somebody else's
         if batch.reloaded or self._advance.stopping:
             self._reloaded.extend(batch.reloaded)
             self._look_asked = True

@@ -7,7 +7,7 @@ never there.
 import sqlite3
 from typing import Final, NamedTuple
 
-_LOG: Final = "CREATE TEMP TABLE change (n INTEGER PRIMARY KEY, what TEXT, a, b, c, d, e, f, g, h, i, j, k, l)"
+_LOG: Final = "CREATE TEMP TABLE change (n INTEGER PRIMARY KEY, what TEXT, a, b, c, d, e, f, g, h, i, j, k, l, m)"
 
 _TRIGGERS: Final = (
     """
@@ -40,19 +40,19 @@ _TRIGGERS: Final = (
     """,
     """
     CREATE TEMP TRIGGER attempt_inserted AFTER INSERT ON main.attempt BEGIN
-        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l)
+        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l, m)
         VALUES (
             'attempt', new.id, new.run, new.call, new.step, new.state, new.fence,
-            new.failures, new.losses, new.cancel, new.why, new.agent, new.policy
+            new.failures, new.losses, new.cancel, new.why, new.agent, new.policy, new.part
         );
     END
     """,
     """
     CREATE TEMP TRIGGER attempt_updated AFTER UPDATE ON main.attempt BEGIN
-        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l)
+        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l, m)
         VALUES (
             'attempt', new.id, new.run, new.call, new.step, new.state, new.fence,
-            new.failures, new.losses, new.cancel, new.why, new.agent, new.policy
+            new.failures, new.losses, new.cancel, new.why, new.agent, new.policy, new.part
         );
     END
     """,
@@ -86,7 +86,7 @@ _TRIGGERS: Final = (
     """,
 )
 
-_READ: Final = "SELECT n, what, a, b, c, d, e, f, g, h, i, j, k, l FROM temp.change WHERE n > ? ORDER BY n"
+_READ: Final = "SELECT n, what, a, b, c, d, e, f, g, h, i, j, k, l, m FROM temp.change WHERE n > ? ORDER BY n"
 
 
 class RunSeen(NamedTuple):
@@ -127,6 +127,7 @@ class AttemptSeen(NamedTuple):
     why: str | None
     agent: int | None
     policy: bytes
+    part: int
 
 
 class LeaseSeen(NamedTuple):

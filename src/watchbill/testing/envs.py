@@ -155,6 +155,10 @@ class SimEnv:
         """Make a pool whose jobs take their time, now and then seconds."""
         return SimThreads(self.loop, count, self._job_lasts)
 
+    def keep_looking(self, every: Micros, look: Callable[[], None]) -> Callable[[], None]:
+        """Look at nothing: in virtual time no code takes any."""
+        return lambda: None
+
     def _job_lasts(self) -> float:
         return self._chance.within(0.5, 4) if self._chance.happens(LONG_THREAD) else self._chance.within(0.001, 0.1)
 

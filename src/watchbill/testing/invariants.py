@@ -11,6 +11,9 @@ I8  budgets are kept, crashes are counted, what runs well is not begun again, an
 I9  without an injected fault nobody is taken over, pronounced lost or charged with a loss; a store that was away for
     everybody is none, and nobody is late who could only not say that it had ended
 I11 each slot of a schedule starts once, for ever, also when its run is deleted; none is left out that its options want
+I14 what took effect, or may have, is undone in reverse order when its run fails or is cancelled, nothing else is,
+    nothing while an attempt of it runs, and no undo is tried more often than its budgets allow
+I15 nobody waits for what is there: no message, no end of a child, no timer is left behind
 I20 enough was done to mean something
 """
 
@@ -40,6 +43,8 @@ from watchbill.testing.changes import (
 from watchbill.testing.ledger import Entry, Fate
 from watchbill.testing.slots import Slots, slot_of
 
+UNDO: Final = "undo:"  # how the key of an undo begins
+MOST_UNDOS: Final = 4 + QUARANTINE_AT  # attempts of one: the retries of the workload, and losses
 _MOVES: Final = frozenset((move.before, move.after) for move in ATTEMPT_MOVES)
 _decode_policy = msgspec.json.Decoder(Policy).decode
 
@@ -70,7 +75,13 @@ class Checker:
     """Holds every committed change and every line of the ledger against the invariants; tells the first violation."""
 
     def __init__(
-        self, *, poison: str, deadly: str, schedules: Mapping[str, ScheduleSpec], tell: Callable[[Violation], None]
+        self,
+        *,
+        poison: str,
+        deadly: str,
+        undoable: str,
+        schedules: Mapping[str, ScheduleSpec],
+        tell: Callable[[Violation], None],
     ) -> None:
         self.counts: Counter[str] = Counter()
         self.runs: dict[int, RunSeen] = {}
@@ -81,11 +92,15 @@ class Checker:
         self.stopping: set[str] = set()  # processes that were asked to stop
         self.hurt: set[str] = set()  # processes to which something was done that others may take for death
         self.processes: dict[int, str] = {}  # owners of leases and agents: by which process
+        self.alive: set[str] = set()  # processes
+        self.undoable = undoable  # the step that has an undo
         self._poison = poison  # the step that kills its process
         self._deadly = deadly  # the workflow that kills its process
         self._tell = tell
         self.slots = Slots(schedules, self.violated)
-        self._calls: dict[tuple[int, str], Call] = {}
+        self._calls: dict[tuple[int, int, str], Call] = {}  # by run, part and key
+        self._parts: dict[int, int] = {}  # of runs that have more than one
+        self._undone: dict[int, list[str]] = {}  # calls whose undo has begun, in that order
         self._rows: dict[int, AttemptSeen] = {}
         self._row_fences: dict[int, int] = {}
         self._last_seq: dict[int, int] = {}
@@ -157,14 +172,54 @@ class Checker:
         self.counts["journal entries"] += 1
         if entry.kind == Kind.END:
             self.results[entry.run] = entry.body
+            self._ended(run, entry)
         elif entry.kind == Kind.STEP:
             self._outcome(run, entry)
+        elif entry.kind in (Kind.REWOUND, Kind.CONTINUED):
+            self._parts[entry.run] = self._parts.get(entry.run, 0) + 1
+            self.counts[f"parts {Kind(entry.kind).name.lower()}"] += 1
+
+    def _ended(self, run: RunSeen, entry: EntrySeen) -> None:
+        """Check that all that had to be undone was, and nothing else."""
+        undone, part = self._undone.get(run.num, []), self._parts.get(run.num, 0)
+        if entry.outcome == Outcome.OK:
+            if undone:
+                self._violated("I14", f"{run.id} completed, and {undone} were undone")
+            return
+        for (num, there, key), call in self._calls.items():
+            took = num == run.num and there == part and key in self.undoable_keys(run.num)
+            if took and any(each.accepted for each in call.entries) and key not in undone:
+                self._violated("I14", f"{run.id} ended by {Outcome(entry.outcome).name}, and {key} was not undone")
+
+    def undoable_keys(self, num: int) -> set[str]:
+        """Give the calls of a run, in its last part, that can be undone."""
+        part = self._parts.get(num, 0)
+        return {key for run, there, key in self._calls if (run, there) == (num, part) and _step(key) == self.undoable}
+
+    def _check_undo(self, num: int, entry: Entry) -> None:
+        """Check that an undo which really begins may begin now."""
+        key = entry.call.removeprefix(UNDO)
+        undone = self._undone.setdefault(num, [])
+        call = self._call(num, key, entry.part)
+        # Whoever was cut off or frozen may still be at it, and nobody can know.
+        running = [each for each in call.entries if each.fate is Fate.BEGUN and each.life in self.alive - self.hurt]
+        if running:
+            self._violated("I14", f"{entry} began while {running} runs")
+        if key not in undone:
+            if undone and _place(undone[-1]) < _place(key):
+                self._violated("I14", f"{entry} began after {undone}: not in reverse order")
+            undone.append(key)
+        if len(self._call(num, entry.call, entry.part).entries) > MOST_UNDOS:
+            self._violated("I14", f"{entry} is tried more often than {MOST_UNDOS} times")
+        self.counts["undos begun"] += 1
 
     def _outcome(self, run: RunSeen, entry: EntrySeen) -> None:
-        call = self._call(entry.run, entry.key)
+        call = self._call(entry.run, entry.key, self._parts.get(entry.run, 0))
         if call.accepted is not None:
             self._violated("I3", f"{run.id} {entry.key} has a second outcome: {entry}")
         call.accepted = entry.fence
+        if entry.outcome == Outcome.FAILED and not entry.fence:
+            return  # it was asked to stop before an undo: no attempt of it is accepted
         if entry.fence != call.newest:
             self._violated(
                 "I3", f"{run.id} {entry.key} ended under fence {entry.fence}, and {call.newest} is the newest"
@@ -180,7 +235,7 @@ class Checker:
         before = self._rows.get(row.id)
         self._rows[row.id] = row
         self._row_fences[row.id] = row.fence
-        call = self._call(row.run, row.call)
+        call = self._call(row.run, row.call, row.part)
         if before is None:
             self._check_new_row(row, call)
         else:
@@ -253,7 +308,7 @@ class Checker:
         if gone.what != "attempt gone":
             self._violated("I4", f"{gone}: what was written is kept")
         row = self._rows.pop(gone.key)
-        call = self._call(row.run, row.call)
+        call = self._call(row.run, row.call, row.part)
         if call.row == row.id:
             call.row = None
 
@@ -294,7 +349,7 @@ class Checker:
         if num is None:
             self._violated("I1", f"{entry} began, and its run does not exist")
             return
-        call = self._call(num, entry.call)
+        call = self._call(num, entry.call, entry.part)
         last = call.entries[-1] if call.entries else None
         call.entries.append(entry)
         if call.accepted is not None:
@@ -305,13 +360,19 @@ class Checker:
         saved = max([each.saved for each in call.entries])
         if entry.restored < saved:
             self._violated("I1", f"{entry} was given checkpoint {entry.restored}, and {saved} had been acknowledged")
-        missing = [key for key in entry.after if self._call(num, key).accepted is None]
+        missing = [key for key in entry.after if not self._has_outcome(num, key, entry.part)]
         if missing:
             self._violated("I7", f"{entry} began before the outcomes of {missing} were committed")
         if entry.number < 1:
             self._violated("I8", f"{entry} has no number")
         if last is not None and last.fence not in call.handed_back:
             self._check_again(last, entry)
+        if entry.call.startswith(UNDO):
+            self._check_undo(num, entry)
+
+    def _has_outcome(self, num: int, key: str, part: int) -> bool:
+        """Say whether a call has its outcome: in this part, or in one before, if the run was rewound to after it."""
+        return any(self._call(num, key, each).accepted is not None for each in range(part + 1))
 
     def _check_again(self, last: Entry, entry: Entry) -> None:
         """Check that whoever begins again has a reason to, and that it was counted."""
@@ -329,7 +390,7 @@ class Checker:
         self.counts[entry.fate] += 1
         num = self.nums.get(entry.run)
         if entry.fate is Fate.ENDED and num is not None:
-            entry.accepted = entry.fence >= self._call(num, entry.call).newest
+            entry.accepted = entry.fence >= self._call(num, entry.call, entry.part).newest
             self.counts["effects refused"] += not entry.accepted
 
     def told(self, run: str) -> None:
@@ -365,21 +426,30 @@ class Checker:
         """Say how a run stands, for whoever reads about a violation."""
         num = self.nums[id]
         rows = [row for row in self._rows.values() if row.run == num]
-        calls = {key: call.entries for (run, key), call in self._calls.items() if run == num and call.accepted is None}
+        calls = {key: call.entries for (run, _, key), call in self._calls.items() if run == num and not call.accepted}
         return f"{self.runs[num]} rows={rows} open={calls}"
 
     def violated(self, invariant: str, facts: str) -> None:
         """Tell a violation that was found elsewhere."""
         self._violated(invariant, facts)
 
-    def _call(self, run: int, key: str) -> Call:
-        call = self._calls.get((run, key))
+    def _call(self, run: int, key: str, part: int) -> Call:
+        call = self._calls.get((run, part, key))
         if call is None:
-            call = self._calls[run, key] = Call()
+            call = self._calls[run, part, key] = Call()
         return call
 
     def _violated(self, invariant: str, facts: str) -> None:
         self._tell(Violation(invariant, facts))
+
+
+def _step(key: str) -> str:
+    return key.rpartition("/")[2].partition(".")[0]
+
+
+def _place(key: str) -> int:
+    """Say which of the calls of its step a key is: they are made one after the other."""
+    return int(key.rpartition(".")[2]) if "." in key else 1
 
 
 def _waits_for_code(run: RunSeen) -> bool:

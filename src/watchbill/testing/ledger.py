@@ -29,11 +29,15 @@ class Fate(StrEnum):
 class Entry:
     """One attempt that really began."""
 
-    __slots__ = ("accepted", "after", "attempt", "call", "fate", "fence", "life", "number", "restored", "run", "saved")
+    __slots__ = (
+        *("accepted", "after", "attempt", "call", "fate", "fence", "life"),
+        *("number", "part", "restored", "run", "saved"),
+    )
 
     def __init__(self, attempt: Attempt, life: str, after: Sequence[str]) -> None:
         self.attempt = attempt
         self.run = attempt.run
+        self.part = attempt.call_key[2]
         self.call = attempt.call
         self.fence = attempt.fence
         self.number = attempt.number

@@ -27,6 +27,7 @@ HEALED_WITHIN: Final = 240  # seconds after the last fault in which every run mu
 PRUNED_EVERY: Final = 7  # seconds
 CAUGHT_UP_WITHIN: Final = 120  # seconds
 SHARED_WITHIN: Final = 120  # seconds: members out of time are waited for, then a full lease period
+HEARD_WITHIN: Final = 30  # seconds
 TAIL: Final = 40  # lines of the trace in the message about a violation
 LEAST_STEPS: Final = 10  # I20
 LEAST_FAULTS: Final = 1
@@ -105,6 +106,7 @@ async def _play(world: World, planned: Plan, *, scheduled: bool) -> None:
     await _check_shares(world)
     if scheduled:
         await _check_slots(world)
+    await _check_left_behind(world)
     if world.checker.counts["steps done"] < LEAST_STEPS or _faults(world) < LEAST_FAULTS:
         world.checker.violated("I20", f"too little was done: {dict(_counted(world))}")
 
@@ -152,13 +154,22 @@ def _check_ends(world: World, wanted: list[Wish]) -> None:
             checker.violated("I1", f"{wish.id} was never taken")
             return
         state = "stuck" if checker.stuck(num) else RunState(checker.runs[num].status).word
-        allowed = {wish.state} | ({"cancelled"} if wish.cancel_after is not None else set())
+        allowed = {*wish.states} | ({"cancelled"} if wish.cancelled else set())
         if state not in allowed:
             checker.violated("I2", f"{wish.id} ended as {state}, not {allowed}: {checker.results.get(num)!r}")
         if state == "completed":
             result = msgspec.json.decode(checker.results[num])
             if wish.results and result not in wish.results:
                 checker.violated("I2", f"{wish.id} gave {result!r}, not one of {wish.results}")
+
+
+async def _check_left_behind(world: World) -> None:
+    """See whether something waits in the store that somebody should have heard."""
+    for _ in range(HEARD_WITHIN):
+        if not world.left_behind():
+            return
+        await rest(1)
+    world.checker.violated("I15", f"{HEARD_WITHIN} s after all had ended there is still {world.left_behind()}")
 
 
 def _faults(world: World) -> int:

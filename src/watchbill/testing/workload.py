@@ -4,22 +4,25 @@ Each step is told which calls it depends on, so that the ledger can say whether 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from watchbill.errors import Permanent, StepFailed
+from watchbill.errors import Permanent, RunCancelled, RunFailed, StepFailed
 from watchbill.flow.context import attempt
+from watchbill.flow.language import continue_as, patched, publish, random, receive, uuid
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step
 from watchbill.flow.timers import sleep
 from watchbill.flow.workflows import Workflow
+from watchbill.model.facts import FactKind
 from watchbill.model.policy import Retry
 from watchbill.testing.chance import Chance
 from watchbill.testing.ledger import recorded
 from watchbill.testing.virtual import current_life, rest
 
 POISON: Final = "poison"
+UNDYING: Final = 7
 SOON: Final = Retry(3, backoff="0.2s")
 
 
@@ -106,7 +109,33 @@ async def _poison(after: list[str]) -> int:
     return attempt().number
 
 
+async def _book(n: int, seconds: float) -> int:
+    """Have an effect that can be undone; do not stop when asked to, if it is odd: nobody may undo it before its end."""
+    with recorded([]):
+        left = seconds
+        while left > 0:
+            try:
+                await rest(min(left, 1.0))
+            except asyncio.CancelledError:
+                if n % 2 == 0:
+                    raise
+            left -= 1.0
+    return n + 1
+
+
+async def _unbook(result: int | None, n: int, seconds: float) -> None:
+    """Undo it, at the second try; seven can never be undone."""
+    with recorded([]) as mine:
+        await rest(0.1)
+        if n == UNDYING:
+            raise Permanent("it stays")
+        if mine.number == 1 and n % 3 == 0:
+            raise ConnectionError("not yet")
+
+
 work = Step(_work, name="work", retry=SOON)
+book = Step(_book, name="book", retry=SOON)
+unbook = book.undo(Step(_unbook, name="unbook", retry=SOON))
 flaky = Step(_flaky, name="flaky", retry=SOON)
 broken = Step(_broken, name="broken", retry=SOON)
 slow_at_first = Step(_slow_at_first, name="slow_at_first", retry=SOON, timeout="6s")
@@ -264,7 +293,89 @@ async def _long_tick() -> int:
     return await work(n, 0.1, ["work"])
 
 
+async def _errand(n: int, seconds: float) -> int:
+    """What families send their children for."""
+    if n == UNDYING:
+        await broken([])
+    got = await work(n, seconds, [])
+    await sleep(seconds)
+    return got
+
+
+async def _family(n: int, width: int, seconds: float) -> int:
+    """Children, in any shard, whom it waits for; some come to nothing."""
+
+    async def send(m: int) -> int:
+        try:
+            return await errand(m, seconds)
+        except RunFailed:
+            return -1
+        except RunCancelled:
+            return -2
+
+    got = await asyncio.gather(*[send(n + m) for m in range(width)])
+    return await work(sum(got), 0.1, [])
+
+
+async def _forsaking(n: int) -> int:
+    """A child that nobody waits for any more."""
+    try:
+        async with asyncio.timeout(2):
+            return await errand(n, 60.0)
+    except TimeoutError:
+        return await work(n, 0.1, [])
+
+
+async def _listener(many: int) -> list[int]:
+    """Messages that come whenever clients like; each is received once."""
+    got: list[int] = []
+    publish("got", got)
+    while len(got) < many:
+        message = await receive("news", int, timeout=3, default=-1)
+        if message >= 0:
+            got.append(message)
+            publish("got", got)
+        else:
+            await work(len(got), 0.1, [])
+    return sorted(got)
+
+
+async def _relay(many: int, got: list[int]) -> list[int]:
+    """The same, but every message is read by another part of the run."""
+    if len(got) == many:
+        return sorted(got)
+    if not patched("calm"):
+        raise ValueError("there was never an old way")
+    await work(round(100 * random()) + uuid().int % 100, 0.2, [])
+    await continue_as(relay, many, [*got, await receive("news", int)])
+    raise AssertionError("it does not return")
+
+
+async def _saga(first: int, many: int, seconds: float, ending: str) -> int:
+    """Book one after the other, then fail, or wait to be cancelled or too late."""
+    for n in range(first, first + many):
+        await book(n, seconds)
+    if ending == "waits":
+        await sleep(40)
+    elif ending == "gives up":
+        try:
+            async with asyncio.timeout(0.5):
+                await book(first + many, 6.0)
+        except TimeoutError:
+            await broken([])
+    else:
+        await asyncio.gather(book(first + many, 4.0), broken([]))
+    return first
+
+
 chain = Workflow(_chain, name="chain")
+errand = Workflow(_errand, name="errand")
+family = Workflow(_family, name="family")
+forsaking = Workflow(_forsaking, name="forsaking")
+listener = Workflow(_listener, name="listener")
+relay = Workflow(_relay, name="relay")
+saga = Workflow(_saga, name="saga")
+hasty_saga = Workflow(_saga, name="hasty_saga", deadline="7s")
 spread = Workflow(_spread, name="spread")
 group = Workflow(_group, name="group")
 race = Workflow(_race, name="race")
@@ -290,6 +401,8 @@ SPECS: Final = {workflow.name: workflow.schedule for workflow in SCHEDULES if wo
 
 STEPS: Final[tuple[Step[..., Any], ...]] = (
     work,
+    book,
+    unbook,
     flaky,
     broken,
     slow_at_first,
@@ -302,6 +415,13 @@ STEPS: Final[tuple[Step[..., Any], ...]] = (
 )
 WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
     chain,
+    errand,
+    family,
+    forsaking,
+    listener,
+    relay,
+    saga,
+    hasty_saga,
     spread,
     group,
     race,
@@ -343,6 +463,18 @@ def make_registry(without: frozenset[str] = RELEASES[0], *, schedules: bool = Fa
 
 
 @dataclass(frozen=True)
+class Word:
+    """What a client will tell a run, so many seconds after it was acknowledged."""
+
+    after: float
+    kind: FactKind
+    body: object
+    ref: str | None = None
+    twice: bool = False
+    then: "Word | None" = None  # when this one is told
+
+
+@dataclass(frozen=True)
 class Wish:
     """A run that a client will ask for, and how it may end."""
 
@@ -351,13 +483,26 @@ class Wish:
     args: tuple[Any, ...]
     at: float
     results: tuple[object, ...] = ()  # one of these, if it completes
-    state: str = "completed"
-    cancel_after: float | None = None
+    states: tuple[str, ...] = ("completed",)
+    words: tuple[Word, ...] = ()
     twice: bool = False
+
+    @property
+    def cancelled(self) -> bool:
+        """True when somebody will cancel it."""
+        return any(word.kind is FactKind.CANCEL for word in self.words)
 
 
 Drawn = tuple[Workflow[..., Any], tuple[Any, ...], tuple[object, ...]]  # workflow, arguments, possible results
 Recipe = Callable[[Chance], Drawn]
+
+# How those end that do not simply complete; what is undone before it did anything has simply failed.
+STATES: Final[dict[str, tuple[str, ...]]] = {
+    "hopeless": ("failed",),
+    "saga": ("undone", "undo_failed", "completed"),
+    "hasty_saga": ("undone", "undo_failed", "failed"),
+}
+REWINDABLE: Final = frozenset({"chain", "spread", "sleeper", "family"})
 
 
 def _a_chain(chance: Chance) -> Drawn:
@@ -392,7 +537,41 @@ def _a_careful(chance: Chance) -> Drawn:
     return careful, (1, pieces), ([pieces, 2],)
 
 
+def _a_family(chance: Chance) -> Drawn:
+    width, first = 1 + chance.below(5), chance.choose((1, 1, 5))
+    got = [-1 if n == UNDYING else n + 1 for n in range(first, first + width)]
+    return family, (first, width, chance.choose((0.1, 1.5, 4.0))), (sum(got) + 1,)
+
+
+def _a_listener(chance: Chance) -> Drawn:
+    many = 1 + chance.below(6)
+    return listener, (many,), (list(range(many)),)
+
+
+def _a_relay(chance: Chance) -> Drawn:
+    many = 1 + chance.below(5)
+    return relay, (many, []), (list(range(many)),)
+
+
+def _a_saga(chance: Chance) -> Drawn:
+    ending = chance.choose(("fails", "fails", "gives up", "gives up", "waits"))
+    return saga, (chance.below(6), 1 + chance.below(3), chance.choose((0.0, 0.3, 2.0)), ending), ()
+
+
+def _a_hasty_saga(chance: Chance) -> Drawn:
+    return hasty_saga, (chance.below(6), 1 + chance.below(3), chance.choose((0.3, 2.0)), "waits"), ()
+
+
 RECIPES: Final[tuple[Recipe, ...]] = (
+    _a_family,
+    _a_family,
+    _a_listener,
+    _a_relay,
+    _a_saga,
+    _a_saga,
+    _a_saga,
+    _a_hasty_saga,
+    lambda _: (forsaking, (1,), (2,)),
     _a_chain,
     _a_chain,
     _a_long_chain,
@@ -440,7 +619,6 @@ def wishes(chance: Chance, demand: Demand) -> list[Wish]:
     moments = [0.5, *(chance.within(0, within) for _ in range(demand.bursts - 1))]
     for number in range(demand.many):
         workflow, args, results = (_a_quick_chain if demand.quick else chance.choose(RECIPES))(chance)
-        cancelled = chance.happens(0.8 if workflow is tidy else 0.12)
         drawn.append(
             Wish(
                 f"{workflow.name}-{number}",
@@ -448,11 +626,27 @@ def wishes(chance: Chance, demand: Demand) -> list[Wish]:
                 args,
                 chance.choose(moments) if demand.bursts else chance.within(0, within) if number else 0.5,
                 results,
-                "failed" if workflow is hopeless else "completed",
-                chance.choose((0.0, chance.within(0.1, 8))) if cancelled and not demand.quick else None,
+                STATES.get(workflow.name, ("completed",)),
+                tuple(_words(chance, workflow, args)) if not demand.quick else (),
                 chance.happens(0.15),
             )
         )
     if killer is not None:
-        drawn.append(Wish(killer.name, killer, (1,), chance.within(1, 15), state="stuck"))
+        drawn.append(Wish(killer.name, killer, (1,), chance.within(1, 15), states=("stuck",)))
     return drawn
+
+
+def _words(chance: Chance, workflow: Workflow[..., Any], args: tuple[Any, ...]) -> Iterator[Word]:
+    """Draw what a run is told: the messages it waits for, and what nobody expects."""
+    if workflow in (listener, relay):
+        for n in range(args[0]):
+            yield Word(
+                chance.choose((0.0, chance.within(0, 20))), FactKind.SEND, ("news", n), f"m-{n}", chance.happens(0.3)
+            )
+    elif chance.happens(0.8 if workflow is tidy else 0.12):
+        yield Word(chance.choose((0.0, chance.within(0.1, 8))), FactKind.CANCEL, "not wanted any more")
+    if chance.happens(0.12):
+        resume = Word(chance.within(0.5, 12), FactKind.RESUME, "go on")
+        yield Word(chance.within(0, 6), FactKind.PAUSE, "wait", then=resume)
+    if workflow.name in REWINDABLE and chance.happens(0.2):
+        yield Word(chance.within(0.5, 8), FactKind.REWIND, "work")

@@ -13,7 +13,6 @@ from watchbill.env import Threads
 from watchbill.errors import StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.flow.values import encode
-from watchbill.model.facts import FactKind
 from watchbill.model.lease import Member
 from watchbill.model.run import SHARDS_PER_REGION as SHARDS
 from watchbill.model.run import NewRun
@@ -24,15 +23,33 @@ from watchbill.store.protocol import NewFact
 from watchbill.store.sqlite.burial import end_all
 from watchbill.testing.chance import Chance
 from watchbill.testing.changes import Changes
-from watchbill.testing.envs import Ids, Machine, SimClock, SimEnv, StoreThreads
+from watchbill.testing.envs import DAWN, Ids, Machine, SimClock, SimEnv, StoreThreads
 from watchbill.testing.invariants import Checker, Violation
 from watchbill.testing.ledger import LEDGER, Ledger
 from watchbill.testing.network import FarStore, Network
 from watchbill.testing.virtual import Life, VirtualLoop, Vital, rest
-from watchbill.testing.workload import RELEASES, SPECS, Wish, deadly, make_registry, poison
+from watchbill.testing.workload import RELEASES, SPECS, Wish, Word, book, deadly, make_registry, poison
 
 NAMESPACE: Final = "simulated"
-ENDS: Final = frozenset({happened.RUN_COMPLETED, happened.RUN_FAILED, happened.RUN_CANCELLED})
+ENDS: Final = frozenset(
+    {
+        happened.RUN_COMPLETED,
+        happened.RUN_FAILED,
+        happened.RUN_CANCELLED,
+        happened.RUN_UNDONE,
+        happened.RUN_UNDO_FAILED,
+    }
+)
+_LEFT_BEHIND: Final = """
+    SELECT run.id, 'fact ' || fact.kind
+    FROM main.fact AS fact
+    INNER JOIN main.run AS run ON run.num = fact.run
+    WHERE run.held IS NULL
+    UNION ALL
+    SELECT id, 'timer'
+    FROM main.run
+    WHERE status = 2 AND wake_at < ?1
+"""
 MOST_SKEW: Final[Micros] = 3_600 * SECOND
 KEPT_FOR: Final[Micros] = 10 * SECOND  # runs of schedules, after their end
 
@@ -55,7 +72,9 @@ class World:
         self.trace: list[Line] = []
         self.counts: Counter[str] = Counter()
         self.violation: Violation | None = None
-        self.checker = Checker(poison=poison.name, deadly=deadly.name, schedules=SPECS, tell=self.fail)
+        self.checker = Checker(
+            poison=poison.name, deadly=deadly.name, undoable=book.name, schedules=SPECS, tell=self.fail
+        )
         self.ledger = Ledger(self.checker)
         self.ids = Ids(loop)
         self.nodes: list[Node] = []
@@ -149,6 +168,11 @@ class World:
         before = self.now - KEPT_FOR
         await self._lanes.write(lambda db: vars(db)["_connection"].execute(_PRUNE, (before,)).rowcount)
 
+    def left_behind(self) -> list[object]:
+        """Give what waits in the store for a run, or is due there, although everybody had the time to see it."""
+        assert self._connection is not None  # noqa: S101 - the world is open
+        return list(self._connection.execute(_LEFT_BEHIND, (DAWN + self.loop.now - 60 * SECOND,)))
+
     def _transacted(self) -> None:
         changes = self._changes.take()
         if changes:
@@ -236,6 +260,7 @@ class Node:
         env = SimEnv(world.loop, self.clock, self._chance, world.ids, world.ledger, self._machine.place(life))
         env.spawning = lambda parent: world.network.strike(parent, "spawn", None)
         life.start(self._open(env, life))
+        world.checker.alive.add(life.name)
         world.note(life.name, "starts")
 
     def stop(self) -> None:
@@ -277,6 +302,7 @@ class Node:
 
     def _died(self, life: Life) -> None:
         self._world.note(life.name, "is gone")
+        self._world.checker.alive.discard(life.name)
         if not self._stopping:
             self._world.counts["deaths"] += 1
             self._world.checker.hurt.add(life.name)
@@ -322,8 +348,8 @@ class Clients:
         await self._submit(wishes)
         self.waiting -= len(wishes)
         for wish in wishes:
-            if wish.cancel_after is not None:
-                self._life.start(self._cancel(wish, wish.cancel_after))
+            for word in wish.words:
+                self._life.start(self._tell(wish, word))
         again = [wish for wish in wishes if wish.twice]
         if again:
             await self._submit(again)
@@ -338,6 +364,8 @@ class Clients:
                 wish.workflow.name,
                 wish.workflow.version,
                 wish.workflow.signature.encode_args(wish.args, {}),
+                deadline=wish.workflow.deadline[0],
+                deadline_in=wish.workflow.deadline[1],
             )
             for wish in wishes
         ]
@@ -352,13 +380,22 @@ class Clients:
                 self._world.checker.violated("I1", f"asked for {wish.id}, got {submitted}")
             self._world.ledger.acknowledge(wish.id)
 
-    async def _cancel(self, wish: Wish, after: float) -> None:
-        await rest(after)
-        reason = encode("not wanted any more", what="the reason")
-        fact = NewFact(NAMESPACE, wish.id, FactKind.CANCEL, str(self._world.ids.new()), "client", reason)
-        while True:
-            try:
-                await self._store.tell([fact])
-            except StoreUnreachableError:
-                continue
-            return
+    async def _tell(self, wish: Wish, word: Word) -> None:
+        """Tell a run something, until there is an answer; some say it twice all the same."""
+        self.waiting += 1
+        await rest(word.after)
+        body = encode(word.body, what="what is told")
+        ref = word.ref or str(self._world.ids.new())
+        fact = NewFact(NAMESPACE, wish.id, word.kind, ref, "client", body)
+        for _ in range(2 if word.twice else 1):
+            while True:
+                try:
+                    await self._store.tell([fact])
+                except StoreUnreachableError:
+                    continue
+                break
+            await rest(0.5)
+        self._world.counts[f"told {word.kind.value}"] += 1
+        if word.then is not None:
+            await self._tell(wish, word.then)
+        self.waiting -= 1
