@@ -4,9 +4,9 @@ No I/O and no waiting here: everything it decides becomes true with the commit o
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -61,6 +61,8 @@ MOST_SAID: Final = 10  # of what a run waits for
 LATE: Final = "its deadline has passed"
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9._:@~/-]")
 
+ENTRIES_PER_LOOK: Final = 100  # of a replay, between two looks at the clock
+
 RESIDENT_FOR: Micros = 5 * SECOND  # a run that sleeps longer costs a row instead of memory
 
 _encode = msgspec.json.Encoder().encode
@@ -109,6 +111,7 @@ class Advance:
         resident = self._settle_in(run, current_part(run, ()), term, batch)
         if resident is None:
             return
+        self._move_in(resident)
         resident.begun_at = batch.now
         batch.change(resident)
         if self._events.wanted:
@@ -120,6 +123,8 @@ class Advance:
                 if resident.loop.ended is None:
                     self._take_calls(resident, batch)  # before each entry, as a replay does
                     resident.loop.message(batch.now, message_of(entry))
+                else:
+                    resident.loop.mailbox.arrive(message_of(entry))  # for the next part, if there is one
         except Broken as broken:
             self._broken(resident, broken, batch)
             return
@@ -137,31 +142,48 @@ class Advance:
 
         After an unclean end the calls that replay leaves open without a row count as lost.
         """
+        resuming = self.start_resuming(loaded, term, batch, unclean=unclean)
+        if resuming is not None:
+            self.go_on(resuming, batch)
+
+    def start_resuming(self, loaded: Loaded, term: int, batch: Batch, *, unclean: bool) -> "Resuming | None":
+        """Begin to bring a run back; None when that is not possible."""
         part = current_part(loaded.run, loaded.journal)
         resident = self._settle_in(loaded.run, part, term, batch)
         if resident is None:
-            return
+            return None
         resident.unsure = resident.paused
         if resident.begun_at is None:  # its arguments could not be read before
             resident.begun_at = batch.now
             batch.change(resident)
-        loop = resident.loop
+        return Resuming(
+            resident, loaded, part, _replay_slowly(resident, part, part.begun_at or resident.begun_at), unclean
+        )
+
+    def go_on(self, resuming: "Resuming", batch: Batch, lasting: Micros | None = None) -> bool:
+        """Replay more of its journal; False when the time was over before its end."""
+        resident, loaded = resuming.resident, resuming.loaded
+        until = None if lasting is None else self._env.clock.boot() + lasting
         try:
-            cancelled = _replay(resident, part, begun_at=part.begun_at or resident.begun_at)
+            for _ in resuming.replay:
+                if until is not None and self._env.clock.boot() >= until:
+                    return False
             resident.seq = loaded.journal[-1].seq if loaded.journal else 0
-            _compare(loop, resident.part, loaded.attempts, cancelled)
+            _compare(resident.loop, resident.part, loaded.attempts, resident.cancelled)
         except (Diverged, Broken) as trouble:
             self._not_resumed(resident, loaded, trouble, batch)
-            return
+            return True
+        self._move_in(resident)
         if self._events.wanted:
             batch.events.append(_event(happened.RUN_RESUMED, resident, batch))
-        resident.told = loop.published  # it is in the store, as of the last turn
-        self._take_up(resident, loaded.attempts, batch, unclean=unclean)
+        resident.told = resident.loop.published  # it is in the store, as of the last turn
+        self._take_up(resident, loaded.attempts, batch, unclean=resuming.unclean)
         finals = [row for row in loaded.attempts if row.state >= AttemptState.DONE]
         for arrived in in_order(finals, loaded.facts):
             self.deliver(resident, arrived, batch)
         if not resident.gone:
             self._rest(resident, batch)
+        return True
 
     def _not_resumed(self, resident: Resident, loaded: Loaded, trouble: Diverged | Broken, batch: Batch) -> None:
         """Leave a run open that its code cannot bring back; end it if somebody wants that, for it cannot be told."""
@@ -249,10 +271,12 @@ class Advance:
             return None
         resident = Resident(run, workflow, self._loop(workflow, args, kwargs, run.id, run.part), term)
         resident.loop.mailbox.take_over(part.unread, part.received)
+        return resident
+
+    def _move_in(self, resident: Resident) -> None:
         if resident.deadline is not None:
             self._residence.remember_timer(resident, resident.deadline, resident.deadline.due)
         self._residence.admit(resident)
-        return resident
 
     def _loop(
         self, workflow: Workflow[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], run: str, part: int
@@ -1026,19 +1050,38 @@ def in_order(
     return [arrived for _, _, _, arrived in sorted(timed, key=lambda item: item[:3])]
 
 
-def _replay(resident: Resident, part: Part, *, begun_at: Micros) -> set[str]:
-    """Run the workflow against its journal; gives the keys of calls it cancelled on the way."""
+class Resuming(NamedTuple):
+    """A run that is being brought back."""
+
+    resident: Resident
+    loaded: Loaded
+    part: Part
+    replay: Iterator[None]
+    unclean: bool
+
+
+def _replay(resident: Resident, part: Part, *, begun_at: Micros) -> None:
+    """Run the workflow against its journal."""
+    for _ in _replay_slowly(resident, part, begun_at):
+        pass
+
+
+def _replay_slowly(resident: Resident, part: Part, begun_at: Micros) -> Iterator[None]:
+    """Run the workflow against its journal, and stop now and then: others may want to go on."""
     loop = resident.loop
     loop.replaying = True
     loop.patches = {entry.key: True for entry in part.entries if entry.kind == Kind.PATCH}
-    cancelled: set[str] = set()
+    cancelled = resident.cancelled
     loop.begin(begun_at)
-    for entry in part.entries:
+    for place, entry in enumerate(part.entries, 1):
+        if place % ENTRIES_PER_LOOK == 0:
+            yield
         if entry.kind == Kind.PATCH:
             continue
         loop.take_commands()
         if loop.ended is not None and entry.kind == Kind.MESSAGE:
-            continue  # a rewind keeps messages: on its other way the workflow need not wait for them
+            loop.mailbox.arrive(message_of(entry))  # a rewind keeps messages: the workflow need not wait for them
+            continue
         if loop.ended is not None:
             raise Diverged(f"{entry.key!r} at {entry.seq}", "nothing more: the workflow has ended")
         if entry.kind == Kind.CANCEL:
@@ -1054,7 +1097,6 @@ def _replay(resident: Resident, part: Part, *, begun_at: Micros) -> set[str]:
         cancelled.update(call.key for call in loop.take_cancels())
     loop.take_commands()
     loop.replaying = False
-    return cancelled
 
 
 def _compare(loop: WorkflowLoop, part: int, rows: Iterable[AttemptRow], cancelled: set[str]) -> None:
