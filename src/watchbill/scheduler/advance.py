@@ -179,7 +179,7 @@ class Advance:
         resident.told = resident.loop.published  # it is in the store, as of the last turn
         self._take_up(resident, loaded.attempts, batch, unclean=resuming.unclean)
         finals = [row for row in loaded.attempts if row.state >= AttemptState.DONE]
-        for arrived in in_order(finals, loaded.facts):
+        for arrived in in_order(finals, loaded.facts, resident.due_timers(batch.now)):
             self.deliver(resident, arrived, batch)
         if not resident.gone:
             self._rest(resident, batch)
@@ -328,9 +328,11 @@ class Advance:
             self._final(resident, arrived, batch)
         elif isinstance(arrived, Fact):
             self._tell(resident, arrived, batch)
+        elif not resident.asks(arrived):
+            return
         elif isinstance(arrived, Deadline):
             self._late(resident, batch)
-        elif resident.asks(arrived):
+        else:
             self._feed(resident, arrived, Outcome.OK, b"", batch)
 
     def _tell(self, resident: Resident, fact: Fact, batch: Batch) -> None:

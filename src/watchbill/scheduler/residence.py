@@ -127,6 +127,15 @@ class Resident:
             dues.append(self.deadline.due)
         return min(dues, default=None)
 
+    def due_timers(self, now: Micros) -> list[Call | Deadline]:
+        """Give the timers that are due: one that was before a message came is delivered before it."""
+        due: list[Call | Deadline] = [
+            call for call in self.loop.calls.values() if call.due is not None and call.due <= now
+        ]
+        if self.deadline is not None and self.deadline.due <= now:
+            due.append(self.deadline)
+        return due
+
     def put_off(self, call: Call) -> None:
         """Keep a call that was to begin until the run goes on."""
         if self.waiting is None:
