@@ -92,6 +92,8 @@ ON_SQLITE = (
     Figure("alone, step to step less probe", "alone", GAP_LESS_PROBE, "ms p50", gate=1),
     Figure("idle, start to result", "idle", milliseconds("idle", "p50_s"), "ms p50", gate=3),
     Figure("idle, start to result", "idle", milliseconds("idle", "p99_s"), "ms p99"),
+    Figure("sleepers, memory", "sleepers", Reading("sleepers", "resident_bytes", scale=1e-6), "MB", gate=200),
+    Figure("sleepers, CPU", "sleepers", Reading("sleepers", "cpu_share", scale=100), "%", gate=1),
     Figure("gather of 2,000", "gather", Reading("gather", "seconds"), "s", gate=0.3),
     Figure("after 1,000,000 journal rows", "decay", YOUNG_BY_OLD, "x slower", gate=1.4),
     Figure("import watchbill", "imports", milliseconds("imports", "seconds"), "ms", gate=80),

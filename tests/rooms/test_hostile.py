@@ -9,6 +9,7 @@ import pytest
 from tests.rooms.scene import LONG, Ear, becomes, ends
 from watchbill import App, Handle, RunCancelled, RunUndone, ask, receive, sleep
 from watchbill.flow import watchdog
+from watchbill.scheduler.advance import Advance
 
 # --- code that never yields
 
@@ -182,6 +183,55 @@ async def test_a_flood_of_messages_to_one_run(app: App) -> None:
         run = await app.start(reads)
         await asyncio.gather(*(run.send("n", n) for n in range(many)))
         assert await run.result(timeout=3 * LONG) == sum(range(many))
+
+
+# --- long journals
+
+
+async def test_a_long_replay_is_done_in_slices_between_the_turns_of_others(
+    kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = 1_200
+    monkeypatch.setattr("watchbill.scheduler.scheduler.SLICE", 0)  # a hundred entries each
+    slices: list[bool] = []
+    go_on = Advance.go_on
+
+    def counted(self: Advance, *args: Any) -> bool:
+        slices.append(go_on(self, *args))
+        return slices[-1]
+
+    def program(app: App) -> tuple[Any, Any]:
+        @app.step
+        async def one(n: int) -> int:
+            return n
+
+        @app.workflow
+        async def long() -> int:
+            got = await asyncio.gather(*(one(n) for n in range(many)))
+            return sum(got) + await receive("more", int) + await receive("more", int)
+
+        @app.workflow
+        async def short() -> int:
+            return await one(5)
+
+        return long, short
+
+    before = App(kept)
+    async with before.rooms():
+        run = await before.start(program(before)[0], id="r")
+        await becomes(run, lambda status: status.state == "waiting")
+    monkeypatch.setattr(Advance, "go_on", counted)
+    for _ in range(2):  # the first time it is stopped in the middle
+        after = App(kept)
+        _, short = program(after)
+        async with after.rooms():
+            await after.handle("r").send("more", 1)
+            assert await ends(await after.start(short)) == 5
+    last = App(kept)
+    program(last)
+    async with last.rooms():
+        assert await ends(last.handle("r")) == sum(range(many)) + 2
+    assert slices.count(False) >= many // 100 - 1
 
 
 # --- code that has changed

@@ -325,3 +325,32 @@ async def test_messages_that_a_rewound_run_does_not_wait_for_are_no_divergence(a
         await run.send("stop", "again")
         await run.rewind("work")
         assert await ends(run) == "stopped"
+
+
+# --- a message and a timeout, seen in the same turn (the fourteenth interleaving of the protocol)
+
+
+@pytest.mark.parametrize("first", ["message", "timeout"])
+async def test_a_message_and_a_timeout_that_are_seen_together_come_in_the_order_of_their_times(
+    kept: str, first: str
+) -> None:
+    def program(app: App) -> Any:
+        @app.workflow
+        async def waits() -> list[str]:
+            return [await receive("m", str, timeout=1.5, default="late"), await receive("m", str)]
+
+        return waits
+
+    before = App(kept)
+    async with before.rooms():
+        run = await before.start(program(before), id="r")
+        await becomes(run, lambda status: status.state == "waiting")
+    # Nobody is there when the time is over.
+    if first == "message":
+        await run.send("m", "one")
+    await asyncio.sleep(1.6)
+    await run.send("m", "two")
+    after = App(kept)
+    program(after)
+    async with after.rooms():
+        assert await ends(after.handle("r")) == (["one", "two"] if first == "message" else ["late", "two"])

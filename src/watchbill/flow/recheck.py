@@ -53,7 +53,8 @@ def follow(loop: WorkflowLoop, part: Part, begun_at: Micros) -> Iterator[Journal
             continue
         loop.take_commands()
         if loop.ended is not None and entry.kind == Kind.MESSAGE:
-            continue  # a rewind keeps messages: on its other way the workflow need not wait for them
+            loop.mailbox.arrive(message_of(entry))  # a rewind keeps messages: the workflow need not wait for them
+            continue
         if loop.ended is not None:
             raise Diverged(f"{entry.key!r} at {entry.seq}", "nothing more: the workflow has ended")
         if entry.kind == Kind.CANCEL:

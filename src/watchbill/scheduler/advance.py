@@ -4,9 +4,9 @@ No I/O and no waiting here: everything it decides becomes true with the commit o
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -66,6 +66,8 @@ OF_A_PERSON: Final = -1  # the number of such a decision: those of the scheduler
 MOST_SAID: Final = 10  # of what a run waits for
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9._:@~/-]")
 
+ENTRIES_PER_LOOK: Final = 100  # of a replay, between two looks at the clock
+
 RESIDENT_FOR: Micros = 5 * SECOND  # a run that sleeps longer costs a row instead of memory
 
 _encode = msgspec.json.Encoder().encode
@@ -117,6 +119,7 @@ class Advance:
         resident = self._settle_in(run, current_part(run, ()), term, batch)
         if resident is None:
             return
+        self._move_in(resident)
         resident.begun_at = batch.now
         batch.change(resident)
         if self._events.wanted:
@@ -147,38 +150,55 @@ class Advance:
 
         After an unclean end the calls that replay leaves open without a row count as lost.
         """
+        resuming = self.start_resuming(loaded, term, batch, unclean=unclean)
+        if resuming is not None:
+            self.go_on(resuming, batch)
+
+    def start_resuming(self, loaded: Loaded, term: int, batch: Batch, *, unclean: bool) -> "Resuming | None":
+        """Begin to bring a run back; None when that is not possible."""
         if (why := unopened_of(loaded)) is not None:
             if _cancels(loaded):
                 self.end_without_code(loaded, term, batch)
             else:
                 self._residence.unheard[loaded.run.num] = {fact.id for fact in loaded.facts}
                 self._hold_sealed(loaded.run, reason_sealed(loaded.run, why, unclean=unclean), term, batch)
-            return
+            return None
         part = current_part(loaded.run, loaded.journal)
         resident = self._settle_in(loaded.run, part, term, batch)
         if resident is None:
-            return
+            return None
         resident.unsure = resident.paused
         if resident.begun_at is None:  # its arguments could not be read before
             resident.begun_at = batch.now
             batch.change(resident)
-        loop = resident.loop
+        return Resuming(
+            resident, loaded, part, _replay_slowly(resident, part, part.begun_at or resident.begun_at), unclean
+        )
+
+    def go_on(self, resuming: "Resuming", batch: Batch, lasting: Micros | None = None) -> bool:
+        """Replay more of its journal; False when the time was over before its end."""
+        resident, loaded = resuming.resident, resuming.loaded
+        until = None if lasting is None else self._env.clock.boot() + lasting
         try:
-            cancelled = _replay(resident, part, begun_at=part.begun_at or resident.begun_at)
+            for _ in resuming.replay:
+                if until is not None and self._env.clock.boot() >= until:
+                    return False
             resident.seq = loaded.journal[-1].seq if loaded.journal else 0
-            compare_rows(loop, resident.part, loaded.attempts, cancelled)
+            compare_rows(resident.loop, resident.part, loaded.attempts, resident.cancelled)
         except (Diverged, Broken) as trouble:
             self._not_resumed(resident, loaded, trouble, batch)
-            return
+            return True
+        self._move_in(resident)
         if self._events.wanted:
             batch.events.append(_event(happened.RUN_RESUMED, resident, batch))
-        resident.told = loop.published  # it is in the store, as of the last turn
-        self._take_up(resident, loaded.attempts, batch, unclean=unclean)
+        resident.told = resident.loop.published  # it is in the store, as of the last turn
+        self._take_up(resident, loaded.attempts, batch, unclean=resuming.unclean)
         finals = [row for row in loaded.attempts if row.state >= AttemptState.DONE]
-        for arrived in in_order(finals, loaded.facts):
+        for arrived in in_order(finals, loaded.facts, resident.due_timers(batch.now)):
             self.deliver(resident, arrived, batch)
         if not resident.gone:
             self._rest(resident, batch)
+        return True
 
     def _not_resumed(self, resident: Resident, loaded: Loaded, trouble: Diverged | Broken, batch: Batch) -> None:
         """Leave a run open that its code cannot bring back; end it if somebody wants that, for it cannot be told."""
@@ -282,11 +302,12 @@ class Advance:
             recorded = f"input {workflow.signature.shown_args(part.input)[:200].decode(errors='replace')}"
             self._diverge(resident, Diverged(recorded, f"other arguments: {error}"), batch)
             return None
-        resident = Resident(run, workflow, loop, term)
+        return Resident(run, workflow, loop, term)
+
+    def _move_in(self, resident: Resident) -> None:
         if resident.deadline is not None:
             self._residence.remember_timer(resident, resident.deadline, resident.deadline.due)
         self._residence.admit(resident)
-        return resident
 
     def _open_loop(self, workflow: Workflow[..., Any], part: Part, run: RunRow) -> WorkflowLoop:
         loop = open_loop(workflow, part, run, self._env.clock.boot)
@@ -341,9 +362,11 @@ class Advance:
             self._final(resident, arrived, batch)
         elif isinstance(arrived, Fact):
             self._tell(resident, readable(arrived), batch)
+        elif not resident.asks(arrived):
+            return
         elif isinstance(arrived, Deadline):
             self._late(resident, batch)
-        elif resident.asks(arrived):
+        else:
             self._feed(resident, arrived, Outcome.OK, b"", batch)
 
     def _tell(self, resident: Resident, fact: Fact, batch: Batch) -> None:
@@ -1079,16 +1102,32 @@ def in_order(
     return [arrived for _, _, _, arrived in sorted(timed, key=lambda item: item[:3])]
 
 
-def _replay(resident: Resident, part: Part, *, begun_at: Micros) -> set[str]:
-    """Run the workflow against its journal; gives the keys of calls it cancelled on the way."""
-    cancelled: set[str] = set()
-    for entry in follow(resident.loop, part, begun_at):
+class Resuming(NamedTuple):
+    """A run that is being brought back."""
+
+    resident: Resident
+    loaded: Loaded
+    part: Part
+    replay: Iterator[None]
+    unclean: bool
+
+
+def _replay(resident: Resident, part: Part, *, begun_at: Micros) -> None:
+    """Run the workflow against its journal."""
+    for _ in _replay_slowly(resident, part, begun_at):
+        pass
+
+
+def _replay_slowly(resident: Resident, part: Part, begun_at: Micros) -> Iterator[None]:
+    """Run the workflow against its journal, and stop now and then: others may want to go on."""
+    for place, entry in enumerate(follow(resident.loop, part, begun_at), 1):
+        if place % ENTRIES_PER_LOOK == 0:
+            yield
         if entry.kind == Kind.CANCEL:
             resident.cancel_reason = str(plain(entry.body))
         elif entry.kind == Kind.LATE:
             resident.deadline, resident.cancel_reason = None, LATE
-        cancelled.update(call.key for call in resident.loop.take_cancels())
-    return cancelled
+        resident.cancelled.update(call.key for call in resident.loop.take_cancels())
 
 
 def _is_row_of(resident: Resident, row: AttemptRow) -> bool:

@@ -36,6 +36,7 @@ class Resident:
     __slots__ = (
         "begun_at",
         "cancel_reason",
+        "cancelled",
         "children",
         "deadline",
         "fading",
@@ -93,6 +94,7 @@ class Resident:
         self.local: dict[str, Attempt] = {}  # rowless attempts running here: key -> attempt
         self.finishing: dict[str, int] | None = None  # rowless calls that want to finish: key -> the id of the done row
         self.cancel_reason: str | None = None
+        self.cancelled: set[str] = set()  # keys of calls that it cancelled in its replay
         self.gone = False  # ended, held or evicted: whatever still arrives for it is dropped
         self.parent, self.root, self.priority = run.parent, run.root, run.priority
         self.deadline = None if run.deadline is None else Deadline(run.deadline)
@@ -126,6 +128,15 @@ class Resident:
         if self.deadline is not None:
             dues.append(self.deadline.due)
         return min(dues, default=None)
+
+    def due_timers(self, now: Micros) -> list[Call | Deadline]:
+        """Give the timers that are due: one that was before a message came is delivered before it."""
+        due: list[Call | Deadline] = [
+            call for call in self.loop.calls.values() if call.due is not None and call.due <= now
+        ]
+        if self.deadline is not None and self.deadline.due <= now:
+            due.append(self.deadline)
+        return due
 
     def put_off(self, call: Call) -> None:
         """Keep a call that was to begin until the run goes on."""

@@ -25,11 +25,12 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Taken
 from watchbill.model.run import RunRow, change_of
 from watchbill.model.states import RunState
-from watchbill.scheduler.advance import Advance, due_time, in_order
+from watchbill.scheduler.advance import Advance, Resuming, due_time, in_order
 from watchbill.scheduler.attendance import Attendance
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.lane import Lane
 from watchbill.scheduler.leases import Leases
+from watchbill.scheduler.long_replays import LONG, SLICE, LongReplays
 from watchbill.scheduler.plan import (
     QUARANTINED,
     QUARANTINED_BECAUSE,
@@ -128,6 +129,7 @@ class Scheduler(Loop):
         self._takeovers: deque[Takeover] = deque()
         self._catching_up = False  # shards were taken, and not all their runs have been looked at
         self._suspects = Suspects()
+        self._long = LongReplays()
         self._reloaded: list[int] = []  # runs to bring back: their journal says something else than it did
         self._look_asked = True
         self._look_at: Micros | None = None  # store time of the next thing that is due there
@@ -185,6 +187,8 @@ class Scheduler(Loop):
             await self._give_away(leaving)
         if self._suspects:
             await self._advance_carefully(self._suspects.next())
+        if self._long:
+            await self._replay_some(self._long.next())
         if self._catching_up and not self._behind():
             self._catching_up = False
             self.tell([Event(happened.SHARDS_READY, self._time.now(), self.name)])
@@ -253,6 +257,7 @@ class Scheduler(Loop):
                 takeover.shards.pop(shard, None)
         self._residence.forget_asleep(lost)
         self._suspects.forget(lost)
+        self._long.forget(lost)
         note = f"{len(lost)} shards"
         self.tell([Event(happened.SHARDS_LOST, self._time.now(), self.name, cause="lost", note=note)])
 
@@ -267,7 +272,7 @@ class Scheduler(Loop):
             return []
         # Outcomes that wait to be advanced alone are in memory only, and losses not counted yet would be forgotten.
         busy = {shard for takeover in self._takeovers for shard in takeover.shards}
-        busy |= self._suspects.shards()
+        busy |= self._suspects.shards() | self._long.shards()
         leaving = surplus(leases.terms, leases.share, busy)
         for resident in [r for r in self._residence.runs.values() if r.shard in leaving]:
             for attempt in resident.local.values():
@@ -291,13 +296,14 @@ class Scheduler(Loop):
         self._residence.clear()
         self._takeovers.clear()
         self._suspects.clear()
+        self._long.forget()
         self._reloaded.clear()
         self._advance.stopping.clear()
 
     def _uncounted_shards(self) -> set[int]:
         """Give the shards taken after an unclean end whose runs have not all been brought back."""
         loading = {n for takeover in self._takeovers for n, taken in takeover.shards.items() if taken.unclean}
-        return loading | self._suspects.uncounted_shards()
+        return loading | self._suspects.uncounted_shards() | self._long.shards(unclean=True)
 
     def _forget(self, resident: Resident) -> None:
         if self._lane is not None:
@@ -376,8 +382,22 @@ class Scheduler(Loop):
                 lambda later: self._advance.resume(loaded, term, later, unclean=unclean),
                 uncounted=unclean,
             )
-        else:
+        elif len(loaded.journal) <= LONG:
             self._advance.resume(loaded, term, batch, unclean=unclean)
+        elif (resuming := self._advance.start_resuming(loaded, term, batch, unclean=unclean)) is not None:
+            self._long.add(resuming)
+
+    async def _replay_some(self, resuming: Resuming) -> None:
+        """Replay a slice of a long journal; what it could not be given meanwhile is looked for when it is back."""
+        batch = self._batch()
+        with step_guard():
+            back = self._advance.go_on(resuming, batch, SLICE)
+            self._advance.settle_not_begun(batch)
+        if not back:
+            self._long.add(resuming)
+            return
+        await self._commit(batch)
+        self._look_asked = True
 
     async def _advance_carefully(self, item: Careful) -> None:
         """Advance a run that may kill its process: alone, and named in the store while its code runs, no longer."""
@@ -423,7 +443,7 @@ class Scheduler(Loop):
         look = await self._store.look(shards, known, self._look_limit, self._schedules.names)
         self._time.saw(look.now)
         self._contact.heard()
-        look = _without(look, self._suspects.runs())
+        look = _without(look, self._suspects.runs() | self._long.runs())
         self._look_at = None if look.next_due is None else max(look.next_due, look.now + WAKE_APART)
         here, asleep = self._residence.runs, self._residence.asleep
         absent = [run.num for run in look.due if run.status is not RunState.SCHEDULED or run.early]
@@ -651,7 +671,7 @@ class Scheduler(Loop):
 
     def _behind(self) -> bool:
         """True while there is more to do than one turn could."""
-        return bool(self._suspects or self._takeovers or self._look_asked)
+        return bool(self._suspects or self._takeovers or self._long or self._look_asked)
 
     def _wish(self) -> Micros | None:
         if self._behind():
