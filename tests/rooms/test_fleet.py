@@ -14,6 +14,7 @@ import pytest
 from tests.rooms.scene import LONG, Ear
 from watchbill import App
 from watchbill.app.house import LEASE, House
+from watchbill.app.wish import Wish
 from watchbill.env import SystemEnv
 from watchbill.model.run import SHARDS_PER_REGION
 from watchbill.scheduler.scheduler import Scheduler
@@ -78,7 +79,7 @@ class Fleet:
         await house.stop()
 
     async def start(self, workflow: Any, *orders: int) -> list[str]:
-        runs = [self.shop.app._new_run(workflow, (n,), {}, f"{workflow.name}-{n}")[1] for n in orders]
+        runs = [self.shop.app._new_run(workflow, (n,), {}, Wish(f"{workflow.name}-{n}"))[1] for n in orders]
         await self.store.client.submit(runs)
         return [run.id for run in runs]
 

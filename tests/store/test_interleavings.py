@@ -17,6 +17,7 @@ from tests.store.stage import Pin, Stage, a_stage
 from watchbill import App
 from watchbill.app import house
 from watchbill.app.house import House
+from watchbill.app.wish import Wish
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreUnreachableError
@@ -146,7 +147,7 @@ async def frozen(stage: Stage, request: pytest.FixtureRequest) -> AsyncIterator[
     await stage.sql(freezing.SINK)
     app = freezing.a_program(stage.url)
     store = await open_store(stage.url, SystemEnv())
-    [run] = await store.client.submit([app._new_run(app.registry.workflows["order"], (), {}, "o-1")[1]])
+    [run] = await store.client.submit([app._new_run(app.registry.workflows["order"], (), {}, Wish("o-1"))[1]])
     a = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.store.freezing", stage.url, request.param),
         stdin=asyncio.subprocess.PIPE,

@@ -9,6 +9,7 @@ import pytest
 from tests.store.stage import Stage, a_stage
 from watchbill import App
 from watchbill.app.house import House
+from watchbill.app.wish import Wish
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
 from watchbill.events import RUN_COMPLETED, Event
@@ -50,7 +51,9 @@ class Shop:
     async def runs_to_its_end(self, store: Store, n: int) -> None:
         """Start a run; it must end although nobody is told of it."""
         ended = self._ended[f"o-{n}"] = asyncio.Event()
-        await store.client.submit([self.app._new_run(self.app.registry.workflows["order"], (n,), {}, f"o-{n}")[1]])
+        await store.client.submit(
+            [self.app._new_run(self.app.registry.workflows["order"], (n,), {}, Wish(f"o-{n}"))[1]]
+        )
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), WITHIN)
         assert ended.is_set(), "nobody looked"
