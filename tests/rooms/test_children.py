@@ -155,7 +155,7 @@ async def test_parents_and_children_survive_the_process(kept: str) -> None:
 
         @app.workflow
         async def parent() -> list[int]:
-            return await asyncio.gather(child(1), child(2))
+            return list(await asyncio.gather(child(1), child(2)))
 
         return parent
 

@@ -294,7 +294,7 @@ def m21_a_failing_undo_is_tried_for_ever(patch: Patch) -> None:
 
 
 def m22_cancel_skips_compensation(patch: Patch) -> None:
-    undo_all = replay.undo_all
+    undo_all = undo.undo_all
 
     async def only_failures(loop, ended):
         return ended if ended.outcome is Outcome.CANCELLED else await undo_all(loop, ended)

@@ -201,7 +201,7 @@ def playing(program: Program, part: Part) -> Iterator[tuple[WorkflowLoop, Play]]
 def feed_live(loop: WorkflowLoop, entries: list[Entry]) -> None:
     """Feed what has happened just now: values are at hand, nothing is decoded."""
     for entry in entries:
-        kind, *facts = entry
+        kind, facts = entry.kind, entry[1:]
         if kind is Kind.CANCEL:
             loop.cancel(entry.at, json.loads(entry.body))
         elif kind is Kind.MESSAGE:
@@ -316,7 +316,7 @@ def crash(program: Program, recording: Recording, after: int) -> None:
         play.before_step = gc.collect if after % 2 else None
         feed_recorded(loop, part)
         play.before_step = None
-        told_by(loop)
+        told: Told | None = told_by(loop)
         compare(recording, after, None, rest_of(loop, play))
         for index, entry in enumerate(recording.entries[after:], after + 1):
             if entry.kind is Kind.CONTINUED:
