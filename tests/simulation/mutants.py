@@ -342,19 +342,6 @@ def m34_undo_while_the_attempt_runs(patch: Patch) -> None:
     patch.setattr(Advance, "_fade", lambda *_: None)
 
 
-def a_stopped_call_is_not_waited_for(patch: Patch) -> None:
-    """What runs when the run fails is taken for stopped at once, and undone."""
-    stop_others = WorkflowLoop._stop_others
-
-    def do_not_wait(self):
-        stop_others(self)
-        for call in self.calls.values():
-            asyncio.Future.cancel(call)
-        self.calls.clear()
-
-    patch.setattr(WorkflowLoop, "_stop_others", do_not_wait)
-
-
 def undone_in_the_order_of_start(patch: Patch) -> None:
     patch.setattr(undo, "reversed", list, raising=False)
 
@@ -387,7 +374,6 @@ MUTANTS = (
     Mutant("M22", m22_cancel_skips_compensation, frozenset({"I14"})),
     Mutant("M23", m23_an_exception_that_cannot_be_rebuilt_hangs_the_caller, frozenset({"I2", "I15"})),
     Mutant("M34", m34_undo_while_the_attempt_runs, frozenset({"I14"})),
-    Mutant("stop unawaited", a_stopped_call_is_not_waited_for, frozenset({"I2", "I14"})),
     Mutant("undo forwards", undone_in_the_order_of_start, frozenset({"I14"})),
     Mutant("old rows", rows_of_an_old_part_are_adopted, frozenset({"I2", "I3", "I5"})),
     Mutant("first period", first_lease_period_ignored, frozenset({"I9"})),

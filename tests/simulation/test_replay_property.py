@@ -318,9 +318,8 @@ def crash(program: Program, recording: Recording, after: int) -> None:
         play.before_step = gc.collect if after % 2 else None
         feed_recorded(loop, part)
         play.before_step = None
-        told_by(loop)
+        told: Told | None = told_by(loop)
         compare(recording, after, None, rest_of(loop, play))
-        told: Told | None = None
         for index, entry in enumerate(recording.entries[after:], after + 1):
             if entry.kind is Kind.CONTINUED:
                 break
