@@ -292,5 +292,4 @@ async def test_arguments_of_another_type_leave_the_run_open_until_the_code_fits(
     after = App(kept)
     with_type(after, int)
     async with after.rooms():
-        await after.handle("r").retry()
         assert await ends(after.handle("r")) == "5 on"

@@ -8,28 +8,21 @@ from typing import Any
 
 import msgspec
 
+from watchbill.app.opened import decision_in, error_in, failure_in, progress_in, question_in
 from watchbill.app.report import held_reason, is_quarantined, status_of
 from watchbill.app.status import Explanation
 from watchbill.app.words import moment, said_of, span
 from watchbill.clock import Micros, to_datetime
 from watchbill.flow.values import plain
-from watchbill.model.attempt import AttemptRow, Progress, RowKind
+from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.call import Kind
-from watchbill.model.decision import Decision
 from watchbill.model.facts import FactKind
-from watchbill.model.failure import Failure, RunError
 from watchbill.model.policy import QUARANTINE_AT, Policy
-from watchbill.model.question import Question
 from watchbill.model.run import code_name
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Fact, Record
 
-_decode_decision = msgspec.json.Decoder(Decision).decode
-_decode_progress = msgspec.json.Decoder(Progress).decode
-_decode_failure = msgspec.json.Decoder(Failure).decode
 _decode_policy = msgspec.json.Decoder(Policy).decode
-_decode_question = msgspec.json.Decoder(Question).decode
-_decode_error = msgspec.json.Decoder(RunError).decode
 
 _ASKED = {
     FactKind.CANCEL: "to be cancelled",
@@ -78,7 +71,7 @@ def _ended(record: Record, facts: dict[str, Any]) -> Iterator[str]:
             yield f"It was cancelled: {reason}." if reason else "It was cancelled; no reason was given."
             yield "`retry`, `rewind` or `fork` make a new run of it."
         case _:
-            error = _decode_error(end.body)
+            error = error_in(end.body)
             facts["error"] = error
             where = f"step {error.step!r} after {error.attempts} attempts" if error.step is not None else "its own code"
             yield f"The cause was {where} ({error.cause}): {error.type}: {error.message}."
@@ -118,7 +111,7 @@ def _paused(record: Record, facts: dict[str, Any]) -> Iterator[str]:
         return
     by = None
     for row, at in record.decisions:
-        decision = _decode_decision(row.body)
+        decision = decision_in(row.body)
         if row.call == "" and decision.chosen == FactKind.PAUSE:
             by = row.actor, decision.message, at
     facts["paused"] = True
@@ -223,7 +216,7 @@ def _call(row: AttemptRow, now: Micros, facts: dict[str, Any]) -> Iterator[str]:
     told: dict[str, Any] = {"call": row.call, "step": row.step, "state": row.state.name.lower()}
     facts["calls"].append(told)
     if row.kind == RowKind.ASK:
-        asked = _decode_question(row.args)
+        asked = question_in(row.args)
         told |= {"question": asked.question, "to": asked.to, "id": f"{row.id:x}"}
         whom = f"somebody of {asked.to!r}" if asked.to else "somebody"
         yield f"It asks {whom}: {asked.question!r}. `watchbill inbox answer {row.id:x} JSON` answers it."
@@ -248,7 +241,7 @@ def _running(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
     told |= {"attempt": row.number, "agent": row.agent, "since": to_datetime(started)}
     said = f"Call {row.call!r} runs as attempt {row.number} on agent {row.agent}, for {_since(started, now)}"
     if row.progress is not None:
-        progress = _decode_progress(row.progress)
+        progress = progress_in(row.progress)
         told["progress"] = progress
         moved = "" if row.progress_at is None else f", {_since(row.progress_at, now)} ago"
         said += f"; it is at {said_of(progress)}{moved}"
@@ -266,7 +259,7 @@ def _between(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
     told |= {"failures": row.failures, "losses": row.losses, "retries": retries}
     why = ""
     if row.result is not None:
-        failure = _decode_failure(row.result)
+        failure = failure_in(row.result)
         told["error"], told["cause"] = f"{failure.type}: {failure.message}", failure.cause.value
         why = f" with {failure.type}: {failure.message}"
     times = "once" if row.number == 1 else f"{row.number} times, the last time"

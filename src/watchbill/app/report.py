@@ -3,23 +3,14 @@
 from datetime import datetime
 from typing import Final
 
-import msgspec
-
+from watchbill.app.opened import decision_in, failure_in, final_in, progress_in
 from watchbill.app.status import AttemptStatus, Health, RunStatus, State, StepState, StepStatus
 from watchbill.clock import Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, Progress
 from watchbill.model.call import JournalEntry, Kind, Outcome
-from watchbill.model.decision import Decision
-from watchbill.model.failure import Cause, Failure, FinalFailure
-from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.plan import waits_for_code
 from watchbill.store.protocol import Record
-
-_decode_decision = msgspec.json.Decoder(Decision).decode
-_decode_progress = msgspec.json.Decoder(Progress).decode
-_decode_failure = msgspec.json.Decoder(Failure).decode
-_decode_final = msgspec.json.Decoder(FinalFailure).decode
 
 _WORST: Final = (
     Health.WAITING_FOR_PERSON,
@@ -67,7 +58,7 @@ def held_reason(record: Record) -> str | None:
     if run.held is not None and not waits_for_code(run):  # which needs code, and no person
         return run.held
     if run.status is RunState.DIVERGED:
-        told = [_decision(row.body) for row, _ in record.decisions if row.call == ""]
+        told = [decision_in(row.body) for row, _ in record.decisions if row.call == ""]
         return next((one.message for one in reversed(told) if one.chosen == "diverged"), "diverged")
     quarantined = [row for row in record.attempts if is_quarantined(row)]
     if quarantined:
@@ -138,7 +129,7 @@ def _judged(record: Record) -> dict[str, list[AttemptStatus]]:
     """Give the attempts that did not succeed, by call: each was judged, the last word on each counts."""
     latest: dict[tuple[str, int], AttemptStatus] = {}
     for row, _ in record.decisions:
-        decision = _decision(row.body)
+        decision = decision_in(row.body)
         if decision.number and decision.cause is not None:
             latest[(row.call, decision.number)] = AttemptStatus(
                 number=decision.number,
@@ -156,7 +147,7 @@ def _judged(record: Record) -> dict[str, list[AttemptStatus]]:
 
 
 def _ended_step(entry: JournalEntry, judged: list[AttemptStatus]) -> StepStatus:
-    failed = _final(entry) if entry.outcome == Outcome.FAILED else None
+    failed = final_in(entry.body, step_name(entry.key)) if entry.outcome == Outcome.FAILED else None
     attempts = list(judged)
     if failed is None:
         number = 1 + max((attempt.number for attempt in judged), default=0)
@@ -173,30 +164,13 @@ def _open_step(row: AttemptRow, judged: list[AttemptStatus]) -> StepStatus:
             AttemptStatus(row.number or 1, row.rung, row.agent, _at(row.started_at), _at(row.ended_at), None, None)
         )
     elif row.state is AttemptState.FAILED and row.result is not None and not judged:
-        failure = _failure(row.result)
+        failure = failure_in(row.result)
         error = f"{failure.type}: {failure.message}"
         attempts.append(
             AttemptStatus(row.number, row.rung, row.agent, _at(row.started_at), _at(row.ended_at), failure.cause, error)
         )
-    progress = None if row.progress is None or is_sealed(row.progress) else _decode_progress(row.progress)
+    progress = None if row.progress is None else progress_in(row.progress)
     return StepStatus(row.call, row.step, _open_state(row), progress, tuple(attempts))
-
-
-# What is sealed with a key that is not here is shown by words in its place.
-
-
-def _decision(body: bytes) -> Decision:
-    return Decision(rule="", chosen="", message=shown(body)) if is_sealed(body) else _decode_decision(body)
-
-
-def _failure(body: bytes) -> Failure:
-    return Failure("Sealed", shown(body), cause=Cause.UNKNOWN) if is_sealed(body) else _decode_failure(body)
-
-
-def _final(entry: JournalEntry) -> FinalFailure:
-    if is_sealed(entry.body):
-        return FinalFailure(step_name(entry.key), "Sealed", shown(entry.body), 0, Cause.UNKNOWN)
-    return _decode_final(entry.body)
 
 
 def _open_state(row: AttemptRow) -> StepState:

@@ -4,23 +4,16 @@ from typing import Final
 
 import msgspec
 
+from watchbill.app.opened import decision_in, error_in, failure_in, final_in, progress_in, reason_in
+from watchbill.app.report import step_name
 from watchbill.app.status import TimelineEvent
 from watchbill.app.words import said_of
 from watchbill.clock import Micros, to_datetime
-from watchbill.model.attempt import AttemptRow, Progress, RowKind
+from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
-from watchbill.model.failure import Failure, FinalFailure, RunError
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Record
-
-_decode_decision = msgspec.json.Decoder(Decision).decode
-_decode_failure = msgspec.json.Decoder(Failure).decode
-_decode_final = msgspec.json.Decoder(FinalFailure).decode
-_decode_error = msgspec.json.Decoder(RunError).decode
-_decode_progress = msgspec.json.Decoder(Progress).decode
-_decode_reason = msgspec.json.Decoder(str).decode
-
 
 # What an entry of the journal is called that is no step's.
 _WORDS: Final = {
@@ -55,7 +48,7 @@ def timeline_of(record: Record) -> list[TimelineEvent]:
     judged: dict[tuple[str, int], tuple[int, Decision, Micros]] = {}
     last: dict[str, int] = {}
     for n, (row, at) in enumerate(record.decisions):
-        decision = _decode_decision(row.body)
+        decision = decision_in(row.body)
         placed.append(_Placed(at, 5, n, _decided(row, decision, at)))
         if decision.cause is not None and decision.number:
             judged[row.call, row.fence] = n, decision, at
@@ -78,9 +71,9 @@ def _of_entry(entry: JournalEntry, ended_as: RunState, judged: int) -> list[_Pla
     if kind is Kind.END:
         word, (cause, note) = f"run_{ended_as.word}", _ending(entry, ended_as)
     elif kind in (Kind.CANCEL, Kind.LATE):
-        note = _decode_reason(entry.body)
+        note = reason_in(entry.body)
     elif kind is Kind.REWOUND:
-        note = f"by {_decode_reason(entry.body)}"
+        note = f"by {reason_in(entry.body)}"
     elif kind is Kind.CHILD and entry.outcome != Outcome.OK:
         cause = Outcome(entry.outcome).name.lower()
     event = TimelineEvent(to_datetime(entry.at), word, entry.key, cause=cause, note=note)
@@ -90,7 +83,7 @@ def _of_entry(entry: JournalEntry, ended_as: RunState, judged: int) -> list[_Pla
 def _of_step(entry: JournalEntry, judged: int) -> list[_Placed]:
     at = to_datetime(entry.at)
     if entry.outcome == Outcome.FAILED:
-        why = _decode_final(entry.body)
+        why = final_in(entry.body, step_name(entry.key))
         note = f"{why.type}: {why.message}"
         failed = TimelineEvent(at, "step_gave_up", entry.key, why.attempts, entry.agent, why.cause, note)
         return [_Placed(entry.at, 3, entry.seq, failed)]
@@ -108,8 +101,8 @@ def _ending(entry: JournalEntry, ended_as: RunState) -> tuple[str, str]:
     if ended_as is RunState.COMPLETED:
         return "", ""
     if ended_as is RunState.CANCELLED:
-        return "cancelled", _decode_reason(entry.body)
-    error = _decode_error(entry.body)
+        return "cancelled", reason_in(entry.body)
+    error = error_in(entry.body)
     return error.cause, f"{error.type}: {error.message}"
 
 
@@ -143,11 +136,11 @@ def _of_row(row: AttemptRow) -> list[_Placed]:
         began = TimelineEvent(to_datetime(row.started_at), "step_started", row.call, number, row.agent)
         placed.append(_Placed(row.started_at, 2, row.id, began))
     if row.state is AttemptState.RUNNING and row.progress is not None and row.progress_at is not None:
-        far = _decode_progress(row.progress)
+        far = progress_in(row.progress)
         event = TimelineEvent(to_datetime(row.progress_at), "progress", row.call, number, row.agent, "", said_of(far))
         placed.append(_Placed(row.progress_at, 4, row.id, event))
     if row.state is AttemptState.FAILED and row.result is not None and row.ended_at is not None:
-        why = _decode_failure(row.result)
+        why = failure_in(row.result)
         event = TimelineEvent(
             to_datetime(row.ended_at),
             "step_failed",
