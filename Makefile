@@ -7,8 +7,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-FAST_TESTS := $(wildcard tests/unit tests/store tests/arch)
-SLOW_TESTS := $(wildcard tests/rooms tests/simulation tests/house tests/docs)
+# Of the store what waits, freezes, kills, or goes through every door a second time comes later.
+PATIENT_TESTS := $(wildcard tests/store/sealed tests/store/test_*interleavings.py tests/store/test_guest*.py \
+	tests/store/test_lost_hints.py tests/store/test_mutants.py tests/store/test_postgres_plans.py \
+	tests/store/test_postgres_races.py tests/store/test_transactions.py)
+FAST_TESTS := $(wildcard tests/unit tests/store tests/arch) $(addprefix --ignore=,$(PATIENT_TESTS))
+SLOW_TESTS := $(wildcard tests/rooms tests/simulation tests/house tests/docs) $(PATIENT_TESTS)
 SOURCES := $(wildcard src tests benchmarks examples)
 TYPED := $(wildcard src tests examples)
 
