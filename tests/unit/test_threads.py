@@ -82,8 +82,7 @@ async def test_what_a_job_raises_comes_back() -> None:
 
 
 async def test_threads_end_when_they_are_closed_and_do_what_is_left_before() -> None:
-    before = threading.active_count()
-    threads = SystemEnv().threads("test", 3)
+    threads = SystemEnv().threads("to be closed", 3)
     done = asyncio.Event()
     left = [60]
 
@@ -97,7 +96,7 @@ async def test_threads_end_when_they_are_closed_and_do_what_is_left_before() -> 
     threads.close()
     await asyncio.wait_for(done.wait(), PATIENCE)
     for _ in range(1_000):
-        if threading.active_count() == before:
+        if not any(thread.name.startswith("to be closed") for thread in threading.enumerate()):
             return
         await asyncio.sleep(0.01)
     pytest.fail("a thread is left")

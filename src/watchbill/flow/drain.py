@@ -98,7 +98,7 @@ class Drain(Refusals):
         finally:
             try:
                 watchdog.running = False
-                interrupted = watchdog.ended()
+                interrupted = watchdog.aimed and watchdog.ended()
             except NeverYields:
                 interrupted = watchdog.ended() or True
             if interrupted:

@@ -20,14 +20,14 @@ class NeverYields(BaseException):
 class Watchdog:
     """Watches the drains of one scheduler. The drain says that it runs, `look` is called from another thread."""
 
-    __slots__ = ("_aimed", "_lock", "_looks", "_seen", "beat", "running", "thread")
+    __slots__ = ("_lock", "_looks", "_seen", "aimed", "beat", "running", "thread")
 
     def __init__(self, thread: int) -> None:
         self.beat = 0  # counts drains
         self.running = False
         self.thread = thread  # whose drains they are
         self._seen = self._looks = 0
-        self._aimed = False
+        self.aimed = False
         self._lock = threading.Lock()
 
     def look(self) -> None:
@@ -40,17 +40,17 @@ class Watchdog:
             return
         with self._lock:
             # Aimed before it is looked at again: a drain that ends now sees that, and waits for the lock.
-            self._aimed = True
+            self.aimed = True
             if self.running and self.beat == self._seen:
                 _raise_in(self.thread, NeverYields)
 
     def ended(self) -> bool:
         """Take back what was aimed at the drain that ends, and say whether there was something."""
-        if not self._aimed:
+        if not self.aimed:
             return False
         with self._lock:
             _raise_in(self.thread, None)
-            self._aimed = False
+            self.aimed = False
         return True
 
 

@@ -654,8 +654,9 @@ class Advance:
     def _take_calls(self, resident: Resident, batch: Batch) -> None:
         """Take what the workflow asks for, and what it wants no more."""
         loop = resident.loop
-        for call in loop.take_cancels():
-            self._stop(resident, call, batch)  # first: an undo must not begin before what it undoes has ended
+        if loop.cancels:
+            for call in loop.take_cancels():
+                self._stop(resident, call, batch)  # first: an undo must not begin before what it undoes has ended
         for call in loop.take_commands():
             at_once = not resident.paused and not resident.fading
             if at_once and self._local and call.kind is Kind.STEP and not call.target.needs_row:

@@ -6,7 +6,7 @@ lasts longer, or has something to say, gets a row by the next turn and is handed
 
 import heapq
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Final
 
@@ -134,11 +134,9 @@ class Lane:
         for attempt in batch.reported:
             self.executor.report(attempt)
 
-    def enqueue(self, calls: Iterable[tuple[Resident, Call]]) -> None:
+    def enqueue(self, calls: Sequence[tuple[Resident, Call]]) -> None:
         """Start these when there are slots; their turn is committed."""
-        boot = self._env.clock.boot()
-        for owner in calls:
-            self._ready.put(owner, boot)
+        self._ready.put_all(calls, self._env.clock.boot())
 
     def start(self, now: Micros) -> None:
         """Start what is ready, as far as there are slots. The caller has made sure that the lease is trusted."""
@@ -146,8 +144,9 @@ class Lane:
         boot = self._env.clock.boot()
         shortest = VISIBLE_AFTER
         started = False
-        while ready and executor.free > 0:
-            resident, call = owner = ready.take()
+        plain = ready.plain
+        while executor.free > 0 and (plain or ready.ranked):
+            resident, call = owner = plain.popleft() if plain else ready.take()
             if resident.gone or resident.loop.calls.get(call.key) is not call:
                 continue  # the workflow no longer waits for it
             if resident.paused:
@@ -200,31 +199,36 @@ class ReadyCalls:
     """Calls that wait for a slot: in order, and a priority is a head start of a minute for each point."""
 
     def __init__(self) -> None:
-        self._plain: deque[tuple[Resident, Call]] = deque()  # while nobody has a priority: the common case
-        self._ranked: list[tuple[Micros, int, tuple[Resident, Call]]] = []
+        self.plain: deque[tuple[Resident, Call]] = deque()  # while nobody has a priority: the common case
+        self.ranked: list[tuple[Micros, int, tuple[Resident, Call]]] = []
         self._ties = count()
 
-    def __bool__(self) -> bool:
-        return bool(self._plain or self._ranked)
+    def put_all(self, owners: Sequence[tuple[Resident, Call]], at: Micros) -> None:
+        """Let calls wait."""
+        if self.ranked or any(owner[0].priority for owner in owners):
+            for owner in owners:
+                self.put(owner, at)
+        else:
+            self.plain.extend(owners)
 
     def put(self, owner: tuple[Resident, Call], at: Micros = 0) -> None:
         """Let a call wait."""
         priority = owner[0].priority
-        if not priority and not self._ranked:
-            self._plain.append(owner)
+        if not priority and not self.ranked:
+            self.plain.append(owner)
             return
-        while self._plain:
-            heapq.heappush(self._ranked, (at, next(self._ties), self._plain.popleft()))
-        heapq.heappush(self._ranked, (at - priority * HEAD_START, next(self._ties), owner))
+        while self.plain:
+            heapq.heappush(self.ranked, (at, next(self._ties), self.plain.popleft()))
+        heapq.heappush(self.ranked, (at - priority * HEAD_START, next(self._ties), owner))
 
     def take(self) -> tuple[Resident, Call]:
         """Take the most urgent one."""
-        return heapq.heappop(self._ranked)[2] if self._ranked else self._plain.popleft()
+        return heapq.heappop(self.ranked)[2] if self.ranked else self.plain.popleft()
 
     def clear(self) -> None:
         """Forget them all."""
-        self._plain.clear()
-        self._ranked.clear()
+        self.plain.clear()
+        self.ranked.clear()
 
 
 def _unseen_for(attempt: Attempt) -> Micros:
