@@ -10,7 +10,6 @@ log = logging.getLogger("watchbill")
 
 RUN_STARTED: Final = "run.started"
 RUN_RESUMED: Final = "run.resumed"  # loaded again after a restart or a long wait
-RUN_WAITING: Final = "run.waiting"
 RUN_COMPLETED: Final = "run.completed"
 RUN_FAILED: Final = "run.failed"
 RUN_CANCELLED: Final = "run.cancelled"

@@ -29,7 +29,7 @@ from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.failure import Cause, FinalFailure, RunError
 from watchbill.model.run import NewRun, as_inserted
 from watchbill.model.states import RunState
-from watchbill.scheduler.advance import _replay as replay_journal
+from watchbill.scheduler.advance import _replay_slowly as replay_journal
 from watchbill.scheduler.residence import Resident
 
 PROGRAMS = 2_000
@@ -216,7 +216,8 @@ def feed_live(loop: WorkflowLoop, entries: list[Entry]) -> None:
 
 def feed_recorded(loop: WorkflowLoop, part: Part) -> None:
     """Bring a run back as a scheduler does."""
-    replay_journal(Resident(RUN, next_part, loop, term=1), part, begun_at=part.begun_at or START)
+    for _ in replay_journal(Resident(RUN, next_part, loop, term=1), part, part.begun_at or START):
+        pass
 
 
 def rest_of(loop: WorkflowLoop, play: Play) -> Rest:

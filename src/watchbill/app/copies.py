@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from watchbill.app.report import step_name
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.parts import OUTCOMES, Part, current_part, rewound
@@ -45,7 +46,7 @@ def failed(record: Record, step: str | None) -> Origin:
         return Origin(part, ())
     for entry in part.entries:
         is_failure = entry.kind == Kind.STEP and entry.outcome == Outcome.FAILED
-        if is_failure and step in (None, entry.key, _step(entry.key)):
+        if is_failure and step in (None, entry.key, step_name(entry.key)):
             return Origin(part, _seqs(tuple(rewound(list(part.entries), entry.key))))
     if step is not None:
         raise InvalidOptionError(f"no call of step {step!r} failed in run {record.run.id!r}: there is nothing to retry")
@@ -61,11 +62,6 @@ def check_call(record: Record, call: str) -> None:
 
 def _seqs(entries: tuple[JournalEntry, ...]) -> tuple[int, ...]:
     return tuple(entry.seq for entry in entries if entry.kind not in (Kind.END, Kind.CANCEL, Kind.LATE))
-
-
-def _step(key: str) -> str:
-    name, dot, number = key.rpartition("/")[2].rpartition(".")
-    return name if dot and number.isdigit() else key.rpartition("/")[2]
 
 
 def _unknown(record: Record, part: Part, call: str) -> InvalidOptionError:

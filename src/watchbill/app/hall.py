@@ -67,6 +67,7 @@ from watchbill.store.open import (
     transactions_beside,
 )
 from watchbill.store.protocol import (
+    EVERY,
     ClientStore,
     Deleted,
     Ending,
@@ -87,7 +88,6 @@ LONGEST_PAUSE: Final[Micros] = SECOND
 
 LONGEST_REFERENCE: Final = 200
 PAGE: Final = 100  # runs that are read at a time
-EVERY: Final = (1 << 63) - 1  # as a limit
 DELETED_AT_ONCE: Final = 1_000  # rows: others who write wait for no more than that
 QUESTION: Final = re.compile(r"[0-9a-f]{1,16}")
 FORKED: Final = re.compile(r"~\d+\Z")

@@ -4,7 +4,7 @@ import asyncio
 import getpass
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import typer
 
@@ -14,18 +14,16 @@ from watchbill.app.search import Search
 from watchbill.cli.fields import Acted
 from watchbill.cli.place import Where
 from watchbill.cli.program import load_app
-from watchbill.cli.reading import check_there, damage_told, named, newest, read
+from watchbill.cli.reading import damage_told, named, newest, read
 from watchbill.clock import Micros
 from watchbill.errors import InvalidOptionError, StoreError, WatchbillError
 from watchbill.events import Events
 from watchbill.flow.registry import Registry
 from watchbill.model.keys import given_keys
 from watchbill.store.open import is_memory
-from watchbill.store.protocol import ClientStore, Record
+from watchbill.store.protocol import EVERY, ClientStore, Record
 
 T = TypeVar("T")
-
-EVERY: Final = (1 << 63) - 1  # as a limit
 
 
 class Action(NamedTuple):
@@ -128,13 +126,6 @@ def handle_on(hall: Hall, id: str) -> Handle[Any]:
     handle: Handle[Any] = Handle(hall, id, None)
     handle.by = user()
     return handle
-
-
-def one_id(where: Where, id: str) -> str:
-    """Give the whole id of a run that is named by its beginning."""
-    check_there(where.url)
-    with damage_told(where.url):
-        return read(where.url, lambda doors: named(doors, where.namespace, id)).run.id
 
 
 def user() -> str:

@@ -21,7 +21,8 @@ def list_questions(
     from watchbill.cli.fields import question_fields
     from watchbill.cli.output import print_questions
     from watchbill.cli.place import found
-    from watchbill.cli.reading import EVERY, damage_told, opened_questions, read
+    from watchbill.cli.reading import damage_told, opened_questions, read
+    from watchbill.store.protocol import EVERY
 
     where = found(store, namespace, program)
     with damage_told(where.url):

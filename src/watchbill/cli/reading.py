@@ -23,7 +23,6 @@ from watchbill.store.protocol import ClientStore, Record
 
 T = TypeVar("T")
 
-EVERY: Final = (1 << 63) - 1  # as a limit
 PAGE: Final = 100  # runs that are read at a time
 CANDIDATES: Final = 10  # are named when many ids begin alike
 

@@ -751,7 +751,8 @@ class Advance:
         id = child_id(resident.id, resident.part, call.key)
         if len(id) > LONGEST_ID:
             message = f"its id would have {len(id)} characters, {LONGEST_ID} are possible: children are nested too deep"
-            self._settle(resident, call, RunEnding(id, RunState.FAILED, _raw(RunError("TooDeep", message))), batch)
+            ending = RunEnding(id, RunState.FAILED, _raw(RunError("TooDeep", message)))
+            self._feed(resident, call, Outcome.FAILED, _encode(ending), batch)
             return
         at, span = workflow.deadline
         batch.turn.terms[resident.shard] = resident.term
@@ -771,9 +772,6 @@ class Advance:
         id = resident.rows[call.key] = self._env.new_id()
         batch.turn.terms[resident.shard] = resident.term
         batch.turn.attempts.append(question_row(facts, id, resident.term))
-
-    def _settle(self, resident: Resident, call: Call, ending: RunEnding, batch: Batch) -> None:
-        self._feed(resident, call, Outcome.FAILED, _encode(ending), batch)
 
     def _settle_stopped(self, resident: Resident, call: Call, cause: Cause, attempts: int, batch: Batch) -> None:
         """Give the outcome of a call that was asked to stop before the undo: nobody tries it again."""
@@ -1111,12 +1109,6 @@ class Resuming(NamedTuple):
     part: Part
     replay: Iterator[None]
     unclean: bool
-
-
-def _replay(resident: Resident, part: Part, *, begun_at: Micros) -> None:
-    """Run the workflow against its journal."""
-    for _ in _replay_slowly(resident, part, begun_at):
-        pass
 
 
 def _replay_slowly(resident: Resident, part: Part, begun_at: Micros) -> Iterator[None]:

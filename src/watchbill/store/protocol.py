@@ -8,7 +8,7 @@ store's: it judges what is due by its own clock, and every answer that matters c
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from operator import eq
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -27,6 +27,7 @@ from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
 
 INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
+EVERY: Final = (1 << 63) - 1  # as a limit
 CANCEL_GRACE: Micros = 10_000_000  # a cancelled attempt that still runs is looked at after this
 
 

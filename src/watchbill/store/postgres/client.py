@@ -29,6 +29,7 @@ from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import home_shards
 from watchbill.store.protocol import (
+    EVERY,
     Checkup,
     Deleted,
     Ending,
@@ -41,8 +42,6 @@ from watchbill.store.protocol import (
     Told,
 )
 from watchbill.store.same import check_same
-
-_EVERY: Final = (1 << 63) - 1  # as a limit
 
 # How long an id is waited for that another open transaction is creating. Whoever was sent along with it must not wait
 # for that: after a moment each is sent alone, for a shorter one, and the contended again and again.
@@ -110,7 +109,7 @@ class PostgresClient:
             "tags": list(tags) or None,
             "before": before_at,
             "before_num": before_num,
-            "limit": min(limit, _EVERY),
+            "limit": min(limit, EVERY),
         }
         return await self._lines.door(lambda: self._runs(values))
 
