@@ -87,30 +87,16 @@ class Drain(Refusals):
             bury_generator(self._generators.pop())
 
     def _drain(self) -> None:
-        watchdog = self.watchdog
-        if watchdog is None:
-            self._run_ready()
-            return
-        watchdog.beat += 1
-        watchdog.running = True
-        try:
-            self._run_ready()
-        finally:
-            try:
-                watchdog.running = False
-                interrupted = watchdog.aimed and watchdog.ended()
-            except NeverYields:
-                interrupted = watchdog.ended() or True
-            if interrupted:
-                raise Broken(NEVER_YIELDS)
-
-    def _run_ready(self) -> None:
         ready = self._ready
         hops = 0
         deadline = None
+        watchdog = self.watchdog
         host = None if self.guarded else _get_running_loop()
         _set_running_loop(self)
         self._draining = True
+        if watchdog is not None:
+            watchdog.beat += 1
+            watchdog.running = True
         try:
             while ready:
                 handle = ready.popleft()
@@ -124,9 +110,18 @@ class Drain(Refusals):
             if self._over or self.refused is not None:
                 self._end()
         finally:
+            interrupted = False
+            if watchdog is not None:
+                try:  # first, and without a call before it: until then an interruption may still come
+                    watchdog.running = False
+                    interrupted = watchdog.aimed and watchdog.ended()
+                except NeverYields:
+                    interrupted = watchdog.ended() or True
             self._draining = False
             if not self.guarded:
                 _set_running_loop(host)
+            if interrupted:
+                raise Broken(NEVER_YIELDS)
 
     def _raised(self, error: BaseException) -> None:
         if isinstance(error, FATAL):

@@ -222,7 +222,7 @@ class WorkflowLoop(Drain):
 
     def take_commands(self) -> list[Call]:
         """Give the calls to start, and count them as started."""
-        commands = self.commands
+        commands = self.commands if self.stale else self.asked
         if commands:
             self.asked = []
             for call in commands:
@@ -351,9 +351,17 @@ class WorkflowLoop(Drain):
     # How it works.
 
     async def _play(self) -> None:
-        await self._call_function()
-        if self.dead:
-            return
+        # The user's coroutine is awaited here and not one call deeper: every step goes through each of these frames.
+        try:
+            value = await self._function(*self._args, **self._kwargs)
+        except BaseException as error:
+            if self.dead:
+                raise
+            self._failed(error)
+        else:
+            if self.dead:
+                return
+            self.ended = Ended(Outcome.OK, value, None)
         if self.ended is not None and self.ended.outcome is not Outcome.OK and self.undo and self.undoable:
             self.undoing, self.ended, self.undo_from = self.ended, None, self._number
             self._stop_others()
@@ -362,27 +370,18 @@ class WorkflowLoop(Drain):
         # The first return of main decides: what is ready now must not run, it could make calls.
         self._ready.clear()
 
-    async def _call_function(self) -> None:
-        try:
-            value = await self._function(*self._args, **self._kwargs)
-        except BaseException as error:
-            if self.dead:
-                raise
-            if error.__traceback__ is not None:
-                error.__traceback__ = error.__traceback__.tb_next  # begins in the user's function, and holds no loop
-            if is_fatal(error):
-                self._fatal = error
-            elif isinstance(error, Continued):
-                self.continued = error
-                self.ended = Ended(Outcome.OK, None, None)
-            elif isinstance(error, asyncio.CancelledError) and self._cancel_requested:
-                self.ended = Ended(Outcome.CANCELLED, None, error)
-            else:
-                self.ended = Ended(Outcome.FAILED, None, error)
+    def _failed(self, error: BaseException) -> None:
+        if error.__traceback__ is not None:
+            error.__traceback__ = error.__traceback__.tb_next  # begins in the user's function, and holds no loop
+        if is_fatal(error):
+            self._fatal = error
+        elif isinstance(error, Continued):
+            self.continued = error
+            self.ended = Ended(Outcome.OK, None, None)
+        elif isinstance(error, asyncio.CancelledError) and self._cancel_requested:
+            self.ended = Ended(Outcome.CANCELLED, None, error)
         else:
-            if self.dead:
-                return
-            self.ended = Ended(Outcome.OK, value, None)
+            self.ended = Ended(Outcome.FAILED, None, error)
 
     def _stop_others(self) -> None:
         """End everything but main, before it undoes: nobody else may go on, and what runs is asked to stop.

@@ -135,8 +135,10 @@ def due_at(run: NewRun, now: Micros) -> Micros:
 
 def deadline_at(run: NewRun, now: Micros) -> Micros | None:
     """Say when a run that is submitted now shall have ended: the earlier of both, if it has two."""
-    deadlines = [at for at in (run.deadline, None if run.deadline_in is None else now + run.deadline_in) if at]
-    return min(deadlines, default=None)
+    if run.deadline_in is None:
+        return run.deadline
+    within = now + run.deadline_in
+    return within if run.deadline is None else min(run.deadline, within)
 
 
 def code_name(workflow: str, version: int) -> str:

@@ -100,7 +100,9 @@ class Batch:
 
     def seal(self) -> Turn:
         """Give the turn, complete."""
-        self.turn.runs.extend(resident.change() for resident in self._changed.values())
-        self.slot_ended = any("@" in resident.id and resident.status.terminal for resident in self._changed.values())
+        for resident in self._changed.values():
+            self.turn.runs.append(resident.change())
+            if resident.gone and "@" in resident.id and resident.status.terminal:
+                self.slot_ended = True
         self._changed.clear()
         return self.turn

@@ -205,11 +205,15 @@ class ReadyCalls:
 
     def put_all(self, owners: Sequence[tuple[Resident, Call]], at: Micros) -> None:
         """Let calls wait."""
-        if self.ranked or any(owner[0].priority for owner in owners):
-            for owner in owners:
-                self.put(owner, at)
-        else:
-            self.plain.extend(owners)
+        if not self.ranked:
+            for resident, _ in owners:  # no generator: this is the hot path
+                if resident.priority:
+                    break
+            else:
+                self.plain.extend(owners)
+                return
+        for owner in owners:
+            self.put(owner, at)
 
     def put(self, owner: tuple[Resident, Call], at: Micros = 0) -> None:
         """Let a call wait."""

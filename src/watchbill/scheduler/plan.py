@@ -1,6 +1,5 @@
 """What a scheduler writes, decided in pure functions: rows for attempts, charges after a crash, the order of a turn."""
 
-from itertools import chain
 from typing import Final
 
 import msgspec
@@ -11,7 +10,7 @@ from watchbill.model.attempt import AttemptRow, NewAttempt, RowKind, first_fence
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, Failure, FinalFailure
 from watchbill.model.run import RunRow
-from watchbill.model.sealed import is_sealed, shown, why_sealed
+from watchbill.model.sealed import SEALED, is_sealed, shown, why_sealed
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Fact, Loaded
 
@@ -191,15 +190,15 @@ def reason_sealed(run: RunRow, why: str, *, unclean: bool) -> str:
 
 def unopened_of(loaded: Loaded) -> str | None:
     """Say why a run cannot be replayed, when something that replay needs is sealed; reasons of requests are not."""
-    bodies = chain(
-        (loaded.run.input, loaded.run.published),
-        (entry.body for entry in loaded.journal),
-        (row.args for row in loaded.attempts),
-        (row.result for row in loaded.attempts if row.state >= AttemptState.DONE),
-        (readable(fact).body for fact in loaded.facts),
-    )
-    found = next((body for body in bodies if body is not None and is_sealed(body)), None)
-    return None if found is None else why_sealed(found)
+    bodies: list[bytes | None] = [loaded.run.input, loaded.run.published]
+    bodies += [entry.body for entry in loaded.journal]
+    for row in loaded.attempts:
+        bodies += (row.args, row.result if row.state >= AttemptState.DONE else None)
+    bodies += [readable(fact).body for fact in loaded.facts]
+    for body in bodies:
+        if body is not None and body.startswith(SEALED):
+            return why_sealed(body)
+    return None
 
 
 def readable(fact: Fact) -> Fact:

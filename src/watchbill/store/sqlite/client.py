@@ -194,7 +194,8 @@ def copy(db: Writer, run: NewRun, source: int, entries: Sequence[int], *, loose:
 def _values(run: NewRun, shard: int, now: int, input: bytes) -> tuple[Value, ...]:
     return (
         run.num, shard, run.namespace, run.id, run.workflow, run.version, now, input,
-        due_at(run, now), run.priority, deadline_at(run, now), joined(run.tags), run.parent, run.root,
+        due_at(run, now), run.priority, deadline_at(run, now) or 0, joined(run.tags) or "", run.parent or 0,
+        run.root or run.num,
     )  # fmt: skip
 
 

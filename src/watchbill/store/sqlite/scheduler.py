@@ -350,8 +350,12 @@ def _attempt_values(db: Writer, row: NewAttempt, now: Micros) -> tuple[Value, ..
 
 
 def _run_values(change: RunChange, now: Micros) -> tuple[Value, ...]:
-    num, status, *rest = change
-    return (num, int(status), *rest, source_bits(status), now)
+    # Only plain numbers and texts: to bind a None, a boolean or an enum takes sqlite3 as long as all the rest.
+    num, status, wake_at, losses, held, begun_at, part, paused, published, early, waits = change
+    return (
+        num, int(status), wake_at or 0, losses, held or "", begun_at or 0, part, int(paused), published or "",
+        int(early), waits or "", source_bits(status), now,
+    )  # fmt: skip
 
 
 def _check(changed: int, asked: int, rule: str, rows: Sequence[RunChange] | Sequence[NewAttempt]) -> None:

@@ -1,7 +1,7 @@
--- Change one run, only from a status that may become the new one (bit n of ?12 stands for status n).
+-- Change one run, only from a status that may become the new one (bit n of ?12 stands for status n). 0 and '' are none.
 UPDATE run
 SET
-    status = ?2, wake_at = ?3, losses = ?4, held = ?5, begun_at = ?6, part = ?7, paused = ?8, published = ?9, early = ?10,
-    waits = ?11, ended_at = CASE WHEN ?2 >= 10 THEN ?13 END
+    status = ?2, wake_at = nullif(?3, 0), losses = ?4, held = nullif(?5, ''), begun_at = nullif(?6, 0), part = ?7,
+    paused = ?8, published = nullif(?9, ''), early = ?10, waits = nullif(?11, ''), ended_at = CASE WHEN ?2 >= 10 THEN ?13 END
 WHERE num = ?1
     AND (1 << status) & ?12
