@@ -92,11 +92,18 @@ ON_SQLITE = (
     Figure("alone, step to step less probe", "alone", GAP_LESS_PROBE, "ms p50", gate=1),
     Figure("idle, start to result", "idle", milliseconds("idle", "p50_s"), "ms p50", gate=3),
     Figure("idle, start to result", "idle", milliseconds("idle", "p99_s"), "ms p99"),
+    Figure("idle, start to result of five steps", "idle", milliseconds("idle", "five_p50_s"), "ms p50"),
+    Figure("submit, a thousand callers", "submit", speed("submit", "runs_per_s"), "runs/s", more_is_better=True),
+    Figure(
+        "submit, a thousand per commit", "submit", speed("submit", "many_runs_per_s"), "runs/s", more_is_better=True
+    ),
     Figure("sleepers, memory", "sleepers", Reading("sleepers", "resident_bytes", scale=1e-6), "MB", gate=200),
     Figure("sleepers, CPU", "sleepers", Reading("sleepers", "cpu_share", scale=100), "%", gate=1),
     Figure("gather of 2,000", "gather", Reading("gather", "seconds"), "s", gate=0.3),
+    Figure("spread of 2,000, fifty at once", "gather", Reading("gather", "spread_seconds"), "s", gate=0.3),
     Figure("after 1,000,000 journal rows", "decay", YOUNG_BY_OLD, "x slower", gate=1.4),
     Figure("import watchbill", "imports", milliseconds("imports", "seconds"), "ms", gate=80),
+    Figure("watchbill --help", "imports", milliseconds("imports", "help_s"), "ms", gate=150),
 )
 
 ON_POSTGRES = (
@@ -111,7 +118,19 @@ ON_POSTGRES = (
     Figure("PG: alone, step to step less probe", "pg-alone", PG_GAP_LESS_PROBE, "ms p50", gate=1),
     Figure("PG: idle, start to result", "pg-idle", milliseconds("pg-idle", "p50_s"), "ms p50"),
     Figure("PG: idle, start to result", "pg-idle", milliseconds("pg-idle", "p99_s"), "ms p99"),
+    Figure("PG: idle, start to result of five steps", "pg-idle", milliseconds("pg-idle", "five_p50_s"), "ms p50"),
+    Figure(
+        "PG: submit, a thousand callers", "pg-submit", speed("pg-submit", "runs_per_s"), "runs/s", more_is_better=True
+    ),
+    Figure(
+        "PG: submit, a thousand per commit",
+        "pg-submit",
+        speed("pg-submit", "many_runs_per_s"),
+        "runs/s",
+        more_is_better=True,
+    ),
     Figure("PG: gather of 2,000", "pg-gather", Reading("pg-gather", "seconds"), "s"),
+    Figure("PG: spread of 2,000, fifty at once", "pg-gather", Reading("pg-gather", "spread_seconds"), "s", gate=0.5),
     Figure("PG: look over 1,000,000 runs", "pg-million", milliseconds("pg-million", "look_p99_s"), "ms p99", gate=2),
     Figure("PG: watch over 1,000,000 rows", "pg-million", milliseconds("pg-million", "watch_p99_s"), "ms p99", gate=2),
     Figure("PG: judge 1,000 of 1,000,000", "pg-million", milliseconds("pg-million", "judge_s"), "ms", gate=150),

@@ -23,7 +23,7 @@ Row = Sequence[Any]  # what a driver gives is untyped
 Values = Mapping[str, Any] | Sequence[Any]
 Dialect = Literal["sqlite", "postgres"]
 
-_VALUE = re.compile(r"(?<!:):([a-z]\w*)")
+_VALUE: Final = r"(?<!:):([a-z]\w*)"
 _FAILED = 3  # psycopg's word for a transaction that can only be rolled back
 _IDLE = 0
 _LOCKED = frozenset({5, 6})  # SQLITE_BUSY, SQLITE_LOCKED
@@ -464,12 +464,12 @@ def _for_psycopg(command: Command) -> tuple[str, Values]:
 @cache
 def numbered(text: str) -> Statement:
     """Give a text with its values as `$1`, `$2`."""
-    names = tuple(dict.fromkeys(_VALUE.findall(text)))
+    names = tuple(dict.fromkeys(re.findall(_VALUE, text)))
     numbers = {name: f"${place}" for place, name in enumerate(names, start=1)}
-    return Statement(_VALUE.sub(lambda match: numbers[match[1]], text), names)
+    return Statement(re.sub(_VALUE, lambda match: numbers[match[1]], text), names)
 
 
 @cache
 def percented(text: str) -> str:
     """Give a text with its values as `%(name)s`."""
-    return _VALUE.sub(r"%(\1)s", text.replace("%", "%%"))
+    return re.sub(_VALUE, r"%(\1)s", text.replace("%", "%%"))

@@ -5,7 +5,6 @@ import atexit
 import contextlib
 import functools
 import gc
-import json
 import os
 import select
 import socket
@@ -16,6 +15,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Protocol, TypeVar
+
+import msgspec
 
 from watchbill.clock import SECOND, Clock, Micros, SystemClock
 
@@ -183,13 +184,13 @@ class SystemEnv:
 
     def process_identity(self) -> bytes:
         """Name this process: boot, pid namespace, pid, start time."""
-        return json.dumps(process_identity()).encode()
+        return msgspec.json.encode(process_identity())
 
     def is_dead(self, identity: bytes) -> bool:
         """True only with proof; whatever cannot be read proves nothing."""
         try:
-            named = json.loads(identity)
-        except ValueError:
+            named = msgspec.json.decode(identity)
+        except (ValueError, msgspec.MsgspecError):
             return False
         return isinstance(named, dict) and is_dead(named)
 

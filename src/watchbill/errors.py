@@ -29,7 +29,8 @@ WatchbillError
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 __all__ = [
     "AlreadyAnswered",
@@ -265,8 +266,7 @@ class RunHeld(WatchbillError):
         super().__init__(f"run {id!r} is held: {reason}; it stays open and nothing of it is lost")
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorData:
+class ErrorData(msgspec.Struct, frozen=True):
     """An exception as it was stored: never imported by name, never rebuilt as code."""
 
     type: str

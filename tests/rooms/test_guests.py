@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import itertools
 import os
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ import pytest
 from tests.rooms.scene import LONG, ends
 from watchbill import App, DuplicateRun, RunNotFound, StoreError, Workflow
 from watchbill.app.hall import Hall
+from watchbill.env import Env
 from watchbill.errors import StoreOwnedError
+from watchbill.store.open import open_store
 from watchbill.store.owner import named_owner
+from watchbill.store.protocol import Store
 
 
 class Program:
@@ -91,6 +95,38 @@ async def test_starts_at_once_without_an_owner_take_turns_and_rooms_open_in_betw
     await starting[3]
     async with owner.app.rooms():
         assert [await ends(await start) for start in starting] == [2 * n for n in range(30)]
+
+
+async def test_who_starts_at_the_same_time_without_an_owner_shares_the_file(
+    guest: Program, owner: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = 0
+
+    async def counting(url: str, env: Env) -> Store:
+        nonlocal opened
+        opened += 1
+        return await open_store(url, env)
+
+    monkeypatch.setattr("watchbill.app.visit.open_store", counting)
+    handles = await asyncio.gather(*(guest.app.start(guest.work, n) for n in range(200)))
+    assert opened < 10  # one, and one more for each quarter of a second on a slow machine
+    await guest.app.start(guest.work, 200)
+    async with owner.app.rooms():
+        assert [await ends(handle) for handle in handles] == [2 * n for n in range(200)]
+
+
+async def test_rooms_open_although_others_never_cease_to_write(owner: Program, guest: Program) -> None:
+    async def writes() -> None:
+        for n in itertools.count():
+            await guest.app.start(guest.work, n)
+
+    writers = [asyncio.ensure_future(writes()) for _ in range(20)]
+    await asyncio.sleep(0.1)
+    async with owner.app.rooms():
+        assert await ends(await owner.app.start(owner.work, 1)) == 2
+        for writer in writers:
+            writer.cancel()
+        await asyncio.gather(*writers, return_exceptions=True)
 
 
 async def test_a_write_waits_for_a_socket_that_was_deleted(owner: Program, guest: Program, path: Path) -> None:

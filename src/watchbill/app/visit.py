@@ -1,4 +1,4 @@
-"""Visit: the way of one event loop to a file that another process may own: through it, or as the owner for one door."""
+"""Visit: the way of one event loop to a file that another process may own: through it, or as the owner for a moment."""
 
 import asyncio
 import contextlib
@@ -15,15 +15,25 @@ T = TypeVar("T")
 
 PATIENCE: Final[Micros] = 30 * SECOND  # how long a request waits for a store that is away; it may be repeated safely
 ONE_DOOR: Final[Micros] = SECOND // 50  # about what a client without rooms needs for its one door as the owner
+LONGEST_STAY: Final[Micros] = SECOND // 4  # of such clients, however many come: somebody may want to open rooms
 
 
 class Visit:
-    """Finds the owner of a file and stays connected to it; while there is none, it takes the lock for one door."""
+    """Finds the owner of a file and stays connected to it; while there is none, it is the owner for those who write.
+
+    All who write at the same time share that, and a commit; it ends with the last of them, or for newcomers after a
+    quarter of a second.
+    """
 
     def __init__(self, url: str, env: Env) -> None:
         self._url = url
         self._env = env
-        self._turn = asyncio.Lock()  # to be the owner: within one event loop, too, one after the other
+        self._own: Store | None = None
+        self._inside = 0  # so many use it
+        self._until: Micros = 0  # nobody else comes in after that
+        self._entrance = asyncio.Lock()
+        self._left = asyncio.Event()  # it is not ours, and may be opened
+        self._left.set()
         self._finding: asyncio.Task[Guest | None] | None = None
 
     async def guest(self) -> Guest | None:
@@ -36,18 +46,12 @@ class Visit:
     @contextlib.asynccontextmanager
     async def doors(self) -> AsyncIterator[ClientStore]:
         """Give the doors for one write."""
-        guest = await self.guest()
-        if guest is None:
-            async with self._turn:
-                way = await self._enter()
-                if not isinstance(way, Guest):
-                    try:
-                        yield way.client
-                    finally:
-                        await way.close()
-                    return
-                guest = way
-        yield guest.client
+        way = await self._enter()
+        try:
+            yield way.client
+        finally:
+            if not isinstance(way, Guest):
+                await self._leave(way)
 
     async def close(self) -> None:
         """Hang up."""
@@ -59,6 +63,33 @@ class Visit:
                     await guest.close()
 
     async def _enter(self) -> Guest | Store:
+        if self._own is None and (guest := await self.guest()) is not None:
+            return guest
+        async with self._entrance:
+            if self._own is not None and self._env.clock.boot() >= self._until:
+                await self._left.wait()
+                await self._env.wait(asyncio.Event(), ONE_DOOR)  # for whoever waits to own it
+            if self._own is None:
+                await self._left.wait()
+                way = await self._open()
+                if isinstance(way, Guest):
+                    return way
+                self._own, self._until = way, self._env.clock.boot() + LONGEST_STAY
+                self._left.clear()
+            self._inside += 1
+            return self._own
+
+    async def _leave(self, own: Store) -> None:
+        self._inside -= 1
+        if self._inside:
+            return
+        self._own = None
+        try:
+            await own.close()
+        finally:
+            self._left.set()
+
+    async def _open(self) -> Guest | Store:
         """Become the owner, or find it; who owns the file without taking in guests does so for a moment only."""
         until = self._env.clock.boot() + PATIENCE
         while True:

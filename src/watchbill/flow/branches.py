@@ -19,7 +19,7 @@ LONGEST_BRANCH: Final = 200  # characters: keys are stored and read; beyond it a
 MOST_THROWS: Final = 100  # each `finally` that waits needs one more; a bare `except:` in a loop would need endless ones
 
 _waited_for = attrgetter("_fut_waiter")
-_NUMBERED = re.compile(r"\.\d+\Z")
+_NUMBERED: Final = r"\.\d+\Z"
 
 
 class Branch:
@@ -146,4 +146,4 @@ def name_of(coroutine: object) -> str:
 def _unambiguous(name: str) -> str:
     """Keep a name apart from what keys are made of: `a.2` is the second `a`, and `/` ends a branch."""
     name = name.replace("/", "_")
-    return name + "_" if _NUMBERED.search(name) else name
+    return name + "_" if re.search(_NUMBERED, name) else name

@@ -7,8 +7,8 @@ from typing import Final
 from watchbill.errors import InvalidOptionError
 
 LONGEST_NAME: Final = 200  # characters: names are part of keys, which people read and every journal entry carries
-_NAME = re.compile(r"[\w.:-]+")
-_NUMBERED = re.compile(r".*\.\d+")
+_NAME: Final = r"[\w.:-]+"  # patterns are compiled when they are first needed: importing us costs less
+_NUMBERED: Final = r".*\.\d+"
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -35,11 +35,11 @@ def name_of(function: object, given: object, what: str) -> str:
     name = getattr(function, "__name__", None) if given is None else given
     if given is None and name in (None, "<lambda>"):
         raise InvalidOptionError(f"{function!r} has no name of its own to be known by as a {what}: give it name=...")
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+    if not isinstance(name, str) or not re.fullmatch(_NAME, name) or len(name) > LONGEST_NAME:
         raise InvalidOptionError(
             f"the name of a {what} has 1-{LONGEST_NAME} letters, digits and _ . : -, got {name!r:.200}: give it name="
         )
-    if _NUMBERED.fullmatch(name):
+    if re.fullmatch(_NUMBERED, name):
         raise InvalidOptionError(
             f"the name of a {what} cannot end in a dot and a number, got {name!r}: that is how second calls are called"
         )

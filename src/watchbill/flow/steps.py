@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import (
     Any,
     Final,
@@ -76,8 +75,7 @@ class CallOptions(TypedDict, total=False):
     retry: int | Retry | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Wishes:
+class Wishes(msgspec.Struct, frozen=True, eq=False):
     """What an author asked for on trouble; None is no wish, and the next one's counts. Compared by identity: fast."""
 
     retry: Retry | None = None

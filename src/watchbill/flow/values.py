@@ -1,6 +1,5 @@
 """Values: what programs hand to Watchbill and get back, as typed JSON. Never pickle, and nothing is lost in silence."""
 
-import dataclasses
 import enum
 import math
 import os
@@ -142,7 +141,7 @@ _HIDING: Final = Form(_hidden)
 
 # One byte of `null`, `NaN` and `Infinity` each: a body without them is clean, and to know that costs next to nothing.
 _N, _CAPITAL_N, _CAPITAL_I = b"nNI"
-_NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")  # a double whose exponent is all ones, in msgpack
+_NOT_FINITE: Final = rb"\xcb[\x7f\xff][\xf0-\xff]"  # a double whose exponent is all ones, in msgpack
 
 
 def _look_closer(value: object, body: bytes, what: str, form: Form) -> None:
@@ -162,7 +161,7 @@ def _may_hide_nan(value: object, body: bytes, form: Form) -> bool:
         return False
     # In JSON both None and NaN are null. In msgpack they differ, and that is faster than walking through the value.
     try:
-        return _NOT_FINITE.search(form.packed(value)) is not None
+        return re.search(_NOT_FINITE, form.packed(value)) is not None
     except Exception:
         return True
 
@@ -192,6 +191,8 @@ def _with_sets_in_order(value: object, form: Form) -> object:
             return _with_sets_in_order(value.reveal(), form)
         case set() | frozenset():
             return sorted((_with_sets_in_order(item, form) for item in value), key=form.in_order)
+    import dataclasses  # most programs never come here
+
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             field.name: _with_sets_in_order(getattr(value, field.name), form) for field in dataclasses.fields(value)
@@ -288,6 +289,8 @@ def _inside(item: object) -> Iterator[tuple[str, object]]:
 
 
 def _fields(item: object) -> tuple[str, ...] | None:
+    import dataclasses  # only to say what is wrong
+
     kind = type(item)
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))

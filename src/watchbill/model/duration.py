@@ -19,7 +19,7 @@ UNITS: Final[dict[str, Micros]] = {
     "w": 7 * 86_400 * SECOND,
 }
 LONGEST: Final[Micros] = 36_525 * 86_400 * SECOND  # a hundred years: beyond it somebody mixed up units
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+_PART: Final = r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)"
 
 
 def to_micros(value: Duration, *, what: str, at_least: Micros = 0) -> Micros:
@@ -51,7 +51,7 @@ def _read(value: Duration, what: str) -> Micros:
         return round(value * SECOND)
     if isinstance(value, str):
         text = value.replace(" ", "")
-        parts = _PART.findall(text)
+        parts = re.findall(_PART, text)
         if parts and "".join(number + unit for number, unit in parts) == text:
             return sum(round(float(number) * UNITS[unit]) for number, unit in parts)
         raise InvalidOptionError(f"{what} must look like '1h30m' or '250ms' (units ms s m h d w), got {value!r}")

@@ -12,7 +12,7 @@ KEY_BYTES: Final = 32
 MAKE_ONE: Final = (
     "python -c \"import base64, secrets; print('k1:' + base64.b64encode(secrets.token_bytes(32)).decode())\""
 )
-_ID = re.compile(r"[A-Za-z0-9._-]{1,32}")
+_ID: Final = r"[A-Za-z0-9._-]{1,32}"
 
 
 class Key(NamedTuple):
@@ -52,7 +52,7 @@ def _parse_key(item: str, place: str) -> Key:
     id, colon, encoded = item.partition(":")
     if not colon:
         raise _refused(place, "there is no colon between its id and its base64")
-    if not _ID.fullmatch(id):
+    if not re.fullmatch(_ID, id):
         raise _refused(place, "its id must have 1-32 characters of A-Z a-z 0-9 . _ -")
     try:
         secret = base64.b64decode(encoded.replace("-", "+").replace("_", "/"), validate=True)

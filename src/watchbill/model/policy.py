@@ -1,6 +1,5 @@
 """Policy: what the author wants on trouble. `Retry` is how it is written, `Policy` the fact that travels with a row."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -20,8 +19,7 @@ QUARANTINE_AT: Final = 5  # losses: whatever kills its process five times waits 
 ErrorTypes = tuple[type[BaseException], ...]
 
 
-@dataclass(frozen=True)
-class Retry:
+class Retry(msgspec.Struct, frozen=True):
     """How often and how soon to try again: `Retry(2)` makes at most three attempts."""
 
     times: int
@@ -43,10 +41,11 @@ class Retry:
             kinds = getattr(self, name)
             if isinstance(kinds, type):
                 kinds = (kinds,)
-                object.__setattr__(self, name, kinds)
-            if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+            if not isinstance(kinds, tuple | list | set | frozenset) or not all(
+                isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds
+            ):
                 raise InvalidOptionError(f"Retry({name}) must be exception classes, got {kinds!r}")
-            object.__setattr__(self, name, tuple(kinds))
+            msgspec.structs.force_setattr(self, name, tuple(kinds))
 
 
 class Policy(msgspec.Struct, frozen=True, gc=False):

@@ -12,8 +12,8 @@ from watchbill.model.states import RunState
 
 SHARDS_PER_REGION: Final = 16
 LONGEST_ID: Final = 200
-_OURS = re.compile(r"[/~@]")
-_ID = re.compile(r"[A-Za-z0-9._:@~/-]{1,200}\Z")
+_OURS: Final = r"[/~@]"
+_ID: Final = r"[A-Za-z0-9._:@~/-]{1,200}\Z"
 
 
 class NewRun(msgspec.Struct, frozen=True):
@@ -148,12 +148,12 @@ def code_name(workflow: str, version: int) -> str:
 
 def is_id(id: object) -> bool:
     """Say whether a run can have this id, given by a user or made by us."""
-    return isinstance(id, str) and _ID.match(id) is not None
+    return isinstance(id, str) and re.match(_ID, id) is not None
 
 
 def check_id(id: str) -> str:
     """Refuse an id that a user may not give."""
-    if not is_id(id) or _OURS.search(id):
+    if not is_id(id) or re.search(_OURS, id):
         raise InvalidOptionError(
             f"a run id has 1-200 characters of A-Z a-z 0-9 . _ : - (the characters / ~ @ are kept for"
             f" children, forks and schedules), got {id!r:.240}"

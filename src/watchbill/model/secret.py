@@ -1,6 +1,5 @@
 """Secret: a value that is stored only where keys seal it, and that nothing of ours ever shows."""
 
-import dataclasses
 import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Generic, TypeVar
@@ -79,6 +78,8 @@ def _parts(value: object) -> Iterable[object]:
             return [getattr(value, name) for name in value.__struct_fields__]
     if isinstance(value, type):
         return ()
+    import dataclasses  # most programs never come here
+
     if dataclasses.is_dataclass(value):
         return [getattr(value, field.name, None) for field in dataclasses.fields(value)]
     # Of attrs, pydantic and the like: what they keep by name, found without running their code.

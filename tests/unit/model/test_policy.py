@@ -46,6 +46,7 @@ def test_the_largest_numbers_do_not_overflow() -> None:
         ({"times": 1, "cap": -1}, "cap"),
         ({"times": 1, "on": ("ValueError",)}, "on"),
         ({"times": 1, "never": (int,)}, "never"),
+        ({"times": 1, "on": 3}, "on"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options: dict[str, Any], says: str) -> None:
