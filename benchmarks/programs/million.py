@@ -22,7 +22,7 @@ DUE = 1_000
 LOOKS = 2_000
 LIMIT = 1_000
 EMPTY_LOOKS = 50  # plans are kept from the first calls, on an empty store, as in every new installation
-KNOWN = ("order",)
+KNOWN = ("order@1",)
 
 # Half of the runs wait for a timer, half run; nothing is due for an hour. A hundred living agents hold the rows.
 FILL = """

@@ -245,7 +245,7 @@ class Look(msgspec.Struct, frozen=True):
     due: tuple[RunRow, ...]  # scheduled or waiting, wake_at passed, not paused, not held
     facts: tuple[Fact, ...]
     finals: tuple[AttemptRow, ...]  # done or given up
-    next_due: Micros | None  # the earliest wake_at among the others, of runs and schedules
+    next_due: Micros | None  # the earliest wake_at among the others: of schedules, and of runs of any code
     more: bool  # a limit cut something off: look again at once
     now: Micros
     schedules: tuple[ScheduleRow, ...] = ()  # a slot is due, or waits no longer; not paused

@@ -167,6 +167,8 @@ async def test_a_run_that_is_driven_or_held_is_never_due(scene):
     await scene.turn(runs=[a_change(held, RunState.WAITING, wake_at=NOON + 5, held="waits for nothing")])
     [running] = await scene.submit(a_run(4))
     await scene.turn(runs=[a_change(running, RunState.RUNNING, wake_at=NOON + 5)])
+    assert (await scene.store.scheduler.look(list(scene.terms), KNOWN, 100)).due == ()
+    scene.clock.pass_by(5)
     look = await scene.store.scheduler.look(list(scene.terms), KNOWN, 100)
     assert (look.due, look.next_due) == ((), None)
 

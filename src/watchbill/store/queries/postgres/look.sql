@@ -1,6 +1,7 @@
 -- Find what is due, told and final: per shard the oldest, so that none hides another; and when the next run or slot is
 -- due. A schedule is also due when a slot of it waits for a run that has ended. (name || '': found by shard, not by name.)
--- Finals from an id on, before which the caller knows of none.
+-- Finals from an id on, before which the caller knows of none. The next run due may be of any code, or paused: one look
+-- too many, instead of reading a million who are none of ours.
 SELECT
     (SELECT watchbill.at(:now::bigint)) AS now,
     ARRAY(
@@ -75,9 +76,6 @@ SELECT
             WHERE run.shard = mine.shard
                 AND status IN (0, 2)
                 AND wake_at > (SELECT watchbill.at(:now::bigint))
-                AND (NOT paused OR status = 2)
-                AND run.held IS NULL
-                AND workflow || '@' || version = ANY (:known::text[])
             ORDER BY wake_at
             LIMIT 1
         ) AS later

@@ -1,4 +1,4 @@
--- Say when the next run will be due.
+-- Say when the next run will be due; of any code, paused or not: one look too many, instead of reading who is none of it.
 SELECT min(at)
 FROM (
     SELECT (
@@ -7,9 +7,6 @@ FROM (
         WHERE later.shard = mine.value
             AND later.status IN (0, 2)
             AND later.wake_at > :now
-            AND (later.paused = 0 OR later.status = 2)
-            AND later.held IS NULL
-            AND later.workflow || '@' || later.version IN (SELECT value FROM json_each(:known))
         ORDER BY later.wake_at
         LIMIT 1
     ) AS at
