@@ -58,6 +58,8 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 Subscriber = Callable[[Sequence[Event]], None]
 
+LINES_OF_A_KIND: Final = 20  # in the log, of one turn
+
 TROUBLE: Final = frozenset(
     {
         RUN_DIVERGED,
@@ -112,11 +114,19 @@ class Events:
 
 
 def log_trouble(events: Sequence[Event]) -> None:
-    """Log what an operator would want to see; the routine stays silent."""
+    """Log what an operator would want to see: not the routine, and not a thousand lines for a thousand alike."""
+    counts: dict[str, int] = {}
     for event in events:
         # That it did not answer, and that it is back, the store itself says: once, not at every turn of every room.
         if event.kind in TROUBLE and event.cause != UNANSWERED:
-            log.warning("%s", sentence(event))
+            count = counts[event.kind] = counts.get(event.kind, 0) + 1
+            if count <= LINES_OF_A_KIND:
+                log.warning("%s", sentence(event))
+    for kind, count in counts.items():
+        if count > LINES_OF_A_KIND:
+            log.warning(
+                "%s: %s more at the same time; `watchbill run list` shows them", kind, f"{count - LINES_OF_A_KIND:,}"
+            )
 
 
 def sentence(event: Event) -> str:
