@@ -19,6 +19,7 @@ Values = tuple[Value, ...] | dict[str, Value]  # bound arguments as they are enc
 
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _SHAPELESS: Final = (Parameter.empty, object, typing.NoReturn, typing.Never)  # annotations that say nothing of a value
+_ATOMS: Final = (bool, int, float, str)
 UNREADABLE: Final = b'"(not shown: it may hold Secrets, and is not what the annotations say)"'
 _SPLAT: Final = "*"  # where positional arguments are beside named ones: no parameter has this name
 
@@ -32,6 +33,7 @@ class Typed(NamedTuple):
     annotation: Annotation
     decode: Callable[[bytes], Value]
     text: bool  # str, maybe None: in JSON bytes, dates and UUIDs are text too, and would pass for it
+    atom: type | None = None  # a value of exactly this type cannot change: it is its own copy
 
     def __str__(self) -> str:
         return "None" if self.annotation is type(None) else inspect.formatannotation(self.annotation)
@@ -124,6 +126,8 @@ class Signature:
         """Write a result; also gives the typed copy that everybody will get, which checks it."""
         returns = self._returns or self._resolve()
         body = encode(value, what=self._what_result, sealed=self.seals)
+        if type(value) is returns.atom:
+            return body, value
         try:
             if returns.text and not isinstance(value, str | None):
                 raise TypeError("bytes, dates and the like are not text: convert it")
@@ -191,7 +195,8 @@ class Signature:
             self._decode_all = decoder(types.GenericAlias(tuple, order))
             self._texts = tuple(index for index, typed in enumerate(self._types.values()) if typed.text)
         returns = _usable(hints.get("return", Any))
-        self._returns = Typed(returns, self._decoder(returns, self._what_result), _is_text(returns))
+        atom = returns if returns in _ATOMS else None
+        self._returns = Typed(returns, self._decoder(returns, self._what_result), _is_text(returns), atom)
         self._local_names = {}
         return self._returns
 
