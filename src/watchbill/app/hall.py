@@ -20,6 +20,7 @@ from watchbill.app.search import place_of, searched
 from watchbill.app.status import Explanation, RunStatus, TimelineEvent
 from watchbill.app.sync import caller_thread
 from watchbill.app.timeline import timeline_of
+from watchbill.app.tracing import graph_in
 from watchbill.app.visit import ONE_DOOR, PATIENCE, Visit, open_to_own, while_there
 from watchbill.app.waiting import POLL, Waiting
 from watchbill.borrowed import borrow, check_kind, must_be_awaited
@@ -51,6 +52,7 @@ from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind
+from watchbill.model.graph import Graph
 from watchbill.model.keys import Keys
 from watchbill.model.question import InboxItem, inbox_item
 from watchbill.model.run import NewRun, code_name, is_id
@@ -309,6 +311,10 @@ class Hall:
     async def timeline(self, id: str) -> list[TimelineEvent]:
         """Give what has happened to a run."""
         return timeline_of(await self.record(id))
+
+    async def graph(self, id: str) -> Graph:
+        """Give which calls of a run waited for which."""
+        return graph_in(self._registry, await self.record(id))
 
     async def runs(
         self, status: str | None, health: str | None, workflow: str | None, tags: Sequence[str]

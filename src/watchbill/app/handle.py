@@ -11,6 +11,7 @@ from watchbill.flow.language import check_topic
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration
 from watchbill.model.facts import FactKind
+from watchbill.model.graph import Graph
 from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun
 
@@ -74,6 +75,10 @@ class Client(Protocol):
 
     async def timeline(self, id: str) -> list[TimelineEvent]:
         """Give what has happened to a run."""
+        ...
+
+    async def graph(self, id: str) -> Graph:
+        """Give which calls of a run waited for which."""
         ...
 
     def runs(
@@ -157,3 +162,7 @@ class Handle(Generic[T]):
     async def timeline(self) -> list[TimelineEvent]:
         """Give what has happened to the run, in order."""
         return await self._client.timeline(self.id)
+
+    async def graph(self) -> Graph:
+        """Give the calls of the run, and which of them waited for which: `.nodes`, `.edges`; needs its code."""
+        return await self._client.graph(self.id)

@@ -99,6 +99,7 @@ class TimelineEvent(msgspec.Struct, frozen=True):
     agent: int | None = None
     cause: str = ""
     note: str = ""
+    actor: str = ""  # scheduler, agent, supervisor, or who it was
 
 
 class Explanation(msgspec.Struct, frozen=True):

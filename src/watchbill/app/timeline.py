@@ -12,8 +12,17 @@ from watchbill.clock import Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
+from watchbill.model.run import BY_START, started_by
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Record
+
+# Whose doing an event is that does not say so itself, and is neither an agent's nor the scheduler's.
+_ACTORS: Final = {
+    "cancel": "somebody",
+    "message": "somebody",
+    "answered": "somebody",
+    "step_gave_up": "supervisor",
+}
 
 # What an entry of the journal is called that is no step's.
 _WORDS: Final = {
@@ -41,7 +50,10 @@ class _Placed(msgspec.Struct, frozen=True):
 def timeline_of(record: Record) -> list[TimelineEvent]:
     """Give what has happened, in order."""
     run = record.run
-    placed = [_Placed(run.created_at, 0, 0, TimelineEvent(to_datetime(run.created_at), "run_created"))]
+    by = started_by(run.id, record.parent)
+    actor = "somebody" if by.startswith(("as a copy", BY_START)) else "scheduler"
+    created = TimelineEvent(to_datetime(run.created_at), "run_created", note=by, actor=actor)
+    placed = [_Placed(run.created_at, 0, 0, created)]
     if run.begun_at is not None:
         placed.append(_Placed(run.begun_at, 1, 0, TimelineEvent(to_datetime(run.begun_at), "run_started")))
     # An attempt may be judged twice: found lost, then tried again. Its fence says that it is the same one.
@@ -60,23 +72,31 @@ def timeline_of(record: Record) -> list[TimelineEvent]:
     for attempt in record.attempts:
         if (attempt.call, attempt.fence) not in judged:
             placed += _of_row(attempt)
-    return [one.event for one in sorted(placed, key=lambda one: (one.at, one.rank, one.n))]
+    return [_with_actor(one.event) for one in sorted(placed, key=lambda one: (one.at, one.rank, one.n))]
+
+
+def _with_actor(event: TimelineEvent) -> TimelineEvent:
+    if event.actor:
+        return event
+    usual = "agent" if event.kind.startswith("step_") or event.kind == "progress" else "scheduler"
+    return msgspec.structs.replace(event, actor=_ACTORS.get(event.kind, usual))
 
 
 def _of_entry(entry: JournalEntry, ended_as: RunState, judged: int) -> list[_Placed]:
     kind = Kind(entry.kind)
     if kind is Kind.STEP:
         return _of_step(entry, judged)
-    word, cause, note = _WORDS.get(kind, ""), "", ""
+    word, cause, note, actor = _WORDS.get(kind, ""), "", "", ""
     if kind is Kind.END:
         word, (cause, note) = f"run_{ended_as.word}", _ending(entry, ended_as)
     elif kind in (Kind.CANCEL, Kind.LATE):
         note = reason_in(entry.body)
     elif kind is Kind.REWOUND:
-        note = f"by {reason_in(entry.body)}"
+        actor = reason_in(entry.body)
+        note = f"by {actor}"
     elif kind is Kind.CHILD and entry.outcome != Outcome.OK:
         cause = Outcome(entry.outcome).name.lower()
-    event = TimelineEvent(to_datetime(entry.at), word, entry.key, cause=cause, note=note)
+    event = TimelineEvent(to_datetime(entry.at), word, entry.key, cause=cause, note=note, actor=actor)
     return [_Placed(entry.at, 3, entry.seq, event)]
 
 
@@ -110,7 +130,8 @@ def _decided(row: DecisionRow, decision: Decision, at: Micros) -> TimelineEvent:
     by = "" if row.actor in ("scheduler", "supervisor") else f"by {row.actor}"
     note = decision.rule if row.actor == "supervisor" else decision.message
     said = ": ".join(part for part in (by, note) if part)
-    return TimelineEvent(to_datetime(at), decision.chosen.replace(" ", "_"), row.call, decision.number, None, "", said)
+    word = decision.chosen.replace(" ", "_")
+    return TimelineEvent(to_datetime(at), word, row.call, decision.number, None, "", said, row.actor)
 
 
 def _of_attempt(call: str, decision: Decision, at: Micros, n: int) -> list[_Placed]:

@@ -16,6 +16,13 @@ class Format(StrEnum):
     JSONL = "jsonl"
 
 
+class Drawn(StrEnum):
+    """Who draws a graph."""
+
+    MERMAID = "mermaid"
+    DOT = "dot"
+
+
 STATES: Final = ", ".join(State)
 HEALTHS: Final = ", ".join(Health)
 

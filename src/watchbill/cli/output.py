@@ -11,7 +11,8 @@ from watchbill.app.status import Explanation
 from watchbill.cli.escape import visible, visible_json, visible_lines
 from watchbill.cli.fields import Acted, Finding, Migrated, Question, run_fields, shown_fields
 from watchbill.cli.fitting import Checked
-from watchbill.cli.options import Format
+from watchbill.cli.options import Drawn, Format
+from watchbill.model.graph import Graph
 from watchbill.store.protocol import Record
 
 IN_ONE_LINE: Final = -1  # what msgspec calls it
@@ -59,6 +60,24 @@ def print_explanation(explained: Explanation, format: Format) -> None:
         return "\n".join(line for sentence in explained.sentences for line in visible_lines(sentence))
 
     _print_one(format, lines, lambda: {"sentences": explained.sentences, "facts": explained.facts})
+
+
+def print_graph(graph: Graph, drawn: Drawn | None, format: Format) -> None:
+    """Print which calls of a run waited for which."""
+
+    def lines() -> str:
+        from watchbill.cli.drawing import as_dot, as_mermaid
+        from watchbill.cli.tables import drawn as table
+        from watchbill.cli.tables import list_of_calls
+
+        match drawn:
+            case Drawn.MERMAID:
+                return as_mermaid(graph)
+            case Drawn.DOT:
+                return as_dot(graph)
+        return table(list_of_calls(graph))
+
+    _print_one(format, lines, lambda: graph)
 
 
 def print_acted(acted: Sequence[Acted], format: Format) -> None:

@@ -20,6 +20,15 @@ def load_app(name: str) -> App:
     return _app_in(_read(name, place), name, attribute)
 
 
+def needed_app(name: str | None, command: str) -> App:
+    """Give the App for a command that cannot do without."""
+    if not name:
+        raise InvalidOptionError(
+            f"`{command}` needs your program: name it by --app or $WATCHBILL_APP, as module:app or a file"
+        )
+    return load_app(name)
+
+
 def _split(name: str) -> tuple[str, str]:
     place, colon, attribute = name.rpartition(":")
     return (place, attribute) if colon and attribute.isidentifier() else (name, "")

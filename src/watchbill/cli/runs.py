@@ -6,6 +6,7 @@ import typer
 
 from watchbill.cli.acts import add_acts
 from watchbill.cli.options import (
+    Drawn,
     Format,
     HealthWord,
     Namespace,
@@ -92,6 +93,29 @@ def explain_run(
     with damage_told(where.url):
         [record] = opened([read(where.url, lambda doors: named(doors, where.namespace, id))])
         print_explanation(explain(record), output)
+
+
+@runs.command("graph")
+def graph_of_run(  # noqa: PLR0913
+    id: RunId,
+    drawn: Annotated[Drawn | None, typer.Option("--as", help="As text for a program that draws it.")] = None,
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    namespace: Namespace = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Show which calls of a run waited for which; needs your program, which is replayed and calls nothing."""
+    from watchbill.app.tracing import graph_in
+    from watchbill.cli.output import print_graph
+    from watchbill.cli.place import found
+    from watchbill.cli.program import needed_app
+    from watchbill.cli.reading import damage_told, named, opened, read
+
+    registry = needed_app(program, "run graph").registry
+    where = found(store, namespace, program)
+    with damage_told(where.url):
+        [record] = opened([read(where.url, lambda doors: named(doors, where.namespace, id))])
+        print_graph(graph_in(registry, record), drawn, output)
 
 
 @runs.command("watch")

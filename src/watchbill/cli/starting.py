@@ -8,7 +8,7 @@ import msgspec
 from watchbill.app.app import App
 from watchbill.cli.acting import at_the_hall
 from watchbill.cli.place import Where
-from watchbill.cli.program import load_app
+from watchbill.cli.program import needed_app
 from watchbill.errors import InvalidOptionError
 from watchbill.store.protocol import Record
 
@@ -21,11 +21,7 @@ def started(
     wish: Mapping[str, Any],
 ) -> Record:
     """Start a run; gives all about it."""
-    if not program:
-        raise InvalidOptionError(
-            "`run start` needs your program: name it by --app or $WATCHBILL_APP, as module:app or a file"
-        )
-    app = load_app(program)
+    app = needed_app(program, "run start")
     code = app.registry.workflow(workflow)
     args = [read_json(text, f"argument {n}") for n, text in enumerate(arguments, 1)]
     where = Where(app.url if place[0] is None else place[0], place[1] or app.namespace, program)

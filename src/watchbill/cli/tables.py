@@ -20,6 +20,7 @@ from watchbill.cli.escape import visible, visible_json, visible_lines
 from watchbill.cli.fields import ErrorFields, Finding, Question, ending_of
 from watchbill.clock import EPOCH, to_datetime
 from watchbill.model.attempt import Progress
+from watchbill.model.graph import Graph
 from watchbill.store.protocol import Record
 
 Block: TypeAlias = Table | Text
@@ -29,7 +30,7 @@ UNBOUNDED: Final = 100_000  # columns of what is no terminal: no line is folded 
 ELASTIC: Final = frozenset(
     {
         *("ID", "NAME", "WORKFLOW", "WAITING FOR", "STEP", "OUTCOME", "NEXT SLOTS", "STANDING"),
-        *("NOTE", "QUESTION", "FORM", "FINDING", "RUN", "PROGRESS"),
+        *("NOTE", "QUESTION", "FORM", "FINDING", "RUN", "PROGRESS", "CALL", "AFTER"),
     }
 )
 NARROWEST: Final = 11  # columns that are left to the last of a table
@@ -39,6 +40,7 @@ LONGEST_TIMELINE: Final = 200  # events, some screens full
 IDLE: Final = timedelta(seconds=10)  # when nothing happens for longer, a line says so
 MOST_LIVE_STEPS: Final = 20  # on a screen that is drawn again and again
 BAR: Final = 20  # characters
+MOST_NAMED: Final = 5  # calls that one waited for; JSON has the rest
 LABEL: Final = "{:<13}"
 
 _LEVELS: Final = {"ok": "green", "warn": "yellow", "bad": "red"}
@@ -236,6 +238,21 @@ def list_of_findings(findings: Sequence[Finding]) -> list[Block]:
         if found.remedy:
             table.add_row(Text(), Text(), _cell(f"-> {found.remedy}"))
     return [table]
+
+
+def list_of_calls(graph: Graph) -> list[Block]:
+    """Give a line for each call of a run, with those it waited for."""
+    if not graph.nodes:
+        return [Text("no calls")]
+    table = _table("CALL", "KIND", "STATE", "AFTER")
+    before: dict[str, list[str]] = {}
+    for parent, key in graph.edges:
+        before.setdefault(key, []).append(parent)
+    for node in graph.nodes:
+        waited = before.get(node.key, [])
+        said = ", ".join(waited[:MOST_NAMED]) + (f" and {len(waited) - MOST_NAMED} more" * (len(waited) > MOST_NAMED))
+        table.add_row(_cell(node.key), _cell(node.kind), _cell(node.state), _cell(said))
+    return [table, *([Text(f"and more: these are the first {len(graph.nodes):,}")] if graph.more else [])]
 
 
 # --- one run, live

@@ -45,29 +45,40 @@ def open_loop(
 
 def follow(loop: WorkflowLoop, part: Part, begun_at: Micros) -> Iterator[JournalEntry]:
     """Run a workflow against its journal; gives each entry once the workflow rests after it. Raises Diverged."""
+    begin_replay(loop, part, begun_at)
+    for entry in part.entries:
+        if replay(loop, entry):
+            yield entry
+    loop.take_commands()
+    loop.replaying = False
+
+
+def begin_replay(loop: WorkflowLoop, part: Part, begun_at: Micros) -> None:
+    """Run a workflow until it first rests, as it did when it began."""
     loop.replaying = True
     loop.patches = {entry.key: True for entry in part.entries if entry.kind == Kind.PATCH}
     loop.begin(begun_at)
-    for entry in part.entries:
-        if entry.kind == Kind.PATCH:
-            continue
-        loop.take_commands()
-        if loop.ended is not None and entry.kind == Kind.MESSAGE:
-            loop.mailbox.arrive(message_of(entry))  # a rewind keeps messages: the workflow need not wait for them
-            continue
-        if loop.ended is not None:
-            raise Diverged(f"{entry.key!r} at {entry.seq}", "nothing more: the workflow has ended")
-        if entry.kind == Kind.CANCEL:
-            loop.cancel(entry.at, str(plain(entry.body)))
-        elif entry.kind == Kind.LATE:
-            loop.cancel(entry.at, LATE, late=True)
-        elif entry.kind == Kind.MESSAGE:
-            loop.message(entry.at, message_of(entry))
-        else:
-            loop.feed(entry.key, entry.at, Outcome(entry.outcome), entry.body, entry.digest)
-        yield entry
+
+
+def replay(loop: WorkflowLoop, entry: JournalEntry) -> bool:
+    """Let a workflow see the next entry of its journal, and run until it rests; False: that is not for its code."""
+    if entry.kind == Kind.PATCH:
+        return False
     loop.take_commands()
-    loop.replaying = False
+    if loop.ended is not None and entry.kind == Kind.MESSAGE:
+        loop.mailbox.arrive(message_of(entry))  # a rewind keeps messages: the workflow need not wait for them
+        return False
+    if loop.ended is not None:
+        raise Diverged(f"{entry.key!r} at {entry.seq}", "nothing more: the workflow has ended")
+    if entry.kind == Kind.CANCEL:
+        loop.cancel(entry.at, str(plain(entry.body)))
+    elif entry.kind == Kind.LATE:
+        loop.cancel(entry.at, LATE, late=True)
+    elif entry.kind == Kind.MESSAGE:
+        loop.message(entry.at, message_of(entry))
+    else:
+        loop.feed(entry.key, entry.at, Outcome(entry.outcome), entry.body, entry.digest)
+    return True
 
 
 def compare_rows(loop: WorkflowLoop, part: int, rows: Iterable[AttemptRow], cancelled: set[str]) -> None:

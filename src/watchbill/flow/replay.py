@@ -300,6 +300,16 @@ class WorkflowLoop(Drain):
         return hashlib.blake2b(f"{self.seed}\0{key}".encode(), digest_size=16).digest()
 
     @property
+    def newest(self) -> int:
+        """The number of the newest call, task or future: whatever is made later has a higher one."""
+        return self._number
+
+    @property
+    def branches(self) -> set[str]:
+        """The branches whose tasks have not ended."""
+        return {task.branch.prefix for task in self._tasks if not task.done()}
+
+    @property
     def arguments(self) -> tuple[tuple[object, ...], dict[str, object]]:
         """What the workflow was called with."""
         return self._args, self._kwargs

@@ -12,6 +12,7 @@ from watchbill.model.states import RunState
 
 SHARDS_PER_REGION: Final = 16
 LONGEST_ID: Final = 200
+BY_START: Final = "by start()"
 _OURS: Final = r"[/~@]"
 _ID: Final = r"[A-Za-z0-9._:@~/-]{1,200}\Z"
 
@@ -144,6 +145,21 @@ def deadline_at(run: NewRun, now: Micros) -> Micros | None:
 def code_name(workflow: str, version: int) -> str:
     """Name the code that a run needs: schedulers say which they have, stores compare."""
     return f"{workflow}@{version}"
+
+
+def started_by(id: str, parent: str | None) -> str:
+    """Say what started a run: ids that we make say so, by characters that nobody else's may have."""
+    if parent is not None:
+        return f"by run {parent!r}"
+    base, tilde, number = id.rpartition("~")
+    if tilde and number.isdecimal():
+        return f"as a copy of run {base!r}"
+    name, at, which = id.rpartition("@")
+    if not at:
+        return BY_START
+    if which == "notify":
+        return f"by the end of run {name!r}"
+    return f"by schedule {name!r}, " + ("by hand" if which.startswith("now-") else f"slot {which}")
 
 
 def is_id(id: object) -> bool:

@@ -99,6 +99,23 @@ def test_every_kind_of_entry_has_its_word():
     }
 
 
+def test_every_event_names_its_actor():
+    asked = DecisionRow(1, "", 1, -1, "ada", msgspec.json.encode(Decision("asked", "pause", message="stock-taking")))
+    entries = [an_entry(1, Kind.MESSAGE, "go"), an_entry(2, Kind.REWOUND, "charge", body="eve"), a_completed_step()]
+    events = timeline_of(a_record(journal=entries, decisions=[asked, a_judged_attempt("ship", 1, "no")]))
+    assert {event.kind: event.actor for event in events} == {
+        "run_created": "somebody",
+        "run_started": "scheduler",
+        "message": "somebody",
+        "rewound": "eve",
+        "step_started": "agent",
+        "step_completed": "agent",
+        "step_failed": "agent",
+        "park": "supervisor",
+        "pause": "ada",
+    }
+
+
 def test_who_asked_is_named():
     asked = DecisionRow(1, "", 1, -1, "ada", msgspec.json.encode(Decision("asked", "pause", message="stock-taking")))
     assert [(event.kind, event.note) for event in timeline_of(a_record(decisions=[asked]))][-1] == (

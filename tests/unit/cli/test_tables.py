@@ -93,7 +93,7 @@ def test_a_page_of_a_run_that_completed():
         "",
         "timeline",
         "AT             AFTER   WHAT            STEP    #  AGENT  NOTE",
-        "12:00:00.000Z  +0ms    run created",
+        "12:00:00.000Z  +0ms    run created                       by start()",
         "12:00:00.000Z  +0ms    run started",
         "12:00:00.000Z  +0ms    step started    charge  1  7",
         "12:00:00.250Z  +250ms  step completed  charge  1  7",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from watchbill.errors import InvalidOptionError
-from watchbill.model.run import SHARDS_PER_REGION, check_id, shard_number
+from watchbill.model.run import SHARDS_PER_REGION, check_id, shard_number, started_by
 
 
 @pytest.mark.parametrize("id", ["a", "order-1", "A.b_c:d-9", "x" * 200])
@@ -21,3 +21,19 @@ def test_ids_that_a_user_may_not_give(id: Any) -> None:
 
 def test_runs_spread_over_all_shards() -> None:
     assert {shard_number(f"order-{n}") for n in range(1_000)} == set(range(SHARDS_PER_REGION))
+
+
+@pytest.mark.parametrize(
+    ("id", "parent", "said"),
+    [
+        ("order-7", None, "by start()"),
+        ("order-7/ship", "order-7", "by run 'order-7'"),
+        ("order-7~2", None, "as a copy of run 'order-7'"),
+        ("nightly@2026-03-01T00:00:00Z", None, "by schedule 'nightly', slot 2026-03-01T00:00:00Z"),
+        ("nightly@2026-03-01T00:00:00Z~2", None, "as a copy of run 'nightly@2026-03-01T00:00:00Z'"),
+        ("nightly@now-1f", None, "by schedule 'nightly', by hand"),
+        ("order-7@notify", None, "by the end of run 'order-7'"),
+    ],
+)
+def test_an_id_says_what_started_its_run(id: str, parent: str | None, said: str) -> None:
+    assert started_by(id, parent) == said
