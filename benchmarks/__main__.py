@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.figures import FIGURES, PROGRAMS, Figure
+from benchmarks.figures import FIGURES, PROGRAMS, USUAL, Figure
 from benchmarks.probe import machine
 from benchmarks.rounds import ROOT, Outcome, ProgramFailedError, Rounds, run
 
@@ -33,14 +33,16 @@ def main() -> int:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="name", help=f"which of: {', '.join(PROGRAMS)} (default: all)")
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help=f"which of: {', '.join(PROGRAMS)} (default: all but long)"
+    )
     parser.add_argument("--quick", action="store_true", help="one short round, to see that everything runs")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of which the best counts (default: {ROUNDS})")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "bench", help="where the stores are made")
     options = parser.parse_args()
     if unknown := sorted(set(options.names) - set(PROGRAMS)):
         parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(PROGRAMS)}")
-    options.names = options.names or PROGRAMS
+    options.names = options.names or USUAL
     return options
 
 

@@ -146,5 +146,17 @@ ON_POSTGRES = (
     Figure("PG: restart to all 100 runs", "pg-restart", milliseconds("pg-restart", "all_s"), "ms"),
 )
 
-FIGURES = ON_SQLITE + ON_POSTGRES
+# A million calls take their time: measured when they are named.
+ON_REQUEST = tuple(
+    figure
+    for program in ("long", "pg-long")
+    for figure in (
+        Figure("1,000,000 calls, brought back", program, Reading(program, "resume_s"), "s"),
+        Figure("the same, slowest other run meanwhile", program, milliseconds(program, "slowest_other_s"), "ms"),
+        Figure("the same, `run show`", program, Reading(program, "show_s"), "s"),
+    )
+)
+
+FIGURES = ON_SQLITE + ON_POSTGRES + ON_REQUEST
 PROGRAMS = tuple(dict.fromkeys(figure.program for figure in FIGURES))
+USUAL = tuple(dict.fromkeys(figure.program for figure in ON_SQLITE + ON_POSTGRES))

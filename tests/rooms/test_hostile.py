@@ -10,6 +10,7 @@ from tests.rooms.scene import LONG, Ear, becomes, ends
 from watchbill import App, Handle, RunCancelled, RunUndone, ask, receive, sleep
 from watchbill.flow import watchdog
 from watchbill.scheduler.advance import Advance
+from watchbill.scheduler.scheduler import Scheduler
 
 # --- code that never yields
 
@@ -191,8 +192,18 @@ async def test_a_flood_of_messages_to_one_run(app: App) -> None:
 async def test_a_long_replay_is_done_in_slices_between_the_turns_of_others(
     kept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    many = 1_200
+    many, page = 1_200, 250
     monkeypatch.setattr("watchbill.scheduler.scheduler.SLICE", 0)  # a hundred entries each
+    for place in ("scheduler", "store.sqlite", "store.postgres"):
+        monkeypatch.setattr(f"watchbill.{place}.scheduler.JOURNAL_PAGE", page)
+    pages: list[bool] = []
+    read_on = Scheduler._read_on
+
+    async def read(self: Scheduler, reading: Any) -> bool:
+        pages.append(await read_on(self, reading))
+        return pages[-1]
+
+    monkeypatch.setattr(Scheduler, "_read_on", read)
     slices: list[bool] = []
     go_on = Advance.go_on
 
@@ -232,6 +243,8 @@ async def test_a_long_replay_is_done_in_slices_between_the_turns_of_others(
     async with last.rooms():
         assert await ends(last.handle("r")) == sum(range(many)) + 2
     assert slices.count(False) >= many // 100 - 1
+    assert pages.count(False) >= many // page - 2
+    assert pages.count(True) >= 1
 
 
 # --- code that has changed

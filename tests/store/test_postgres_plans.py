@@ -107,7 +107,7 @@ INDEXES: Mapping[str, set[str]] = {
     "look_finals": {"attempt_pkey (id)"},
     "live_runs": {"run_live (shard, (num + 0))"},
     "load_runs": {"run_pkey (num)"},
-    "load_journal": {"journal_pkey (run)"},
+    "load_journal": {"journal_pkey (run, seq)"},
     "load_attempts": {"attempt_run (run)"},
     "load_facts": {"fact_run_kind_ref_key (run)"},
     "turn_is_there": {"journal_pkey (run, seq)", "attempt_pkey (id)"},

@@ -37,6 +37,7 @@ NARROWEST: Final = 11  # columns that are left to the last of a table
 LONGEST_CELL: Final = 300  # characters, more than any id has; JSON has the rest
 LONGEST_RESULT: Final = 20_000  # characters, some screens full; JSON has the rest
 LONGEST_TIMELINE: Final = 200  # events, some screens full
+LONGEST_LIST: Final = 200  # steps, likewise
 IDLE: Final = timedelta(seconds=10)  # when nothing happens for longer, a line says so
 MOST_LIVE_STEPS: Final = 20  # on a screen that is drawn again and again
 BAR: Final = 20  # characters
@@ -106,7 +107,7 @@ def page_of_run(record: Record) -> list[Block]:
     status = status_of(record)
     blocks: list[Block] = [*_standing(record, status), Text(), *_timeline(record)]
     if status.steps:
-        blocks += [Text(), _steps(record, status)]
+        blocks += [Text(), *_steps(record, status)]
     ending = ending_of(record)
     if ending.result is not None:
         blocks += [Text(), *_result(bytes(ending.result))]
@@ -136,9 +137,14 @@ def _standing(record: Record, status: RunStatus) -> Iterator[Text]:
         yield _labelled("waiting for", Text(visible(status.waiting_for)))
 
 
-def _steps(record: Record, status: RunStatus) -> Table:
+def _steps(record: Record, status: RunStatus) -> Iterator[Block]:
+    """Give the attempts of each step; of very many steps the newest, and before these what did not simply complete."""
+    early, late = status.steps[:-LONGEST_LIST], status.steps[-LONGEST_LIST:]
+    early = tuple(step for step in early if step.state != "completed")[-LONGEST_LIST:]
+    if left_out := len(status.steps) - len(early) - len(late):
+        yield Text(f"... {left_out:,} steps are left out: `-o json` has them", style="dim")
     table = _table("STEP", "STATE", "#", "AGENT", "STARTED", "TOOK", "OUTCOME")
-    for step in status.steps:
+    for step in (*early, *late):
         name = step.key if step.step == step_name(step.key) else f"{step.key} ({step.step})"
         called = (_cell(name), _cell(step.state, style=_STYLES.get(step.state, "")))
         for attempt in step.attempts:
@@ -146,7 +152,7 @@ def _steps(record: Record, status: RunStatus) -> Table:
             called = (Text(), Text())  # said once
         if not step.attempts:
             table.add_row(*called)
-    return table
+    yield table
 
 
 def _attempt(record: Record, step: StepStatus, attempt: AttemptStatus) -> Iterator[Text]:

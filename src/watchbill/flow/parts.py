@@ -5,7 +5,7 @@ after it; `CONTINUED` begins anew, as another function with other arguments.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,11 @@ class NextPart(msgspec.Struct):
 _decode_next = msgspec.json.Decoder(NextPart).decode
 
 
+# Looked up once: a journal may have a million entries.
+_CONTINUED: Final = Kind.CONTINUED.value
+_REWOUND: Final = Kind.REWOUND.value
+
+
 class Part(NamedTuple):
     """What a run's code is given: its function, its arguments, and what has happened since."""
 
@@ -56,12 +61,13 @@ def current_part(run: RunRow, journal: Iterable[JournalEntry]) -> Part:
     part = Part(run.workflow, run.version, run.input, run.begun_at, (), (), ())
     kept: list[JournalEntry] = []
     for entry in journal:
-        if entry.kind == Kind.CONTINUED:
+        kind = entry.kind
+        if kind == _CONTINUED:
             body = _decode_next(entry.body)
             unread = tuple(Message(one.topic, one.ref, bytes(one.body)) for one in body.unread)
             part = Part(body.workflow, body.version, bytes(body.input), entry.at, unread, tuple(body.received), ())
             kept = []
-        elif entry.kind == Kind.REWOUND:
+        elif kind == _REWOUND:
             kept = rewound(kept, entry.key)
         else:
             kept.append(entry)

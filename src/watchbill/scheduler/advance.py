@@ -1117,6 +1117,16 @@ class Resuming(NamedTuple):
     replay: Iterator[None]
     unclean: bool
 
+    @property
+    def num(self) -> int:
+        """The run's number."""
+        return self.resident.num
+
+    @property
+    def shard(self) -> int:
+        """The run's shard."""
+        return self.resident.shard
+
 
 def _replay_slowly(resident: Resident, part: Part, begun_at: Micros) -> Iterator[None]:
     """Run the workflow against its journal, and stop now and then: others may want to go on."""

@@ -30,7 +30,7 @@ from watchbill.scheduler.attendance import Attendance
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.lane import Lane
 from watchbill.scheduler.leases import Leases
-from watchbill.scheduler.long_replays import LONG, SLICE, LongReplays
+from watchbill.scheduler.long_replays import LONG, SLICE, LongReplays, Reading
 from watchbill.scheduler.plan import (
     QUARANTINED,
     QUARANTINED_BECAUSE,
@@ -48,7 +48,7 @@ from watchbill.scheduler.share import surplus
 from watchbill.scheduler.store_time import StoreTime
 from watchbill.scheduler.suspects import Careful, Suspects
 from watchbill.store.contact import Contact
-from watchbill.store.protocol import Fact, Loaded, Look, SchedulerStore, Transactions, Turn
+from watchbill.store.protocol import JOURNAL_PAGE, Fact, Loaded, Look, SchedulerStore, Transactions, Turn
 
 LOOK_LIMIT: Final = 1_000  # runs per look: bounds a turn, the rest comes in the next one
 LOAD_LIMIT: Final = 500  # runs per load at a takeover, so that others go on in between
@@ -188,7 +188,7 @@ class Scheduler(Loop):
         if self._suspects:
             await self._advance_carefully(self._suspects.next())
         if self._long:
-            await self._replay_some(self._long.next())
+            await self._go_on_with(self._long.next())
         if self._catching_up and not self._behind():
             self._catching_up = False
             self.tell([Event(happened.SHARDS_READY, self._time.now(), self.name)])
@@ -366,6 +366,10 @@ class Scheduler(Loop):
         """Bring a run into memory: a suspect one alone, later; a scheduled one that is none is left to the look."""
         run = loaded.run
         unclean = unclean or has_uncounted_losses(run)
+        if loaded.more:
+            goes_on = partial(self._bring_back_whole, term=term, unclean=unclean)
+            self._long.add(Reading(loaded, goes_on, unclean=unclean))
+            return
         if run.status is RunState.SCHEDULED:
             if run.losses >= SUSPECT_FROM:
                 self._suspects.add(
@@ -387,17 +391,36 @@ class Scheduler(Loop):
         elif (resuming := self._advance.start_resuming(loaded, term, batch, unclean=unclean)) is not None:
             self._long.add(resuming)
 
-    async def _replay_some(self, resuming: Resuming) -> None:
-        """Replay a slice of a long journal; what it could not be given meanwhile is looked for when it is back."""
+    def _bring_back_whole(self, loaded: Loaded, batch: Batch, *, term: int, unclean: bool) -> None:
+        self._bring_back(loaded, term, batch, unclean=unclean)
+
+    async def _go_on_with(self, piece: Reading | Resuming) -> None:
+        """Read or replay more of a long journal; what it could not be given meanwhile is looked for when it is back."""
+        if isinstance(piece, Reading) and not await self._read_on(piece):
+            return
         batch = self._batch()
         with step_guard():
-            back = self._advance.go_on(resuming, batch, SLICE)
+            if isinstance(piece, Reading):
+                piece.goes_on(piece.complete(), batch)
+                back = True
+            else:
+                back = self._advance.go_on(piece, batch, SLICE)
             self._advance.settle_not_begun(batch)
         if not back:
-            self._long.add(resuming)
+            self._long.add(piece)
             return
         await self._commit(batch)
         self._look_asked = True
+
+    async def _read_on(self, reading: Reading) -> bool:
+        """Read the next page of a journal; False when there are more."""
+        self._long.add(reading)  # first: without an answer it is asked again
+        page = await self._store.journal(reading.num, reading.after)
+        reading.read(page)
+        if len(page) == JOURNAL_PAGE:
+            return False
+        self._long.remove(reading)
+        return True
 
     async def _advance_carefully(self, item: Careful) -> None:
         """Advance a run that may kill its process: alone, and named in the store while its code runs, no longer."""
@@ -531,6 +554,9 @@ class Scheduler(Loop):
         if (resident := self._residence.runs.get(run.num)) is not None:
             if run.num in self._advance.stopping:
                 self._advance.settle_dropped(resident, loaded.attempts, batch)
+            return
+        if loaded.more:
+            self._long.add(Reading(loaded, self._take_loaded, unclean=False))
             return
         codeless = run.status in (RunState.SCHEDULED, RunState.DIVERGED) or is_quarantined(run)
         if loaded.facts and codeless:

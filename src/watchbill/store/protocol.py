@@ -28,6 +28,7 @@ from watchbill.model.verdict import Judgement
 
 INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
 EVERY: Final = (1 << 63) - 1  # as a limit
+JOURNAL_PAGE: Final = 10_000  # entries that are read at once: others wait for the same doors
 CANCEL_GRACE: Micros = 10_000_000  # a cancelled attempt that still runs is looked at after this
 
 
@@ -258,6 +259,7 @@ class Loaded(msgspec.Struct, frozen=True):
     journal: tuple[JournalEntry, ...]
     attempts: tuple[AttemptRow, ...]
     facts: tuple[Fact, ...]
+    more: bool = False  # the journal is longer than this: `journal` reads on
 
 
 class Turn(msgspec.Struct):
@@ -407,7 +409,14 @@ class SchedulerStore(Protocol):
         ...
 
     async def load(self, nums: Sequence[int]) -> list[Loaded]:
-        """Read runs with journal, rows and facts, in one snapshot; ended ones are left out."""
+        """Read runs with journal, rows and facts, in one snapshot; ended ones are left out.
+
+        Of a journal only the first page: its run's owner alone writes it, so the rest can be read later.
+        """
+        ...
+
+    async def journal(self, num: int, after: int) -> tuple[JournalEntry, ...]:
+        """Read the next page of a run's journal."""
         ...
 
     async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:

@@ -217,6 +217,7 @@ class Sealer:
             tuple([self.open_entry(entry) for entry in loaded.journal]),
             tuple([self.open_attempt(row) for row in loaded.attempts]),
             tuple([self.open_fact(fact) for fact in loaded.facts]),
+            loaded.more,
         )
 
 
@@ -333,6 +334,10 @@ class SealedScheduler:
     async def load(self, nums: Sequence[int]) -> list[Loaded]:
         """Read runs with journal, rows and facts."""
         return [self._sealer.loaded(loaded) for loaded in await self._doors.load(nums)]
+
+    async def journal(self, num: int, after: int) -> tuple[JournalEntry, ...]:
+        """Read the next page of a run's journal."""
+        return tuple([self._sealer.open_entry(entry) for entry in await self._doors.journal(num, after)])
 
     async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:
         """Write one turn."""

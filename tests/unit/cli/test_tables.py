@@ -201,3 +201,13 @@ def test_a_long_error_is_cut_in_its_line_and_a_long_result_after_some_screens():
 def test_spans_have_the_two_units_that_matter(seconds, text):
     noon = datetime(2027, 1, 15, 12, tzinfo=UTC)
     assert span(noon, noon + timedelta(seconds=seconds)) == text
+
+
+def test_of_very_many_steps_the_newest_are_shown_and_those_that_failed():
+    journal = [a_failed_step("first", "no", 1), *(a_completed_step(n, f"charge.{n}") for n in range(2, 1_002))]
+    lines = page(a_record(journal=journal))
+    assert "... 800 steps are left out: `-o json` has them" in lines
+    assert any(line.startswith("first ") for line in lines)
+    assert any(line.startswith("charge.802 ") for line in lines)
+    assert not any(line.startswith("charge.801 ") for line in lines)
+    assert len(lines) < 500

@@ -406,7 +406,7 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
     )
     return Record(
         run=run,
-        journal=tuple(journal_entries(await db.rows("load_journal", these))),
+        journal=tuple(journal_entries(await db.rows("load_journal", {**these, "after": 0, "limit": EVERY}))),
         attempts=tuple(attempt_rows(await db.rows("load_attempts", these))),
         decisions=tuple([_decision(row) for row in await db.rows("decisions_of_run", {"run": run.num})]),
         now=cast(Micros, now),

@@ -10,6 +10,7 @@ import msgspec
 from watchbill.clock import Micros
 from watchbill.model.agent import AgentState
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.call import JournalEntry
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleRow
@@ -23,7 +24,7 @@ from watchbill.store.postgres.refusals import REFUSED
 from watchbill.store.postgres.rows import attempt_rows, by_run, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import find_queue, home_shards, region_shards
 from watchbill.store.postgres.turn import turn_statement, turn_values
-from watchbill.store.protocol import Deleted, Fact, Hint, Loaded, Look, OldRun, OldRuns, Turn, TurnAnswer
+from watchbill.store.protocol import JOURNAL_PAGE, Deleted, Fact, Hint, Loaded, Look, OldRun, OldRuns, Turn, TurnAnswer
 
 # A turn has been written whole when one of its keys is there: only these, others may belong to somebody else's work.
 _KEYS_OF_A_TURN: Final = frozenset({"journal_pkey", "attempt_pkey"})
@@ -124,6 +125,12 @@ class PostgresScheduler:
         loaded = await self._lines.door(lambda: self._lines.snapshot(lambda db: load(db, nums)))
         self._open.open((row.id, row.shard) for run in loaded for row in run.attempts)
         return loaded
+
+    async def journal(self, num: int, after: int) -> tuple[JournalEntry, ...]:
+        """Read the next page of a run's journal."""
+        page = {"runs": [num], "after": after, "limit": JOURNAL_PAGE}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "load_journal", page))
+        return tuple(journal_entries(found))
 
     async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
         """Read runs that were made so long ago, oldest first, from behind a place on."""
@@ -297,11 +304,18 @@ async def load(db: Session, nums: Sequence[int]) -> list[Loaded]:
     if not runs:
         return []
     these = {"runs": sorted(runs)}
-    journal = by_run(journal_entries(await db.rows("load_journal", these)))
+    page = {**these, "after": 0, "limit": JOURNAL_PAGE}
+    journal = by_run(journal_entries(await db.rows("load_journal", page)))
     attempts = by_run(attempt_rows(await db.rows("load_attempts", these)))
     told = by_run(facts(await db.rows("load_facts", these)))
     return [
-        Loaded(runs[num], tuple(journal[num]), tuple(attempts[num]), tuple(told[num]))
+        Loaded(
+            runs[num],
+            tuple(journal[num]),
+            tuple(attempts[num]),
+            tuple(told[num]),
+            more=len(journal[num]) == JOURNAL_PAGE,
+        )
         for num in dict.fromkeys(nums)
         if num in runs
     ]

@@ -10,7 +10,7 @@ import msgspec
 
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow, NewAttempt
-from watchbill.model.call import JournalRow
+from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange
@@ -19,6 +19,7 @@ from watchbill.store.bodies import all_fit, fits
 from watchbill.store.hints import turned
 from watchbill.store.protocol import (
     CANCEL_GRACE,
+    JOURNAL_PAGE,
     Deleted,
     Fact,
     Hint,
@@ -109,6 +110,10 @@ class SqliteScheduler:
     async def load(self, nums: Sequence[int]) -> list[Loaded]:
         """Read runs with journal, rows and facts, in one snapshot; ended ones are left out."""
         return await self._lanes.read(lambda db: load(db, nums))
+
+    async def journal(self, num: int, after: int) -> tuple[JournalEntry, ...]:
+        """Read the next page of a run's journal."""
+        return await self._lanes.read(lambda db: journal_page(db, num, after))
 
     async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
         """Read runs that were made so long ago, oldest first, from behind a place on."""
@@ -252,10 +257,16 @@ def load(db: Database, nums: Sequence[int]) -> list[Loaded]:
     for num in nums:
         this = {"run": num}
         for run in run_rows(db, db.run("run_by_num", {"num": num})):
-            journal = journal_entries(db, db.run("journal_of_run", this))
+            journal = journal_page(db, num, 0)
             rows = tuple(attempt_rows(db, db.run("attempts_of_run", this)))
-            found.append(Loaded(run, journal, rows, facts(db.run("facts_of_run", this))))
+            more = len(journal) == JOURNAL_PAGE
+            found.append(Loaded(run, journal, rows, facts(db.run("facts_of_run", this)), more))
     return found
+
+
+def journal_page(db: Database, num: int, after: int) -> tuple[JournalEntry, ...]:
+    """Read the next entries of a journal."""
+    return journal_entries(db, db.run("journal_page", {"run": num, "after": after, "limit": JOURNAL_PAGE}))
 
 
 # --- the turn

@@ -6,7 +6,7 @@ from watchbill.clock import SECOND
 from watchbill.model.agent import Act
 from watchbill.model.run import SHARDS_PER_REGION, shard_number
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import CANCEL_GRACE, Turn
+from watchbill.store.protocol import CANCEL_GRACE, JOURNAL_PAGE, Turn
 from watchbill.testing.conformance.client import a_cancel
 from watchbill.testing.conformance.scene import KNOWN, ME, NOON, a_change, a_decision, a_run, an_entry
 
@@ -264,6 +264,17 @@ async def test_a_loaded_run_comes_with_all_that_its_replay_needs(scene):
     assert [found.id for found in loaded.attempts] == [row.id]
     assert [fact.body for fact in loaded.facts] == [b'"too late"']
     assert (plain.run, plain.journal, plain.attempts, plain.facts) == (other, (), (), ())
+
+
+async def test_a_long_journal_comes_page_by_page(scene):
+    [run, short] = await scene.submit(a_run(1), a_run(2))
+    entries = [an_entry(1, seq) for seq in range(1, JOURNAL_PAGE + 3)]
+    await scene.turn(journal=[*entries, an_entry(2, 1)], runs=[a_change(run, RunState.RUNNING)])
+    long, other = await scene.store.scheduler.load([run.num, short.num])
+    assert (long.journal, long.more) == (tuple(entries[:JOURNAL_PAGE]), True)
+    assert (other.journal, other.more) == ((an_entry(2, 1),), False)
+    assert await scene.store.scheduler.journal(1, JOURNAL_PAGE) == tuple(entries[JOURNAL_PAGE:])
+    assert await scene.store.scheduler.journal(1, JOURNAL_PAGE + 2) == ()
 
 
 # --- the turn

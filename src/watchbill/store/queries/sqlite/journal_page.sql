@@ -1,0 +1,8 @@
+-- Read the next entries of a run's journal, in the order in which its workflow saw them.
+SELECT
+    run, seq, kind, key, digest, fence, outcome, agent, started_at, at, body
+FROM journal
+WHERE run = :run
+    AND seq > :after
+ORDER BY seq
+LIMIT :limit
