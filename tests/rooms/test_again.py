@@ -515,6 +515,32 @@ async def test_a_run_that_is_late_is_stopped_and_fails(app: App) -> None:
     assert cleaned == [1]
 
 
+async def test_a_deadline_that_has_passed_does_not_pass_again_in_the_next_part(kept: str) -> None:
+    def program(app: App) -> Any:
+        @app.workflow
+        async def second() -> int:
+            return await receive("go", int)
+
+        @app.workflow(deadline=0.1)
+        async def first() -> int:
+            try:
+                await sleep("1h")
+            except asyncio.CancelledError:
+                return await continue_as(second)
+            return 0
+
+        return first
+
+    before, after = App(kept), App(kept)
+    async with before.rooms():
+        handle = await before.start(program(before), id="r")
+        await becomes(handle, lambda status: status.waiting_for and "'go'" in status.waiting_for)
+    program(after)
+    async with after.rooms():
+        await after.handle("r").send("go", 7)
+        assert await ends(after.handle("r")) == 7
+
+
 async def test_the_more_urgent_run_is_served_first(app: App) -> None:
     order: list[str] = []
 

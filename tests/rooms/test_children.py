@@ -258,3 +258,37 @@ async def test_the_end_of_a_child_waits_for_a_parent_whose_code_does_not_fit(
     async with third.rooms():
         await third.handle("p").retry()
         assert await ends(third.handle("p")) == 3
+
+
+async def test_children_of_a_run_that_is_cancelled_without_its_code_are_cancelled_too(kept: str) -> None:
+    def program(app: App, *, changed: bool) -> None:
+        @app.step
+        async def first() -> None: ...
+
+        @app.step
+        async def other() -> None: ...
+
+        @app.workflow
+        async def below(n: int) -> None:
+            await sleep("1h")
+
+        @app.workflow
+        async def above() -> None:
+            await (other if changed else first)()
+            await asyncio.gather(below(1), below(2))
+
+    before, after = App(kept), App(kept)
+    program(before, changed=False)
+    program(after, changed=True)
+    async with before.rooms():
+        handle = await before.start(before.registry.workflow("above"), id="p")
+        await becomes(handle, lambda status: status.state == "waiting")
+        for id in ("p/below", "p/below.2"):
+            await becomes(before.handle(id), lambda status: status.state == "waiting")
+    async with after.rooms():
+        await after.handle("p").send("wake", 1)  # so that it is brought back, and found not to fit
+        await becomes(after.handle("p"), lambda status: status.state == "diverged")
+        await after.handle("p").cancel("no more")
+        for id in ("p", "p/below", "p/below.2"):
+            status = await becomes(after.handle(id), lambda status: status.state == "cancelled")
+            assert status.state == "cancelled"

@@ -378,7 +378,7 @@ MUTANTS = (
     Mutant("old rows", rows_of_an_old_part_are_adopted, frozenset({"I2", "I3", "I5"})),
     Mutant("first period", first_lease_period_ignored, frozenset({"I9"})),
     Mutant("late unheard", late_while_nobody_could_report, frozenset({"I9"}), is_quiet),
-    Mutant("no handing over", given_away_without_handing_over, frozenset({"I3", "I5", "I8"})),
+    Mutant("no handing over", given_away_without_handing_over, frozenset({"I3", "I5", "I8", "I14"})),
     Mutant("code missing", losses_forgotten_for_want_of_code, frozenset({"I8"}), is_loud),
     Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9", "I14"})),
     Mutant("M7", m7_cron_without_slot_row, frozenset({"I11"}), is_scheduled),

@@ -24,6 +24,7 @@ INDEXES = {
     "runs": "run_list",
     "old_runs": "run_list",
     "inbox": "attempt_asked",
+    "children": "run_tree",
     "delete_next": "run_tree",
     "delete_attempts": "attempt_run",
     "open_code": "run_live",

@@ -162,7 +162,7 @@ class Advance:
     def start_resuming(self, loaded: Loaded, term: int, batch: Batch, *, unclean: bool) -> "Resuming | None":
         """Begin to bring a run back; None when that is not possible."""
         if (why := unopened_of(loaded)) is not None:
-            if _cancels(loaded):
+            if cancels(loaded):
                 self.end_without_code(loaded, term, batch)
             else:
                 self._residence.unheard[loaded.run.num] = {fact.id for fact in loaded.facts}
@@ -173,6 +173,8 @@ class Advance:
         if resident is None:
             return None
         resident.unsure = resident.paused
+        if resident.part and any(entry.kind == Kind.LATE for entry in loaded.journal):
+            resident.deadline = None  # it has passed in a part before this one
         if resident.begun_at is None:  # its arguments could not be read before
             resident.begun_at = batch.now
             batch.change(resident)
@@ -207,7 +209,7 @@ class Advance:
 
     def _not_resumed(self, resident: Resident, loaded: Loaded, trouble: Diverged | Broken, batch: Batch) -> None:
         """Leave a run open that its code cannot bring back; end it if somebody wants that, for it cannot be told."""
-        if _cancels(loaded) and not isinstance(trouble.__cause__, KeyboardInterrupt):
+        if cancels(loaded) and not isinstance(trouble.__cause__, KeyboardInterrupt):
             resident.gone = True
             batch.evicted.append(resident)
             self.end_without_code(loaded, resident.term, batch)
@@ -231,6 +233,7 @@ class Advance:
         turn.runs.append(change_of(run)._replace(status=RunState.CANCELLED, wake_at=None, held=None))
         if run.parent is not None:
             turn.facts.append(self._ending(run.parent, run.id, RunState.CANCELLED, reason))
+        turn.facts.extend(self._cancelling(run.id, child) for child in loaded.children)
         batch.events.append(Event(happened.RUN_CANCELLED, batch.now, "scheduler", run.id))
 
     def tell_without_code(self, loaded: Loaded, term: int, batch: Batch) -> bool:
@@ -239,7 +242,7 @@ class Advance:
         Endings of children and answers of people stay where they are until it does, and what is sealed until somebody
         has the key. False when nothing else was told.
         """
-        if _cancels(loaded):
+        if cancels(loaded):
             self.end_without_code(loaded, term, batch)
             return True
         told = [readable(fact) for fact in loaded.facts if fact.kind not in (FactKind.CHILD, FactKind.ANSWER)]
@@ -905,8 +908,11 @@ class Advance:
 
     def _cancel_run(self, resident: Resident, id: str, batch: Batch) -> None:
         batch.turn.terms[resident.shard] = resident.term
-        reason = _encode(f"the run that started it, {resident.id!r}, does not wait for it any more")
-        batch.turn.facts.append(TurnFact(None, self._namespace, id, FactKind.CANCEL, "parent", "run", reason))
+        batch.turn.facts.append(self._cancelling(resident.id, id))
+
+    def _cancelling(self, parent: str, child: str) -> TurnFact:
+        reason = _encode(f"the run that started it, {parent!r}, does not wait for it any more")
+        return TurnFact(None, self._namespace, child, FactKind.CANCEL, "parent", "run", reason)
 
     def _go_on_as(self, resident: Resident, next: Continued, batch: Batch) -> None:
         """Begin the next part of a run, in place."""
@@ -1077,7 +1083,8 @@ def _raw(error: RunError) -> msgspec.Raw:
     return msgspec.Raw(_encode(error))
 
 
-def _cancels(loaded: Loaded) -> bool:
+def cancels(loaded: Loaded) -> bool:
+    """Say whether somebody wants a run to be cancelled."""
     return any(fact.kind is FactKind.CANCEL for fact in loaded.facts)
 
 

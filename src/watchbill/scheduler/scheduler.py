@@ -25,7 +25,7 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Taken
 from watchbill.model.run import RunRow, change_of
 from watchbill.model.states import RunState
-from watchbill.scheduler.advance import Advance, Resuming, due_time, in_order
+from watchbill.scheduler.advance import Advance, Resuming, cancels, due_time, in_order
 from watchbill.scheduler.attendance import Attendance
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.lane import Lane
@@ -318,7 +318,7 @@ class Scheduler(Loop):
         unclean = any(taken.unclean for taken in takeover.shards.values())
         known = None if unclean else self._registry.names()
         nums = await self._store.live(shards, known, takeover.after, self._load_limit, due=unclean) if shards else []
-        loaded = await self._store.load(nums) if nums else []
+        loaded = await self._load(nums)
         charges = self._batch()
         driven = [self._charge(run, takeover.shards[run.run.shard], charges) for run in loaded]
         if not await self._commit(charges):
@@ -336,6 +336,15 @@ class Scheduler(Loop):
         if len(nums) < self._load_limit:
             self._takeovers.remove(takeover)
             self._look_asked = True
+
+    async def _load(self, nums: list[int]) -> list[Loaded]:
+        """Load runs; one that is cancelled with its open children: its code may not be able to tell them."""
+        loaded = await self._store.load(nums) if nums else []
+        for place, run in enumerate(loaded):
+            if cancels(run):
+                children = await self._store.children(run.run.num, run.run.root)
+                loaded[place] = msgspec.structs.replace(run, children=tuple(children))
+        return loaded
 
     def _charge(self, loaded: Loaded, taken: Taken, batch: Batch) -> Loaded | None:
         """Count an unclean end against a run; gives the run as charged, or None when it is not to be driven."""
@@ -476,7 +485,7 @@ class Scheduler(Loop):
         unheard = self._residence.unheard
         absent += [fact.run for fact in look.facts if fact.id not in unheard.get(fact.run, ())]
         wanted = sorted({num for num in absent if num not in here} | (self._advance.stopping & here.keys()))
-        loaded = await self._store.load(wanted) if wanted else []
+        loaded = await self._load(wanted)
         del self._reloaded[:reloaded]  # only now: without an answer they are asked for again
         return look, loaded
 

@@ -260,6 +260,7 @@ class Loaded(msgspec.Struct, frozen=True):
     attempts: tuple[AttemptRow, ...]
     facts: tuple[Fact, ...]
     more: bool = False  # the journal is longer than this: `journal` reads on
+    children: tuple[str, ...] = ()  # ids of the runs that it has started and that are open; only if it is cancelled
 
 
 class Turn(msgspec.Struct):
@@ -417,6 +418,10 @@ class SchedulerStore(Protocol):
 
     async def journal(self, num: int, after: int) -> tuple[JournalEntry, ...]:
         """Read the next page of a run's journal."""
+        ...
+
+    async def children(self, num: int, root: int) -> list[str]:
+        """Read the ids of the open runs that a run has started."""
         ...
 
     async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:

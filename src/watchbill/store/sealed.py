@@ -312,7 +312,7 @@ class SealedScheduler:
         self.shards, self.queue = doors.shards, doors.queue
         self.attend, self.retire, self.bury = doors.attend, doors.retire, doors.bury
         self.take, self.renew, self.release = doors.take, doors.renew, doors.release
-        self.live, self.old, self.delete = doors.live, doors.old, doors.delete
+        self.live, self.old, self.delete, self.children = doors.live, doors.old, doors.delete, doors.children
 
     async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
         """Write down the schedules that this code has."""

@@ -1,5 +1,6 @@
 """The scheduler's doors: leases and their terms, looking and loading, and the turn."""
 
+import msgspec
 import pytest
 
 from watchbill.clock import SECOND
@@ -275,6 +276,20 @@ async def test_a_long_journal_comes_page_by_page(scene):
     assert (other.journal, other.more) == ((an_entry(2, 1),), False)
     assert await scene.store.scheduler.journal(1, JOURNAL_PAGE) == tuple(entries[JOURNAL_PAGE:])
     assert await scene.store.scheduler.journal(1, JOURNAL_PAGE + 2) == ()
+
+
+async def test_the_open_children_of_a_run_are_found(scene):
+    await scene.submit(a_run(1), a_run(2), a_run(3))
+    [one, _, _, ended] = await scene.submit(
+        *(
+            msgspec.structs.replace(a_run(num), parent=parent, root=1)
+            for num, parent in ((11, 1), (12, 1), (13, 11), (14, 1))
+        )
+    )
+    await scene.turn(runs=[a_change(ended, RunState.RUNNING)])
+    await scene.turn(runs=[a_change(ended, RunState.CANCELLED)])
+    assert await scene.store.scheduler.children(1, 1) == [one.id, "o-12"]
+    assert await scene.store.scheduler.children(2, 2) == []
 
 
 # --- the turn
