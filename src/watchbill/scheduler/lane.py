@@ -63,7 +63,7 @@ class Lane:
             attempt.ended_boot = attempt.ended_boot or self._env.clock.boot()
         if attempt.failure is NOT_BEGUN and attempt.row is None:
             attempt.owner[0].local.pop(attempt.call, None)
-            self._ready.put(attempt.owner)
+            self._ready.put(attempt.owner, self._env.clock.boot())
         else:
             self._ended.append(attempt)
             if len(self._ended) > 1:
@@ -201,6 +201,7 @@ class ReadyCalls:
     def __init__(self) -> None:
         self.plain: deque[tuple[Resident, Call]] = deque()  # while nobody has a priority: the common case
         self.ranked: list[tuple[Micros, int, tuple[Resident, Call]]] = []
+        self._since: Micros = 0  # the first of these waits
         self._ties = count()
 
     def put_all(self, owners: Sequence[tuple[Resident, Call]], at: Micros) -> None:
@@ -210,19 +211,23 @@ class ReadyCalls:
                 if resident.priority:
                     break
             else:
+                if not self.plain:
+                    self._since = at
                 self.plain.extend(owners)
                 return
         for owner in owners:
             self.put(owner, at)
 
-    def put(self, owner: tuple[Resident, Call], at: Micros = 0) -> None:
+    def put(self, owner: tuple[Resident, Call], at: Micros) -> None:
         """Let a call wait."""
         priority = owner[0].priority
         if not priority and not self.ranked:
+            if not self.plain:
+                self._since = at
             self.plain.append(owner)
             return
         while self.plain:
-            heapq.heappush(self.ranked, (at, next(self._ties), self.plain.popleft()))
+            heapq.heappush(self.ranked, (self._since, next(self._ties), self.plain.popleft()))
         heapq.heappush(self.ranked, (at - priority * HEAD_START, next(self._ties), owner))
 
     def take(self) -> tuple[Resident, Call]:
