@@ -39,7 +39,8 @@ def open_loop(
     loop.owner = workflow
     loop.undo = workflow.on_failure == "undo"
     loop.seed = f"{run.namespace}\0{run.id}\0{run.part}"
-    loop.mailbox.take_over(part.unread, part.received)
+    if part.unread or part.received:
+        loop.mailbox.take_over(part.unread, part.received)
     return loop
 
 

@@ -78,6 +78,7 @@ class WorkflowLoop(Drain):
         "_fatal",
         "_function",
         "_kwargs",
+        "_mailbox",
         "_main",
         "_most_tasks",
         "_number",
@@ -89,7 +90,6 @@ class WorkflowLoop(Drain):
         "continued",
         "ended",
         "late",
-        "mailbox",
         "never_awaited",
         "news",
         "now",
@@ -137,7 +137,7 @@ class WorkflowLoop(Drain):
         self.never_awaited = 0
         self.owner: object = None
         self.seed = ""  # of chance inside the workflow: the run's own
-        self.mailbox = Mailbox()
+        self._mailbox: Mailbox | None = None
         self.patches: dict[str, bool] = {}  # which way was taken, of those that were asked for or are in the journal
         self.news: list[str] = []  # new ways that were taken and are not in the journal yet
         self.published: dict[str, msgspec.Raw] | None = None
@@ -211,6 +211,13 @@ class WorkflowLoop(Drain):
             self._die()
         finally:
             _set_running_loop(host)
+
+    @property
+    def mailbox(self) -> Mailbox:
+        """The messages that were sent to this run; most get none, and need none."""
+        if self._mailbox is None:
+            self._mailbox = Mailbox()
+        return self._mailbox
 
     @property
     def commands(self) -> list[Call]:

@@ -178,9 +178,9 @@ class Advance:
         if resident.begun_at is None:  # its arguments could not be read before
             resident.begun_at = batch.now
             batch.change(resident)
-        return Resuming(
-            resident, loaded, part, _replay_slowly(resident, part, part.begun_at or resident.begun_at), unclean
-        )
+        cancelled: set[str] = set()
+        replay = _replay_slowly(resident, part, part.begun_at or resident.begun_at, cancelled)
+        return Resuming(resident, loaded, part, replay, unclean, cancelled)
 
     def go_on(self, resuming: "Resuming", batch: Batch, lasting: Micros | None = None) -> bool:
         """Replay more of its journal; False when the time was over before its end."""
@@ -191,7 +191,7 @@ class Advance:
                 if until is not None and self._env.clock.boot() >= until:
                     return False
             resident.seq = loaded.journal[-1].seq if loaded.journal else 0
-            compare_rows(resident.loop, resident.part, loaded.attempts, resident.cancelled)
+            compare_rows(resident.loop, resident.part, loaded.attempts, resuming.cancelled)
         except (Diverged, Broken) as trouble:
             self._not_resumed(resident, loaded, trouble, batch)
             return True
@@ -1123,6 +1123,7 @@ class Resuming(NamedTuple):
     part: Part
     replay: Iterator[None]
     unclean: bool
+    cancelled: set[str]  # keys of calls that it has cancelled so far
 
     @property
     def num(self) -> int:
@@ -1135,7 +1136,7 @@ class Resuming(NamedTuple):
         return self.resident.shard
 
 
-def _replay_slowly(resident: Resident, part: Part, begun_at: Micros) -> Iterator[None]:
+def _replay_slowly(resident: Resident, part: Part, begun_at: Micros, cancelled: set[str]) -> Iterator[None]:
     """Run the workflow against its journal, and stop now and then: others may want to go on."""
     for place, entry in enumerate(follow(resident.loop, part, begun_at), 1):
         if place % ENTRIES_PER_LOOK == 0:
@@ -1144,7 +1145,7 @@ def _replay_slowly(resident: Resident, part: Part, begun_at: Micros) -> Iterator
             resident.cancel_reason = str(plain(entry.body))
         elif entry.kind == Kind.LATE:
             resident.deadline, resident.cancel_reason = None, LATE
-        resident.cancelled.update(call.key for call in resident.loop.take_cancels())
+        cancelled.update(call.key for call in resident.loop.take_cancels())
 
 
 def _is_row_of(resident: Resident, row: AttemptRow) -> bool:

@@ -36,7 +36,6 @@ class Resident:
     __slots__ = (
         "begun_at",
         "cancel_reason",
-        "cancelled",
         "children",
         "deadline",
         "fading",
@@ -94,7 +93,6 @@ class Resident:
         self.local: dict[str, Attempt] = {}  # rowless attempts running here: key -> attempt
         self.finishing: dict[str, int] | None = None  # rowless calls that want to finish: key -> the id of the done row
         self.cancel_reason: str | None = None
-        self.cancelled: set[str] = set()  # keys of calls that it cancelled in its replay
         self.gone = False  # ended, held or evicted: whatever still arrives for it is dropped
         self.parent, self.root, self.priority = run.parent, run.root, run.priority
         self.deadline = None if run.deadline is None else Deadline(run.deadline)
