@@ -216,7 +216,7 @@ def feed_live(loop: WorkflowLoop, entries: list[Entry]) -> None:
 
 def feed_recorded(loop: WorkflowLoop, part: Part) -> None:
     """Bring a run back as a scheduler does."""
-    for _ in replay_journal(Resident(RUN, next_part, loop, term=1), part, part.begun_at or START):
+    for _ in replay_journal(Resident(RUN, next_part, loop, term=1), part, part.begun_at or START, set()):
         pass
 
 
