@@ -29,8 +29,8 @@ from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.failure import Cause, FinalFailure, RunError
 from watchbill.model.run import NewRun, as_inserted
 from watchbill.model.states import RunState
-from watchbill.scheduler.advance import _replay_slowly as replay_journal
 from watchbill.scheduler.residence import Resident
+from watchbill.scheduler.resuming import replay_slowly as replay_journal
 
 PROGRAMS = 2_000
 PROGRAMS_PER_TEST = 50

@@ -14,6 +14,7 @@ SHARDS_PER_REGION: Final = 16
 LONGEST_ID: Final = 200
 BY_START: Final = "by start()"
 _OURS: Final = r"[/~@]"
+_NOT_IN_IDS: Final = r"[^A-Za-z0-9._:@~/-]"
 _ID: Final = r"[A-Za-z0-9._:@~/-]{1,200}\Z"
 
 
@@ -145,6 +146,12 @@ def deadline_at(run: NewRun, now: Micros) -> Micros | None:
 def code_name(workflow: str, version: int) -> str:
     """Name the code that a run needs: schedulers say which they have, stores compare."""
     return f"{workflow}@{version}"
+
+
+def child_id(parent: str, part: int, key: str) -> str:
+    """Name the run that a call starts; a part that is done again starts another one."""
+    key = re.sub(_NOT_IN_IDS, "_", key)
+    return f"{parent}/{key}" if part == 0 else f"{parent}/{key}~{part + 1}"
 
 
 def started_by(id: str, parent: str | None) -> str:

@@ -3,10 +3,8 @@
 No I/O and no waiting here: everything it decides becomes true with the commit of the batch, or not at all.
 """
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
@@ -15,7 +13,7 @@ from watchbill import events as happened
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.errors import InvalidValueError
-from watchbill.events import Event, Events
+from watchbill.events import Events
 from watchbill.flow.context import Attempt
 from watchbill.flow.endings import Ending as RunEnding
 from watchbill.flow.endings import read_ending
@@ -29,22 +27,25 @@ from watchbill.flow.parts import (
     next_part_body,
     told_message,
 )
-from watchbill.flow.recheck import compare_rows, follow, open_loop
+from watchbill.flow.recheck import compare_rows, open_loop
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Call, Continued, Diverged, WorkflowLoop
 from watchbill.flow.values import encode_hidden, plain
 from watchbill.flow.watchdog import Watchdog
 from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
-from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome
+from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, FinalFailure, RunError
-from watchbill.model.run import LONGEST_ID, NewRun, RunRow, change_of
+from watchbill.model.run import LONGEST_ID, NewRun, RunRow, child_id
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.secret import redacted
 from watchbill.model.states import AttemptState, RunState
+from watchbill.scheduler import codeless
+from watchbill.scheduler.arrivals import due_time, in_order
 from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.notes import asked_by, cancelling, ending_of, event_of, paused_event
 from watchbill.scheduler.plan import (
     CallFacts,
     failed_row,
@@ -60,13 +61,8 @@ from watchbill.scheduler.plan import (
     unopened_of,
 )
 from watchbill.scheduler.residence import Deadline, Residence, Resident
-from watchbill.store.protocol import Fact, Loaded, TurnFact
-
-OF_A_PERSON: Final = -1  # the number of such a decision: those of the scheduler have the journal's, from 0 on
-MOST_SAID: Final = 10  # of what a run waits for
-_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9._:@~/-]")
-
-ENTRIES_PER_LOOK: Final = 100  # of a replay, between two looks at the clock
+from watchbill.scheduler.resuming import Resuming, replay_slowly
+from watchbill.store.protocol import Fact, Loaded
 
 RESIDENT_FOR: Micros = 5 * SECOND  # a run that sleeps longer costs a row instead of memory
 
@@ -128,7 +124,7 @@ class Advance:
         resident.begun_at = batch.now
         batch.change(resident)
         if self._events.wanted:
-            batch.events.append(_event(happened.RUN_STARTED, resident, batch))
+            batch.events.append(event_of(happened.RUN_STARTED, resident, batch))
         try:
             resident.loop.begin(batch.now)
             for entry in early:
@@ -159,11 +155,11 @@ class Advance:
         if resuming is not None:
             self.go_on(resuming, batch)
 
-    def start_resuming(self, loaded: Loaded, term: int, batch: Batch, *, unclean: bool) -> "Resuming | None":
+    def start_resuming(self, loaded: Loaded, term: int, batch: Batch, *, unclean: bool) -> Resuming | None:
         """Begin to bring a run back; None when that is not possible."""
         if (why := unopened_of(loaded)) is not None:
-            if cancels(loaded):
-                self.end_without_code(loaded, term, batch)
+            if codeless.cancels(loaded):
+                codeless.end(loaded, term, batch)
             else:
                 self._residence.unheard[loaded.run.num] = {fact.id for fact in loaded.facts}
                 self._hold_sealed(loaded.run, reason_sealed(loaded.run, why, unclean=unclean), term, batch)
@@ -179,10 +175,10 @@ class Advance:
             resident.begun_at = batch.now
             batch.change(resident)
         cancelled: set[str] = set()
-        replay = _replay_slowly(resident, part, part.begun_at or resident.begun_at, cancelled)
+        replay = replay_slowly(resident, part, part.begun_at or resident.begun_at, cancelled)
         return Resuming(resident, loaded, part, replay, unclean, cancelled)
 
-    def go_on(self, resuming: "Resuming", batch: Batch, lasting: Micros | None = None) -> bool:
+    def go_on(self, resuming: Resuming, batch: Batch, lasting: Micros | None = None) -> bool:
         """Replay more of its journal; False when the time was over before its end."""
         resident, loaded = resuming.resident, resuming.loaded
         until = None if lasting is None else self._env.clock.boot() + lasting
@@ -197,7 +193,7 @@ class Advance:
             return True
         self._move_in(resident)
         if self._events.wanted:
-            batch.events.append(_event(happened.RUN_RESUMED, resident, batch))
+            batch.events.append(event_of(happened.RUN_RESUMED, resident, batch))
         resident.told = resident.loop.published  # it is in the store, as of the last turn
         self._take_up(resident, loaded.attempts, batch, unclean=resuming.unclean)
         finals = [row for row in loaded.attempts if row.state >= AttemptState.DONE]
@@ -209,77 +205,14 @@ class Advance:
 
     def _not_resumed(self, resident: Resident, loaded: Loaded, trouble: Diverged | Broken, batch: Batch) -> None:
         """Leave a run open that its code cannot bring back; end it if somebody wants that, for it cannot be told."""
-        if cancels(loaded) and not isinstance(trouble.__cause__, KeyboardInterrupt):
+        if codeless.cancels(loaded) and not isinstance(trouble.__cause__, KeyboardInterrupt):
             resident.gone = True
             batch.evicted.append(resident)
-            self.end_without_code(loaded, resident.term, batch)
+            codeless.end(loaded, resident.term, batch)
         elif isinstance(trouble, Diverged):
             self._diverge(resident, trouble, batch)
         else:
             self._broken(resident, trouble, batch)
-
-    def end_without_code(self, loaded: Loaded, term: int, batch: Batch) -> None:
-        """Cancel a run whose workflow cannot or need not hear of it: not begun, diverged or quarantined."""
-        run = loaded.run
-        reason = next(readable(fact).body for fact in loaded.facts if fact.kind is FactKind.CANCEL)
-        turn = batch.turn
-        turn.terms[run.shard] = term
-        turn.facts_done.extend(fact.id for fact in loaded.facts)
-        turn.dropped.extend(row.id for row in loaded.attempts)
-        seq = len(loaded.journal) + 1
-        turn.journal.append(
-            (run.num, seq, Kind.END.value, "", 0, 0, Outcome.CANCELLED.value, None, None, batch.now, reason)
-        )
-        turn.runs.append(change_of(run)._replace(status=RunState.CANCELLED, wake_at=None, held=None))
-        if run.parent is not None:
-            turn.facts.append(self._ending(run.parent, run.id, RunState.CANCELLED, reason))
-        turn.facts.extend(self._cancelling(run.id, child) for child in loaded.children)
-        batch.events.append(Event(happened.RUN_CANCELLED, batch.now, "scheduler", run.id))
-
-    def tell_without_code(self, loaded: Loaded, term: int, batch: Batch) -> bool:
-        """Take in what was told to a run whose code does not run: not begun, diverged or quarantined.
-
-        Endings of children and answers of people stay where they are until it does, and what is sealed until somebody
-        has the key. False when nothing else was told.
-        """
-        if cancels(loaded):
-            self.end_without_code(loaded, term, batch)
-            return True
-        told = [readable(fact) for fact in loaded.facts if fact.kind not in (FactKind.CHILD, FactKind.ANSWER)]
-        told = [fact for fact in told if not is_sealed(fact.body)]
-        if not told:
-            return False
-        run, turn, seq = loaded.run, batch.turn, len(loaded.journal)
-        change = change_of(run)
-        for fact in told:
-            turn.facts_done.append(fact.id)
-            if fact.kind is FactKind.SEND:
-                seq += 1
-                message = told_message(fact.ref, fact.body)
-                turn.journal.append(
-                    _plain_entry(run.num, seq, Kind.MESSAGE, message.topic, batch, message_body(message))
-                )
-                change = change._replace(early=run.status is RunState.SCHEDULED)
-            elif fact.kind in (FactKind.PAUSE, FactKind.RESUME):
-                paused = fact.kind is FactKind.PAUSE
-                change = change._replace(paused=paused)
-                turn.holds.append((run.num, paused))
-                turn.decisions.append(_asked_by(run.num, fact))
-                batch.events.append(_paused_event(run.id, fact, batch))
-            elif run.status is not RunState.SCHEDULED:
-                if fact.kind is FactKind.REWIND:
-                    seq += 1
-                    to = str(plain(fact.body))
-                    turn.journal.append(_plain_entry(run.num, seq, Kind.REWOUND, to, batch, _encode(fact.actor)))
-                    turn.dropped.extend(row.id for row in loaded.attempts)
-                    change = change._replace(part=change.part + 1)
-                else:
-                    turn.decisions.append(_asked_by(run.num, fact))
-                change = change._replace(status=RunState.RUNNING, held=None, losses=0)
-                batch.reloaded.append(run.num)
-        turn.terms[run.shard] = term
-        turn.runs.append(change)
-        return True
 
     def _hold_sealed(self, run: RunRow, reason: str, term: int, batch: Batch) -> None:
         """Hold a run of which something cannot be opened here: whoever has the key goes on with it."""
@@ -339,7 +272,7 @@ class Advance:
             elif unclean:
                 resident.steps_open += 1
                 self._insert(resident, call, batch, lambda facts, new: lost_row(facts, new, resident.term))
-                batch.events.append(_event(happened.STEP_LOST, resident, batch, call, cause=Cause.LOST))
+                batch.events.append(event_of(happened.STEP_LOST, resident, batch, call, cause=Cause.LOST))
             else:
                 self._dispatch(resident, call, batch)
 
@@ -425,7 +358,7 @@ class Advance:
                 ),
             )
             note = f"{failure.type}: {failure.message}"
-            batch.events.append(_event(happened.STEP_FAILED, resident, batch, call, failure.cause, note, ago))
+            batch.events.append(event_of(happened.STEP_FAILED, resident, batch, call, failure.cause, note, ago))
 
     def unveil(self, attempt: Attempt, batch: Batch) -> None:
         """Give a running local attempt its row, so that everybody can see and supervise it."""
@@ -549,17 +482,17 @@ class Advance:
         if paused is resident.paused:
             return
         resident.paused = paused
-        batch.turn.decisions.append(_asked_by(resident.num, fact))
+        batch.turn.decisions.append(asked_by(resident.num, fact))
         batch.change(resident)
         batch.turn.holds.append((resident.num, paused))
-        batch.events.append(_paused_event(resident.id, fact, batch))
+        batch.events.append(paused_event(resident.id, fact, batch))
         self._dispatch_waiting(resident, batch)
         self._rest(resident, batch)
 
     def _retry(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Try again what is parked: quarantined, or between two tries; all of it, or of one step."""
         step = plain(fact.body)
-        batch.turn.decisions.append(_asked_by(resident.num, fact))
+        batch.turn.decisions.append(asked_by(resident.num, fact))
         for key, id in resident.rows.items():
             call = resident.loop.calls.get(key)
             if call is not None and call.kind is Kind.STEP and step in (None, call.name, key):
@@ -575,7 +508,7 @@ class Advance:
             self._stop(resident, call, batch)
         resident.part += 1
         batch.append(resident, Kind.REWOUND, to, 0, Outcome.OK, _encode(fact.actor))
-        batch.events.append(_event(happened.RUN_REWOUND, resident, batch, note=f"to {to!r}"))
+        batch.events.append(event_of(happened.RUN_REWOUND, resident, batch, note=f"to {to!r}"))
         resident.status, resident.wake_at, resident.held = RunState.RUNNING, None, None
         batch.change(resident)
         resident.gone = True
@@ -642,7 +575,7 @@ class Advance:
             resident.steps_open -= 1
             if outcome is OK and self._events.wanted:
                 duration = batch.now - started_at if started_at is not None else None
-                batch.events.append(_event(happened.STEP_COMPLETED, resident, batch, call, "", "", duration))
+                batch.events.append(event_of(happened.STEP_COMPLETED, resident, batch, call, "", "", duration))
         if resident.suspect:
             resident.suspect = False  # it got past the point at which a process died
             resident.losses = 0
@@ -691,7 +624,7 @@ class Advance:
         status, wake_at = (RunState.RUNNING, None) if resident.steps_open else (RunState.WAITING, resident.wakes_at())
         if loop.undoing is not None:
             status, wake_at = RunState.UNDOING, None
-        waits = waits_for(resident) if status is RunState.WAITING else None
+        waits = resident.waits_for() if status is RunState.WAITING else None
         if (
             status is not resident.status
             or wake_at != resident.wake_at
@@ -908,11 +841,7 @@ class Advance:
 
     def _cancel_run(self, resident: Resident, id: str, batch: Batch) -> None:
         batch.turn.terms[resident.shard] = resident.term
-        batch.turn.facts.append(self._cancelling(resident.id, id))
-
-    def _cancelling(self, parent: str, child: str) -> TurnFact:
-        reason = _encode(f"the run that started it, {parent!r}, does not wait for it any more")
-        return TurnFact(None, self._namespace, child, FactKind.CANCEL, "parent", "run", reason)
+        batch.turn.facts.append(cancelling(self._namespace, resident.id, id))
 
     def _go_on_as(self, resident: Resident, next: Continued, batch: Batch) -> None:
         """Begin the next part of a run, in place."""
@@ -920,7 +849,7 @@ class Advance:
         body = next_part_body(next.workflow, next.version, next.input, old.mailbox)
         resident.part += 1
         batch.append(resident, Kind.CONTINUED, next.workflow, 0, Outcome.OK, body)
-        batch.events.append(_event(happened.RUN_CONTINUED, resident, batch, note=f"as {next.workflow!r}"))
+        batch.events.append(event_of(happened.RUN_CONTINUED, resident, batch, note=f"as {next.workflow!r}"))
         batch.change(resident)
         if workflow is None:
             resident.gone = True
@@ -960,12 +889,12 @@ class Advance:
         resident.status, kind = _ENDINGS[outcome]
         resident.wake_at = resident.waits = resident.held = None
         if resident.parent is not None:
-            batch.turn.facts.append(self._ending(resident.parent, resident.id, resident.status, body))
+            batch.turn.facts.append(ending_of(self._namespace, resident.parent, resident.id, resident.status, body))
         if resident.workflow.notify is not None:
             self._notify(resident, resident.workflow.notify, body, batch)
         batch.append(resident, Kind.END, "", 0, outcome, body)
         batch.change(resident)
-        batch.events.append(_event(kind, resident, batch))
+        batch.events.append(event_of(kind, resident, batch))
 
     def _notify(self, resident: Resident, url: str, body: bytes, batch: Batch) -> None:
         """Start the run that tells somebody how this one ended: with its end, or not at all."""
@@ -979,11 +908,6 @@ class Advance:
         news = News(resident.id, resident.workflow.name, resident.status.word, **{part: msgspec.Raw(body)})
         batch.turn.starts.append(delivery(self._env.new_id(), self._namespace, url, news, resident.root))
 
-    def _ending(self, parent: int, id: str, state: RunState, body: bytes) -> TurnFact:
-        """Tell the run that waits for this one."""
-        told = _encode(RunEnding(id, state, msgspec.Raw(body)))
-        return TurnFact(parent, self._namespace, "", FactKind.CHILD, id, "run", told)
-
     def _broken(self, resident: Resident, broken: Broken, batch: Batch) -> None:
         if isinstance(broken.__cause__, KeyboardInterrupt):
             raise broken.__cause__  # somebody wants this process to stop: not the workflow's doing
@@ -995,14 +919,14 @@ class Advance:
         if resident.status is RunState.SCHEDULED:
             resident.status = RunState.RUNNING
         self._decide(resident, "held", reason, batch)
-        batch.events.append(_event(happened.RUN_HELD, resident, batch, cause=reason.partition(":")[0], note=reason))
+        batch.events.append(event_of(happened.RUN_HELD, resident, batch, cause=reason.partition(":")[0], note=reason))
         self._retire(resident, batch)
 
     def _diverge(self, resident: Resident, difference: Diverged, batch: Batch) -> None:
         resident.status, resident.wake_at = RunState.DIVERGED, None
         note = f"diverged: the journal has {difference.recorded}, the code asks for {difference.asked}"
         self._decide(resident, "diverged", note, batch)
-        batch.events.append(_event(happened.RUN_DIVERGED, resident, batch, cause="diverged", note=note))
+        batch.events.append(event_of(happened.RUN_DIVERGED, resident, batch, cause="diverged", note=note))
         self._retire(resident, batch)
 
     def _retire(self, resident: Resident, batch: Batch) -> None:
@@ -1013,7 +937,7 @@ class Advance:
 
     def _warn(self, resident: Resident, note: str, batch: Batch) -> None:
         self._decide(resident, "warned", note, batch)
-        batch.events.append(_event(happened.RUN_WARNED, resident, batch, cause="never awaited", note=note))
+        batch.events.append(event_of(happened.RUN_WARNED, resident, batch, cause="never awaited", note=note))
 
     def _decide(self, resident: Resident, chosen: str, message: str, batch: Batch, call: str = "") -> None:
         body = _encode(Decision(rule="the scheduler's own", chosen=chosen, message=message))
@@ -1060,92 +984,8 @@ _ENDINGS = {
 }
 
 
-def child_id(parent: str, part: int, key: str) -> str:
-    """Name the run that a call starts; a part that is done again starts another one."""
-    key = _NOT_IN_IDS.sub("_", key)
-    return f"{parent}/{key}" if part == 0 else f"{parent}/{key}~{part + 1}"
-
-
-def waits_for(resident: Resident) -> str | None:
-    """Say for what beside time a run waits, of much the first."""
-    said = []
-    for call in islice(resident.loop.calls.values(), MOST_SAID):
-        if call.kind is Kind.MESSAGE:
-            said.append(f"a message on {call.body.decode()!r}")
-        elif call.kind is Kind.CHILD:
-            said.append(f"run {child_id(resident.id, resident.part, call.key)!r}")
-        elif call.kind is Kind.ASK:
-            said.append(f"an answer to {call.key!r}")
-    return ", ".join(said) or None
-
-
 def _raw(error: RunError) -> msgspec.Raw:
     return msgspec.Raw(_encode(error))
-
-
-def cancels(loaded: Loaded) -> bool:
-    """Say whether somebody wants a run to be cancelled."""
-    return any(fact.kind is FactKind.CANCEL for fact in loaded.facts)
-
-
-def _plain_entry(run: int, seq: int, kind: Kind, key: str, batch: Batch, body: bytes) -> JournalRow:  # noqa: PLR0913
-    return (run, seq, kind.value, key, 0, 0, Outcome.OK.value, None, None, batch.now, body)
-
-
-def _asked_by(run: int, fact: Fact) -> DecisionRow:
-    """Write down what a person asked for, and why; the fact's number is unlike any other's: nothing is overwritten."""
-    said = plain(fact.body)
-    body = Decision(rule="somebody asked for it", chosen=fact.kind.value, message="" if said is None else str(said))
-    return DecisionRow(run, "", fact.id, OF_A_PERSON, fact.actor, _encode(body))
-
-
-def _paused_event(run: str, fact: Fact, batch: Batch) -> Event:
-    kind = happened.RUN_PAUSED if fact.kind is FactKind.PAUSE else happened.RUN_UNPAUSED
-    return Event(kind, batch.now, "scheduler", run, cause=fact.actor, note=str(plain(fact.body)))
-
-
-def in_order(
-    finals: Iterable[AttemptRow], facts: Iterable[Fact], timers: Iterable[Call | Deadline] = ()
-) -> list[AttemptRow | Fact | Call | Deadline]:
-    """Put what arrived for a run into the order in which the store saw it; a timer comes after what was in time."""
-    timed: list[tuple[Micros, int, int, AttemptRow | Fact | Call | Deadline]] = []
-    timed.extend((row.ended_at or 0, 0, row.id, row) for row in finals)
-    timed.extend((fact.at, 1, fact.id, fact) for fact in facts)
-    timed.extend((due_time(call), 2, n, call) for n, call in enumerate(timers))
-    return [arrived for _, _, _, arrived in sorted(timed, key=lambda item: item[:3])]
-
-
-class Resuming(NamedTuple):
-    """A run that is being brought back."""
-
-    resident: Resident
-    loaded: Loaded
-    part: Part
-    replay: Iterator[None]
-    unclean: bool
-    cancelled: set[str]  # keys of calls that it has cancelled so far
-
-    @property
-    def num(self) -> int:
-        """The run's number."""
-        return self.resident.num
-
-    @property
-    def shard(self) -> int:
-        """The run's shard."""
-        return self.resident.shard
-
-
-def _replay_slowly(resident: Resident, part: Part, begun_at: Micros, cancelled: set[str]) -> Iterator[None]:
-    """Run the workflow against its journal, and stop now and then: others may want to go on."""
-    for place, entry in enumerate(follow(resident.loop, part, begun_at), 1):
-        if place % ENTRIES_PER_LOOK == 0:
-            yield
-        if entry.kind == Kind.CANCEL:
-            resident.cancel_reason = str(plain(entry.body))
-        elif entry.kind == Kind.LATE:
-            resident.deadline, resident.cancel_reason = None, LATE
-        cancelled.update(call.key for call in resident.loop.take_cancels())
 
 
 def _is_row_of(resident: Resident, row: AttemptRow) -> bool:
@@ -1153,24 +993,3 @@ def _is_row_of(resident: Resident, row: AttemptRow) -> bool:
     if resident.rows.get(row.call) == row.id:
         return True
     return resident.finishing is not None and resident.finishing.get(row.call) == row.id
-
-
-def due_time(call: Call | Deadline) -> Micros:
-    """Give the time of a timer."""
-    assert call.due is not None  # noqa: S101 - only timers are asked
-    return call.due
-
-
-def _event(  # noqa: PLR0913 - the form every event has
-    kind: str,
-    resident: Resident,
-    batch: Batch,
-    call: Call | None = None,
-    cause: str = "",
-    note: str = "",
-    duration: Micros | None = None,
-) -> Event:
-    step, key = (call.name, call.key) if call is not None else ("", "")
-    return Event(
-        kind, batch.now, "scheduler", resident.id, step, key, 1 if call is not None else 0, None, cause, note, duration
-    )

@@ -8,8 +8,8 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.model.call import JournalEntry
-from watchbill.scheduler.advance import Resuming
 from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.resuming import Resuming
 from watchbill.store.protocol import Loaded
 
 LONG: Final = 1_000  # entries: about one slice

@@ -3,7 +3,7 @@
 import heapq
 from collections import deque
 from collections.abc import Collection
-from itertools import count
+from itertools import count, islice
 from typing import Any, Final
 
 from watchbill.clock import Micros
@@ -12,9 +12,10 @@ from watchbill.flow.replay import Call, WorkflowLoop
 from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import first_fence
 from watchbill.model.call import Kind
-from watchbill.model.run import RunChange, RunRow
+from watchbill.model.run import RunChange, RunRow, child_id
 from watchbill.scheduler.plan import SUSPECT_FROM
 
+MOST_SAID: Final = 10  # of what a run waits for
 MOST_WAITING: Final = 10_000  # runs in memory that no time wakes: about 20 MB
 
 
@@ -126,6 +127,18 @@ class Resident:
         if self.deadline is not None:
             dues.append(self.deadline.due)
         return min(dues, default=None)
+
+    def waits_for(self) -> str | None:
+        """Say for what beside time it waits, of much the first."""
+        said = []
+        for call in islice(self.loop.calls.values(), MOST_SAID):
+            if call.kind is Kind.MESSAGE:
+                said.append(f"a message on {call.body.decode()!r}")
+            elif call.kind is Kind.CHILD:
+                said.append(f"run {child_id(self.id, self.part, call.key)!r}")
+            elif call.kind is Kind.ASK:
+                said.append(f"an answer to {call.key!r}")
+        return ", ".join(said) or None
 
     def due_timers(self, now: Micros) -> list[Call | Deadline]:
         """Give the timers that are due: one that was before a message came is delivered before it."""

@@ -25,7 +25,9 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Taken
 from watchbill.model.run import RunRow, change_of
 from watchbill.model.states import RunState
-from watchbill.scheduler.advance import Advance, Resuming, cancels, due_time, in_order
+from watchbill.scheduler import codeless
+from watchbill.scheduler.advance import Advance
+from watchbill.scheduler.arrivals import due_time, in_order
 from watchbill.scheduler.attendance import Attendance
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.lane import Lane
@@ -43,6 +45,7 @@ from watchbill.scheduler.plan import (
     reason_to_wait_for_code,
 )
 from watchbill.scheduler.residence import Deadline, DueTimers, Residence, Resident
+from watchbill.scheduler.resuming import Resuming
 from watchbill.scheduler.schedules import Schedules
 from watchbill.scheduler.share import surplus
 from watchbill.scheduler.store_time import StoreTime
@@ -341,7 +344,7 @@ class Scheduler(Loop):
         """Load runs; one that is cancelled with its open children: its code may not be able to tell them."""
         loaded = await self._store.load(nums) if nums else []
         for place, run in enumerate(loaded):
-            if cancels(run):
+            if codeless.cancels(run):
                 children = await self._store.children(run.run.num, run.run.root)
                 loaded[place] = msgspec.structs.replace(run, children=tuple(children))
         return loaded
@@ -567,9 +570,9 @@ class Scheduler(Loop):
         if loaded.more:
             self._long.add(Reading(loaded, self._take_loaded, unclean=False))
             return
-        codeless = run.status in (RunState.SCHEDULED, RunState.DIVERGED) or is_quarantined(run)
-        if loaded.facts and codeless:
-            if self._advance.tell_without_code(loaded, term, batch):
+        without_code = run.status in (RunState.SCHEDULED, RunState.DIVERGED) or is_quarantined(run)
+        if loaded.facts and without_code:
+            if codeless.tell(loaded, term, batch):
                 self._look_asked = True  # it may be due
             elif run.status is RunState.SCHEDULED and self._is_due(run, batch.now):
                 self._advance.begin_loaded(loaded, term, batch)
@@ -577,7 +580,7 @@ class Scheduler(Loop):
                 self._residence.asleep[run.num] = run.shard
         elif run.status is RunState.SCHEDULED and self._is_due(run, batch.now):
             self._advance.begin_loaded(loaded, term, batch)
-        elif self._knows(run) and not codeless:
+        elif self._knows(run) and not without_code:
             self._bring_back(loaded, term, batch, unclean=False)
         else:
             self._residence.asleep[run.num] = run.shard

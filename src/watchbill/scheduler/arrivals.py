@@ -1,0 +1,26 @@
+"""Arrivals: in which order a run is given what has arrived for it."""
+
+from collections.abc import Iterable
+
+from watchbill.clock import Micros
+from watchbill.flow.futures import Call
+from watchbill.model.attempt import AttemptRow
+from watchbill.scheduler.residence import Deadline
+from watchbill.store.protocol import Fact
+
+
+def in_order(
+    finals: Iterable[AttemptRow], facts: Iterable[Fact], timers: Iterable[Call | Deadline] = ()
+) -> list[AttemptRow | Fact | Call | Deadline]:
+    """Put what arrived for a run into the order in which the store saw it; a timer comes after what was in time."""
+    timed: list[tuple[Micros, int, int, AttemptRow | Fact | Call | Deadline]] = []
+    timed.extend((row.ended_at or 0, 0, row.id, row) for row in finals)
+    timed.extend((fact.at, 1, fact.id, fact) for fact in facts)
+    timed.extend((due_time(call), 2, n, call) for n, call in enumerate(timers))
+    return [arrived for _, _, _, arrived in sorted(timed, key=lambda item: item[:3])]
+
+
+def due_time(call: Call | Deadline) -> Micros:
+    """Give the time of a timer."""
+    assert call.due is not None  # noqa: S101 - only timers are asked
+    return call.due

@@ -1,0 +1,91 @@
+"""Codeless: what becomes of runs whose code does not run here: not begun, diverged, quarantined or sealed."""
+
+import msgspec
+
+from watchbill import events as happened
+from watchbill.events import Event
+from watchbill.flow.parts import message_body, told_message
+from watchbill.flow.values import plain
+from watchbill.model.call import JournalRow, Kind, Outcome
+from watchbill.model.facts import FactKind
+from watchbill.model.run import change_of
+from watchbill.model.sealed import is_sealed
+from watchbill.model.states import RunState
+from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.notes import asked_by, cancelling, ending_of, paused_event
+from watchbill.scheduler.plan import readable
+from watchbill.store.protocol import Loaded
+
+_encode = msgspec.json.Encoder().encode
+
+
+def cancels(loaded: Loaded) -> bool:
+    """Say whether somebody wants a run to be cancelled."""
+    return any(fact.kind is FactKind.CANCEL for fact in loaded.facts)
+
+
+def end(loaded: Loaded, term: int, batch: Batch) -> None:
+    """Cancel a run whose workflow cannot or need not hear of it: not begun, diverged or quarantined."""
+    run = loaded.run
+    reason = next(readable(fact).body for fact in loaded.facts if fact.kind is FactKind.CANCEL)
+    turn = batch.turn
+    turn.terms[run.shard] = term
+    turn.facts_done.extend(fact.id for fact in loaded.facts)
+    turn.dropped.extend(row.id for row in loaded.attempts)
+    seq = len(loaded.journal) + 1
+    turn.journal.append(
+        (run.num, seq, Kind.END.value, "", 0, 0, Outcome.CANCELLED.value, None, None, batch.now, reason)
+    )
+    turn.runs.append(change_of(run)._replace(status=RunState.CANCELLED, wake_at=None, held=None))
+    if run.parent is not None:
+        turn.facts.append(ending_of(run.namespace, run.parent, run.id, RunState.CANCELLED, reason))
+    turn.facts.extend(cancelling(run.namespace, run.id, child) for child in loaded.children)
+    batch.events.append(Event(happened.RUN_CANCELLED, batch.now, "scheduler", run.id))
+
+
+def tell(loaded: Loaded, term: int, batch: Batch) -> bool:
+    """Take in what was told to a run whose code does not run: not begun, diverged or quarantined.
+
+    Endings of children and answers of people stay where they are until it does, and what is sealed until somebody
+    has the key. False when nothing else was told.
+    """
+    if cancels(loaded):
+        end(loaded, term, batch)
+        return True
+    told = [readable(fact) for fact in loaded.facts if fact.kind not in (FactKind.CHILD, FactKind.ANSWER)]
+    told = [fact for fact in told if not is_sealed(fact.body)]
+    if not told:
+        return False
+    run, turn, seq = loaded.run, batch.turn, len(loaded.journal)
+    change = change_of(run)
+    for fact in told:
+        turn.facts_done.append(fact.id)
+        if fact.kind is FactKind.SEND:
+            seq += 1
+            message = told_message(fact.ref, fact.body)
+            turn.journal.append(_entry(run.num, seq, Kind.MESSAGE, message.topic, batch, message_body(message)))
+            change = change._replace(early=run.status is RunState.SCHEDULED)
+        elif fact.kind in (FactKind.PAUSE, FactKind.RESUME):
+            paused = fact.kind is FactKind.PAUSE
+            change = change._replace(paused=paused)
+            turn.holds.append((run.num, paused))
+            turn.decisions.append(asked_by(run.num, fact))
+            batch.events.append(paused_event(run.id, fact, batch))
+        elif run.status is not RunState.SCHEDULED:
+            if fact.kind is FactKind.REWIND:
+                seq += 1
+                to = str(plain(fact.body))
+                turn.journal.append(_entry(run.num, seq, Kind.REWOUND, to, batch, _encode(fact.actor)))
+                turn.dropped.extend(row.id for row in loaded.attempts)
+                change = change._replace(part=change.part + 1)
+            else:
+                turn.decisions.append(asked_by(run.num, fact))
+            change = change._replace(status=RunState.RUNNING, held=None, losses=0)
+            batch.reloaded.append(run.num)
+    turn.terms[run.shard] = term
+    turn.runs.append(change)
+    return True
+
+
+def _entry(run: int, seq: int, kind: Kind, key: str, batch: Batch, body: bytes) -> JournalRow:  # noqa: PLR0913
+    return (run, seq, kind.value, key, 0, 0, Outcome.OK.value, None, None, batch.now, body)
