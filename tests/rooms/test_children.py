@@ -292,3 +292,19 @@ async def test_children_of_a_run_that_is_cancelled_without_its_code_are_cancelle
         for id in ("p", "p/below", "p/below.2"):
             status = await becomes(after.handle(id), lambda status: status.state == "cancelled")
             assert status.state == "cancelled"
+
+
+async def test_a_run_whose_child_cannot_have_an_id_ends_once(app: App) -> None:
+    @app.workflow
+    async def below() -> int:
+        return 1
+
+    @app.workflow
+    async def above() -> int:
+        return await below()
+
+    async with app.rooms():
+        handle = await app.start(above, id="x" * 199)
+        with pytest.raises(RunFailed):
+            await ends(handle)
+        assert [event.kind for event in await handle.timeline()].count("run_failed") == 1

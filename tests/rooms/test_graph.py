@@ -85,6 +85,63 @@ async def test_tasks_side_by_side_do_not_wait_for_each_other(app: App) -> None:
         }
 
 
+async def test_a_call_with_a_key_of_its_own_belongs_to_its_task(app: App) -> None:
+    @app.step
+    async def work(n: int) -> int:
+        return n
+
+    @app.workflow
+    async def order() -> None:
+        async def one() -> None:
+            await work(1)
+            await work.options(key="a/pay")(2)
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(one(), name="one")
+            await work(3)
+            await work(4)
+
+    async with app.rooms():
+        handle = await app.start(order)
+        await ends(handle)
+        assert await edges(handle) == {"one/work > a/pay", "work > work.2"}
+
+
+async def test_of_very_many_calls_the_first_are_given_as_they_ended(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("watchbill.flow.graph.MOST_CALLS", 5)
+
+    @app.step
+    async def work(n: int) -> int:
+        return n
+
+    @app.workflow
+    async def many() -> None:
+        await asyncio.gather(*(work(n) for n in range(8)))
+
+    async with app.rooms():
+        handle = await app.start(many)
+        await ends(handle)
+        graph = await handle.graph()
+        assert graph.more
+        assert [node.state for node in graph.nodes] == ["completed"] * 5
+
+
+async def test_code_that_never_yields_is_not_run_again_for_it(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("watchbill.flow.watchdog.MOST_LOOKS", 1)
+
+    @app.workflow
+    async def stuck() -> None:
+        while True:
+            pass
+
+    async with app.rooms():
+        handle = await app.start(stuck)
+        await becomes(handle, lambda status: status.held)
+        with pytest.raises(InvalidOptionError, match="cannot be traced: the workflow never yields"):
+            await handle.graph()
+        await handle.cancel()
+
+
 async def test_what_was_made_before_is_not_waited_for_because_it_started_later(app: App) -> None:
     @app.step
     async def work(n: int) -> int:

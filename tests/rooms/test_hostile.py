@@ -247,6 +247,47 @@ async def test_a_long_replay_is_done_in_slices_between_the_turns_of_others(
     assert pages.count(True) >= 1
 
 
+async def test_a_long_run_that_cannot_be_driven_is_read_once_for_what_it_cannot_hear(
+    kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("scheduler", "store.sqlite", "store.postgres"):
+        monkeypatch.setattr(f"watchbill.{place}.scheduler.JOURNAL_PAGE", 5)
+    reads = 0
+    read_on = Scheduler._read_on
+
+    async def counted(self: Scheduler, reading: Any) -> bool:
+        nonlocal reads
+        reads += 1
+        return await read_on(self, reading)
+
+    monkeypatch.setattr(Scheduler, "_read_on", counted)
+    first, other = App(kept), App(kept)
+
+    @first.step
+    async def one(n: int) -> int:
+        return n
+
+    @first.workflow
+    async def long() -> int:
+        for n in range(12):
+            await one(n)
+        return await receive("more", int)
+
+    @other.workflow
+    async def short() -> int:
+        return 5
+
+    async with first.rooms():
+        await becomes(await first.start(long, id="r"), lambda status: status.state == "waiting")
+    async with other.rooms():
+        await other.handle("r").send("more", 1)
+        for _ in range(20):
+            assert await ends(await other.start(short)) == 5
+    assert reads <= 4
+    async with first.rooms():
+        assert await ends(first.handle("r")) == 1
+
+
 # --- code that has changed
 
 

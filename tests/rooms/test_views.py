@@ -8,7 +8,7 @@ import pytest
 
 from tests.rooms.report import Report
 from tests.rooms.scene import becomes, ends
-from watchbill import App, Permanent, Retry, RunFailed, attempt, sleep
+from watchbill import App, Permanent, Retry, RunFailed, attempt, receive, sleep
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
 
@@ -107,6 +107,48 @@ async def test_what_failed_waits_or_is_a_child(app: App, report: Report) -> None
         [failed] = (await report.steps("b")).values()
         assert (failed["status"], failed["process_state"], failed["failure_count"]) == ("failed", "Error", 1)
         assert "Permanent" in failed["result"]
+
+
+async def test_the_times_of_what_waits_are_those_of_the_clock_whatever_its_priority(app: App, report: Report) -> None:
+    @app.step(retry=Retry(5, backoff="1h"))
+    async def fails() -> None:
+        raise ConnectionError("not yet")
+
+    @app.workflow
+    async def job() -> None:
+        await fails()
+
+    async with app.rooms(agent=False):
+        handle = await app.start(job, id="j", priority=10)
+        await becomes(handle, lambda status: status.steps)
+        [step] = (await report.steps("j")).values()
+        run = await report.run("j")
+        assert str(run["created_at"]) <= str(step["created_at"]) <= str(step["updated_at"])
+
+
+async def test_a_run_that_goes_on_no_longer_says_for_what_it_waited(app: App, report: Report) -> None:
+    may_end = asyncio.Event()
+    may_end.set()
+
+    @app.step
+    async def work() -> None:
+        attempt().progress(1)
+        await may_end.wait()
+
+    @app.workflow
+    async def order() -> None:
+        await work()
+        await receive("approve", int)
+
+    async with app.rooms():
+        handle = await app.start(order, id="o")
+        await becomes(handle, lambda status: status.state == "waiting")
+        may_end.clear()
+        await handle.rewind("work")
+        await becomes(handle, lambda status: any(step.progress for step in status.steps))
+        run = await report.run("o")
+        assert (run["status"], run["waits_for"]) == ("running", None)
+        may_end.set()
 
 
 async def test_the_queries_of_the_page_run_and_its_tables_name_every_column(app: App, report: Report) -> None:

@@ -386,7 +386,7 @@ async def a_life(scene: Scene, num: int) -> None:
     await doors.scheduler.look(shards, KNOWN, 100)
     await doors.scheduler.live(shards, KNOWN, num - 1, 5, due=True)
     await doors.scheduler.load([num])
-    await doors.scheduler.children(num, num)
+    await doors.scheduler.children({num: num})
     row = scene.a_row(run)
     begin = scene.a_turn(attempts=[row], runs=[a_change(run, RunState.RUNNING)], doing={run.shard: num})
     await doors.scheduler.turn(begin)

@@ -1,5 +1,7 @@
 """Tracing: finds the graph of a run with the code that is here."""
 
+from typing import Final
+
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.divergence import Diverged
 from watchbill.flow.graph import graph_of
@@ -7,6 +9,8 @@ from watchbill.flow.parts import current_part
 from watchbill.flow.registry import Registry
 from watchbill.model.graph import Graph
 from watchbill.store.protocol import Record
+
+NEVER: Final = ("the workflow never yields", "the workflow never rests")
 
 
 def graph_in(registry: Registry, record: Record) -> Graph:
@@ -18,6 +22,8 @@ def graph_in(registry: Registry, record: Record) -> Graph:
         raise InvalidOptionError(
             f"run {id!r} cannot be traced: workflow {part.workflow!r} version {part.version} is not in this program"
         )
+    if record.run.held is not None and record.run.held.startswith(NEVER):
+        raise InvalidOptionError(f"run {id!r} cannot be traced: {record.run.held}, nor would it in a replay")
     try:
         return graph_of(workflow, record.run, record.journal)
     except Diverged as difference:

@@ -5,8 +5,8 @@ them: its own task's, those of the tasks around it, and those of tasks that had 
 edges is left out.
 """
 
-from bisect import bisect_left
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from watchbill.flow.divergence import Diverged
@@ -18,7 +18,7 @@ from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.graph import Graph, Node
 from watchbill.model.run import RunRow
 
-MOST_CALLS: Final = 5_000  # nobody looks at more, and each remembers all before it
+MOST_CALLS: Final = 2_000  # nobody looks at more, and each remembers all before it
 
 
 def graph_of(workflow: Workflow[..., Any], run: RunRow, journal: Sequence[JournalEntry]) -> Graph:
@@ -27,6 +27,7 @@ def graph_of(workflow: Workflow[..., Any], run: RunRow, journal: Sequence[Journa
     part = current_part(run, entries)
     if part.begun_at is None:
         return Graph((), ())  # its code has not run yet
+    ended = {entry.key: _state(entry) for entry in part.entries}
     loop = open_loop(workflow, part, run)
     tracing = Tracing(loop)
     with step_guard():
@@ -44,7 +45,7 @@ def graph_of(workflow: Workflow[..., Any], run: RunRow, journal: Sequence[Journa
             ) from None
         finally:
             loop.close()
-    return tracing.graph()
+    return tracing.graph(ended)
 
 
 class Begun(NamedTuple):
@@ -66,6 +67,7 @@ class Tracing:
         self._open: dict[str, Call] = {}
         self._states: dict[str, str] = {}
         self._ended: list[str] = []  # keys, in order
+        self._ended_at: list[int] = []  # for each the look that saw it
         self._newest_before: list[int] = []  # for each: calls with a higher number may have waited for it
         self._branches = Branches()
 
@@ -85,18 +87,20 @@ class Tracing:
                 continue
             self._states[key] = _state(entry) if entry is not None and entry.key == key else "completed"
             self._ended.append(key)
+            self._ended_at.append(self._looks)
             self._newest_before.append(self._newest)
         for key, call in loop.calls.items():
-            if key not in self._begun:
-                self._begun[key] = Begun(call, _branch(key), self._looks)
+            if key not in self._begun and not self.full:
+                branch = loop.branch_of(key)
+                self._begun[key] = Begun(call, branch, self._looks)
                 self._open[key] = call
-                self._branches.saw(_branch(key), self._looks)
+                self._branches.saw(branch, self._looks)
         self._branches.look(self._looks, loop.branches)
         self._looks += 1
         self._newest = loop.newest
 
-    def graph(self) -> Graph:
-        """Give what was seen."""
+    def graph(self, ended: Mapping[str, str]) -> Graph:
+        """Give what was seen; `ended`: how calls ended whose end was not reached."""
         place = {key: place for place, key in enumerate(self._ended)}
         ended_in: dict[str, int] = {}  # per branch the calls that have ended, as bits by their places
         for key, bit in place.items():
@@ -104,9 +108,14 @@ class Tracing:
             ended_in[branch] = ended_in.get(branch, 0) | 1 << bit
         before: list[int] = [0] * len(self._ended)  # for each that has ended, all those before it
         edges: list[tuple[str, str]] = []
+        known: dict[tuple[str, int], int] = {}
         for key, begun in self._begun.items():
-            known = sum(bits for branch, bits in ended_in.items() if self._branches.knows(begun, branch))
-            left = known & ((1 << bisect_left(self._newest_before, begun.call.number)) - 1)
+            if (begun.branch, begun.look) not in known:
+                known[begun.branch, begun.look] = sum(
+                    bits & ((1 << bisect_right(self._ended_at, self._branches.known_until(begun, branch))) - 1)
+                    for branch, bits in ended_in.items()
+                )
+            left = known[begun.branch, begun.look] & ((1 << bisect_left(self._newest_before, begun.call.number)) - 1)
             behind, parents = 0, []
             while left:
                 parent = left.bit_length() - 1  # the latest is before none of the others
@@ -116,10 +125,12 @@ class Tracing:
             edges += [(parent, key) for parent in reversed(parents)]
             if key in place:
                 before[place[key]] = behind
-        return Graph(tuple(self._node(key, begun.call) for key, begun in self._begun.items()), tuple(edges), self.full)
-
-    def _node(self, key: str, call: Call) -> Node:
-        return Node(key, call.name, call.kind.name.lower(), self._states.get(key, "open"))
+        states = {**ended, **self._states}
+        nodes = [
+            Node(key, call.name, call.kind.name.lower(), states.get(key, "open"))
+            for key, (call, _, _) in self._begun.items()
+        ]
+        return Graph(tuple(nodes), tuple(edges), self.full)
 
 
 class Branches:
@@ -140,26 +151,24 @@ class Branches:
         for branch in self._born.keys() - live - self._ended.keys():
             self._ended[branch] = look
 
-    def knows(self, begun: Begun, other: str) -> bool:
-        """Say whether a call can have waited for those of another branch."""
+    def known_until(self, begun: Begun, other: str) -> int:
+        """Give the look up to which a call can have waited for those of another branch; -1: for none of them."""
         mine = begun.branch
-        if mine.startswith(other):
-            return True  # its own, or one around it
+        if mine == other:
+            return begun.look
         shared = _shared(mine, other)
-        at = begun.look if mine == shared else self._born.get(_below(mine, shared), 0)
+        since = begun.look if mine == shared else self._born.get(_below(mine, shared), 0)
+        if other == shared:
+            return since  # one around it: what had ended when it branched off
         ended = self._ended.get(_below(other, shared))
-        return ended is not None and ended <= at
-
-
-def _branch(key: str) -> str:
-    return key[: key.rfind("/") + 1]
+        return since if ended is not None and ended <= since else -1
 
 
 def _shared(one: str, other: str) -> str:
     """Give the branch around both."""
     shared = one
     while not other.startswith(shared):
-        shared = _branch(shared[:-1])
+        shared = shared[: shared.rfind("/", 0, -1) + 1]
     return shared
 
 

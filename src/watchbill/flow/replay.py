@@ -121,7 +121,7 @@ class WorkflowLoop(Drain):
         self._context = Context()
         self._root = Branch("", "", None)
         self._callbacks: Branch | None = None  # for calls made in no task
-        self._explicit: set[str] | None = None  # keys that the user chose
+        self._explicit: dict[str, str] | None = None  # keys that the user chose, and the branches of their calls
         self._number = 0  # of the newest future
         self._main: BranchTask | None = None
         self._tasks: list[BranchTask] = []  # asyncio itself holds tasks weakly, and the collector has no order
@@ -311,6 +311,11 @@ class WorkflowLoop(Drain):
         """The number of the newest call, task or future: whatever is made later has a higher one."""
         return self._number
 
+    def branch_of(self, key: str) -> str:
+        """Say in which branch the call of a key was made."""
+        chosen = None if self._explicit is None else self._explicit.get(key)
+        return key[: key.rfind("/") + 1] if chosen is None else chosen
+
     @property
     def branches(self) -> set[str]:
         """The branches whose tasks have not ended."""
@@ -476,10 +481,10 @@ class WorkflowLoop(Drain):
 
     def _explicit_key(self, key: str) -> str:
         if self._explicit is None:
-            self._explicit = set()
+            self._explicit = {}
         if key in self._explicit or key in self.calls or self._root.has_used(key):
             raise InvalidOptionError(f"key {key!r} was used before in this run: give each call a key of its own")
-        self._explicit.add(key)
+        self._explicit[key] = self._branch().prefix
         return key
 
     def _make_timer(

@@ -132,7 +132,7 @@ def as_inserted(run: NewRun, shard: int, now: Micros) -> RunRow:
 
 def due_at(run: NewRun, now: Micros) -> Micros:
     """Say when a run that is submitted now shall begin."""
-    return (now if run.at is None else run.at) + run.delay
+    return max(1, (now if run.at is None else run.at) + run.delay)  # 0 is none
 
 
 def deadline_at(run: NewRun, now: Micros) -> Micros | None:

@@ -613,14 +613,22 @@ class Advance:
             self._say(resident, batch)
         if loop.asked or loop.cancels:
             self._take_calls(resident, batch)
+            if resident.gone:
+                return  # a call that could not be made has ended it
         if loop.ended is not None:
             self._finish(resident, batch)
             return
-        if resident.steps_open and resident.status is RUNNING and resident.held is None and loop.undoing is None:
+        held, waits, wakes = resident.held is not None, resident.waits is not None, resident.wake_at is not None
+        if resident.steps_open and resident.status is RUNNING and not (held or waits or wakes or loop.undoing):
             return  # as before: what almost every step leads to
         if not loop.calls and not loop.undoing:
             self.hold(resident, "waits for nothing: no step, timer or message can ever wake it", batch)
-            return
+        else:
+            self._wait(resident, batch)
+
+    def _wait(self, resident: Resident, batch: Batch) -> None:
+        """Write down for what a run waits, if that is news, and let it leave memory if it will be for long."""
+        loop = resident.loop
         status, wake_at = (RunState.RUNNING, None) if resident.steps_open else (RunState.WAITING, resident.wakes_at())
         if loop.undoing is not None:
             status, wake_at = RunState.UNDOING, None

@@ -201,7 +201,8 @@ class ReadyCalls:
     def __init__(self) -> None:
         self.plain: deque[tuple[Resident, Call]] = deque()  # while nobody has a priority: the common case
         self.ranked: list[tuple[Micros, int, tuple[Resident, Call]]] = []
-        self._since: Micros = 0  # the first of these waits
+        self._put = 0  # so many were put among the plain ones, in all
+        self._marks: deque[tuple[int, Micros]] = deque()  # up to that many of them were put by then
         self._ties = count()
 
     def put_all(self, owners: Sequence[tuple[Resident, Call]], at: Micros) -> None:
@@ -211,8 +212,7 @@ class ReadyCalls:
                 if resident.priority:
                     break
             else:
-                if not self.plain:
-                    self._since = at
+                self._mark(len(owners), at)
                 self.plain.extend(owners)
                 return
         for owner in owners:
@@ -222,13 +222,21 @@ class ReadyCalls:
         """Let a call wait."""
         priority = owner[0].priority
         if not priority and not self.ranked:
-            if not self.plain:
-                self._since = at
+            self._mark(1, at)
             self.plain.append(owner)
             return
-        while self.plain:
-            heapq.heappush(self.ranked, (self._since, next(self._ties), self.plain.popleft()))
+        for place in range(self._put - len(self.plain), self._put):
+            while self._marks[0][0] <= place:
+                self._marks.popleft()
+            heapq.heappush(self.ranked, (self._marks[0][1], next(self._ties), self.plain.popleft()))
         heapq.heappush(self.ranked, (at - priority * HEAD_START, next(self._ties), owner))
+
+    def _mark(self, count: int, at: Micros) -> None:
+        taken = self._put - len(self.plain)
+        while self._marks and self._marks[0][0] <= taken:
+            self._marks.popleft()
+        self._put += count
+        self._marks.append((self._put, at))
 
     def take(self) -> tuple[Resident, Call]:
         """Take the most urgent one."""
@@ -238,6 +246,8 @@ class ReadyCalls:
         """Forget them all."""
         self.plain.clear()
         self.ranked.clear()
+        self._marks.clear()
+        self._put = 0
 
 
 def _unseen_for(attempt: Attempt) -> Micros:

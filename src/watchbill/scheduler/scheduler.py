@@ -343,11 +343,16 @@ class Scheduler(Loop):
     async def _load(self, nums: list[int]) -> list[Loaded]:
         """Load runs; one that is cancelled with its open children: its code may not be able to tell them."""
         loaded = await self._store.load(nums) if nums else []
-        for place, run in enumerate(loaded):
-            if codeless.cancels(run):
-                children = await self._store.children(run.run.num, run.run.root)
-                loaded[place] = msgspec.structs.replace(run, children=tuple(children))
-        return loaded
+        families = {
+            one.run.num: one.run.root for one in loaded if one.run.begun_at is not None and codeless.cancels(one)
+        }
+        if not families:
+            return loaded
+        children = await self._store.children(families)
+        return [
+            msgspec.structs.replace(one, children=tuple(children[one.run.num])) if one.run.num in children else one
+            for one in loaded
+        ]
 
     def _charge(self, loaded: Loaded, taken: Taken, batch: Batch) -> Loaded | None:
         """Count an unclean end against a run; gives the run as charged, or None when it is not to be driven."""
@@ -577,13 +582,20 @@ class Scheduler(Loop):
             elif run.status is RunState.SCHEDULED and self._is_due(run, batch.now):
                 self._advance.begin_loaded(loaded, term, batch)
             else:
-                self._residence.asleep[run.num] = run.shard
+                self._leave_asleep(loaded)
         elif run.status is RunState.SCHEDULED and self._is_due(run, batch.now):
             self._advance.begin_loaded(loaded, term, batch)
         elif self._knows(run) and not without_code:
             self._bring_back(loaded, term, batch, unclean=False)
         else:
-            self._residence.asleep[run.num] = run.shard
+            self._leave_asleep(loaded)
+
+    def _leave_asleep(self, loaded: Loaded) -> None:
+        """Leave a run that cannot be driven here: it is not loaded again for what it could not hear."""
+        self._residence.asleep[loaded.run.num] = loaded.run.shard
+        if loaded.facts:
+            unheard = self._residence.unheard.setdefault(loaded.run.num, set())
+            unheard.update(fact.id for fact in loaded.facts)
 
     def _knows(self, run: RunRow) -> bool:
         return self._registry.find(run.workflow, run.version) is not None

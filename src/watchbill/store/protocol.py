@@ -5,7 +5,7 @@ same values is safe. All keys (run.num, attempt.id, agent.id) are made by the ca
 store's: it judges what is due by its own clock, and every answer that matters carries that time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from operator import eq
 from typing import Final, NamedTuple, Protocol
@@ -420,8 +420,8 @@ class SchedulerStore(Protocol):
         """Read the next page of a run's journal."""
         ...
 
-    async def children(self, num: int, root: int) -> list[str]:
-        """Read the ids of the open runs that a run has started."""
+    async def children(self, families: Mapping[int, int]) -> dict[int, list[str]]:
+        """Read the ids of the open runs that runs (num -> root) have started; who has none is left out."""
         ...
 
     async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:

@@ -32,6 +32,17 @@ def test_a_point_of_priority_is_a_head_start_of_a_minute():
     assert taken(ready) == ["urgent", "low", "less", "not at all"]
 
 
+def test_a_backlog_that_never_empties_does_not_make_what_is_new_old():
+    ready = ReadyCalls()
+    ready.put_all([owner("first")], 0)
+    for n in range(1, 600):
+        ready.put_all([owner(f"plain-{n}")], n * SECOND)
+        ready.plain.popleft()
+    ready.put_all([owner("new")], 600 * SECOND)
+    ready.put_all([owner("urgent", 5)], 600 * SECOND)
+    assert taken(ready) == ["urgent", "plain-599", "new"]
+
+
 def test_who_has_waited_long_enough_comes_before_what_is_urgent():
     ready = ReadyCalls()
     ready.put_all([owner("first", -1)], 0)

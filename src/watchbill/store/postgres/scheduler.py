@@ -132,11 +132,14 @@ class PostgresScheduler:
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "load_journal", page))
         return tuple(journal_entries(found))
 
-    async def children(self, num: int, root: int) -> list[str]:
-        """Read the ids of the open runs that a run has started."""
-        family = {"parent": num, "root": root}
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "children", family))
-        return [cast(str, id) for (id,) in found]
+    async def children(self, families: Mapping[int, int]) -> dict[int, list[str]]:
+        """Read the ids of the open runs that runs have started."""
+        wanted = {"parents": list(families), "roots": list(families.values())}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "children", wanted))
+        children: dict[int, list[str]] = {}
+        for parent, id in cast(Sequence[tuple[int, str]], found):
+            children.setdefault(parent, []).append(id)
+        return children
 
     async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
         """Read runs that were made so long ago, oldest first, from behind a place on."""

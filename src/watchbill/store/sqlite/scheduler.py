@@ -115,10 +115,13 @@ class SqliteScheduler:
         """Read the next page of a run's journal."""
         return await self._lanes.read(lambda db: journal_page(db, num, after))
 
-    async def children(self, num: int, root: int) -> list[str]:
-        """Read the ids of the open runs that a run has started."""
-        family: Named = {"parent": num, "root": root}
-        return await self._lanes.read(lambda db: [id for (id,) in db.run("children", family)])
+    async def children(self, families: Mapping[int, int]) -> dict[int, list[str]]:
+        """Read the ids of the open runs that runs have started."""
+        wanted: Named = {"families": json_text(list(families.items()))}
+        children: dict[int, list[str]] = {}
+        for parent, id in await self._lanes.read(lambda db: db.run("children", wanted).fetchall()):
+            children.setdefault(parent, []).append(id)
+        return children
 
     async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
         """Read runs that were made so long ago, oldest first, from behind a place on."""

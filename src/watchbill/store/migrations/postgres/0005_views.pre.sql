@@ -8,7 +8,8 @@ CREATE FUNCTION watchbill.moment(at bigint) RETURNS timestamptz LANGUAGE sql IMM
 $$ SELECT to_timestamp(at / 1000000.0) $$;
 
 -- Each call of a step: while it has a row, as it stands; afterwards as the journal has it. What runs for less than a
--- second has no row, and is seen when it has ended. `losses` counts the attempt that runs.
+-- second has no row, and is seen when it has ended. `losses` counts the attempt that runs; `rank` is the time, less a
+-- minute for each point of priority. After a rewind what was done before it is there, too.
 CREATE VIEW watchbill.steps AS
 SELECT
     run.namespace,
@@ -20,9 +21,9 @@ SELECT
     (attempt.failures + attempt.losses - (attempt.state = 1)::integer)::bigint AS retries,
     (watchbill.shown(attempt.policy)::json ->> 'retries')::bigint AS max_retries,
     attempt.agent AS assigned_agent,
-    watchbill.moment(coalesce(attempt.started_at, attempt.rank)) AS created_at,
+    watchbill.moment(coalesce(attempt.started_at, attempt.rank + run.priority * 60000000)) AS created_at,
     watchbill.moment(
-        greatest(coalesce(attempt.started_at, attempt.rank), attempt.ended_at, attempt.progress_at)
+        greatest(coalesce(attempt.started_at, attempt.rank + run.priority * 60000000), attempt.ended_at, attempt.progress_at)
     ) AS updated_at,
     CASE attempt.state WHEN 1 THEN attempt.agent END AS locked_by,
     CASE attempt.state

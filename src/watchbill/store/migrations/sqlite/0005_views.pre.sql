@@ -2,7 +2,8 @@
 -- Times are UTC; what is sealed, or too large for its row, is not shown.
 
 -- Each call of a step: while it has a row, as it stands; afterwards as the journal has it. What runs for less than a
--- second has no row, and is seen when it has ended. `losses` counts the attempt that runs.
+-- second has no row, and is seen when it has ended. `losses` counts the attempt that runs; `rank` is the time, less a
+-- minute for each point of priority. After a rewind what was done before it is there, too.
 CREATE VIEW steps AS
 SELECT
     run.namespace AS namespace,
@@ -14,11 +15,11 @@ SELECT
     attempt.failures + attempt.losses - (attempt.state = 1) AS retries,
     json_extract(CAST(attempt.policy AS TEXT), '$.retries') AS max_retries,
     attempt.agent AS assigned_agent,
-    strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(attempt.started_at, attempt.rank) / 1000000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(attempt.started_at, attempt.rank + run.priority * 60000000) / 1000000.0, 'unixepoch') AS created_at,
     strftime(
         '%Y-%m-%dT%H:%M:%fZ',
         max(
-            coalesce(attempt.started_at, attempt.rank), coalesce(attempt.ended_at, 0), coalesce(attempt.progress_at, 0)
+            coalesce(attempt.started_at, attempt.rank + run.priority * 60000000), coalesce(attempt.ended_at, 0), coalesce(attempt.progress_at, 0)
         ) / 1000000.0,
         'unixepoch'
     ) AS updated_at,
