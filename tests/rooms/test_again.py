@@ -541,6 +541,27 @@ async def test_a_deadline_that_has_passed_does_not_pass_again_in_the_next_part(k
         assert await ends(after.handle("r")) == 7
 
 
+async def test_why_something_is_tried_again_is_kept_with_the_run(app: App) -> None:
+    shop = Shop(app)
+    shop.broken.add("two")
+    async with app.rooms():
+        handle = await app.start(shop.order, 1, id="r")
+        with pytest.raises(RunFailed):
+            await ends(handle)
+        shop.broken = {"wait"}
+        copy = await handle.retry(reason="two is mended")
+        async with asyncio.timeout(20):
+            while not (told := [event for event in await copy.timeline() if event.kind == "retry"]):
+                await asyncio.sleep(0)
+        assert (told[0].note, told[0].actor) == ("by client: two is mended", "client")
+        await copy.retry("two", reason="be quick")
+        async with asyncio.timeout(20):
+            while "by client: two: be quick" not in [event.note for event in await copy.timeline()]:
+                await asyncio.sleep(0)
+        shop.go.set()
+        assert await ends(copy) == 4
+
+
 async def test_a_run_for_the_beginning_of_time_begins_also_after_a_pause(app: App) -> None:
     shop = Shop(app)
     handle = await app.start(shop.order, 1, at=datetime(1970, 1, 1, tzinfo=UTC))

@@ -51,7 +51,7 @@ from watchbill.flow.scan import scan
 from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
-from watchbill.model.facts import FactKind
+from watchbill.model.facts import FactKind, RetryAsked
 from watchbill.model.graph import Graph
 from watchbill.model.keys import Keys
 from watchbill.model.question import InboxItem, inbox_item
@@ -379,27 +379,41 @@ class Hall:
         check_open(id, published)
         return {} if published is None else cast(dict[str, Any], plain(published))
 
-    async def again(self, handle: Handle[T], how: str, call: str | None, changes: dict[str, Any]) -> Handle[T]:
-        """Have a run done again from somewhere: in place while it lives (but not for a fork), else as a copy."""
-        record = await self.record(handle.id)
-        check_open(handle.id, record.run.input, *(entry.body for entry in record.journal))
-        live = not record.run.status.terminal
-        if live and how == "retry":
-            await self.tell(handle.id, FactKind.RETRY, call, by=handle.by)
+    async def retry(self, handle: Handle[T], step: str | None, reason: str) -> Handle[T]:
+        """Try again what failed or is held: in place while the run lives, else in a copy of it."""
+        record = await self._readable(handle.id)
+        if not record.run.status.terminal:
+            await self.tell(handle.id, FactKind.RETRY, RetryAsked(step, reason), by=handle.by)
             return handle
-        if live and how == "rewind":
-            copies.check_call(record, call or "")
-            if record.run.status is RunState.UNDOING:
-                raise WatchbillError(
-                    f"run {handle.id!r} is being undone: wait for its end, then rewind() makes a new run of it"
-                )
-            await self.tell(handle.id, FactKind.REWIND, call, by=handle.by)
-            return handle
-        if how == "retry":
-            origin = copies.failed(record, call)
-        else:
-            origin = (copies.before if how == "rewind" else copies.after)(record, call or "")
-        return await self._copy(record, origin, handle.workflow, changes)
+        copy = await self._copy(record, copies.failed(record, step), handle.workflow, {})
+        if reason:
+            with contextlib.suppress(RunEnded):  # it may have done so already
+                await self.tell(copy.id, FactKind.RETRY, RetryAsked(None, reason), by=handle.by)
+        return copy
+
+    async def rewind(self, handle: Handle[T], to: str) -> Handle[T]:
+        """Do a call, and all that came after it, again: in place while the run lives, else in a copy of it."""
+        record = await self._readable(handle.id)
+        if record.run.status.terminal:
+            return await self._copy(record, copies.before(record, to), handle.workflow, {})
+        copies.check_call(record, to)
+        if record.run.status is RunState.UNDOING:
+            raise WatchbillError(
+                f"run {handle.id!r} is being undone: wait for its end, then rewind() makes a new run of it"
+            )
+        await self.tell(handle.id, FactKind.REWIND, to, by=handle.by)
+        return handle
+
+    async def fork(self, handle: Handle[T], after: str, changes: dict[str, Any]) -> Handle[T]:
+        """Make a copy of a run that has seen everything up to a call's outcome."""
+        record = await self._readable(handle.id)
+        return await self._copy(record, copies.after(record, after), handle.workflow, changes)
+
+    async def _readable(self, id: str) -> Record:
+        """Read a run of which nothing that is copied is sealed for us."""
+        record = await self.record(id)
+        check_open(id, record.run.input, *(entry.body for entry in record.journal))
+        return record
 
     async def _copy(
         self, record: Record, origin: copies.Origin, workflow: Workflow[..., T] | None, changes: dict[str, Any]

@@ -95,8 +95,16 @@ class Client(Protocol):
         """Answer a question."""
         ...
 
-    async def again(self, handle: "Handle[T]", how: str, call: str | None, changes: dict[str, Any]) -> "Handle[T]":
-        """Have a run, or a copy of it, done again."""
+    async def retry(self, handle: "Handle[T]", step: str | None, reason: str) -> "Handle[T]":
+        """Try again what failed or is held."""
+        ...
+
+    async def rewind(self, handle: "Handle[T]", to: str) -> "Handle[T]":
+        """Do a call, and all that came after it, again."""
+        ...
+
+    async def fork(self, handle: "Handle[T]", after: str, changes: dict[str, Any]) -> "Handle[T]":
+        """Make a copy of a run that has seen everything up to a call's outcome."""
         ...
 
 
@@ -143,17 +151,17 @@ class Handle(Generic[T]):
         """Give what the run has published, by key."""
         return await self._client.published(self.id)
 
-    async def retry(self, step: str | None = None) -> "Handle[T]":
+    async def retry(self, step: str | None = None, *, reason: str = "") -> "Handle[T]":
         """Try again what failed or is held; a run that has ended is gone on with as a new one, `<id>~2`."""
-        return await self._client.again(self, "retry", step, {})
+        return await self._client.retry(self, step, reason)
 
     async def rewind(self, to: str) -> "Handle[T]":
         """Do a call, and all the workflow saw after it, again: in place, or of a run that has ended as a new one."""
-        return await self._client.again(self, "rewind", to, {})
+        return await self._client.rewind(self, to)
 
     async def fork(self, after: str, **changes: object) -> "Handle[T]":
         """Make a new run that has seen everything up to this call's outcome, with arguments changed by name."""
-        return await self._client.again(self, "fork", after, changes)
+        return await self._client.fork(self, after, changes)
 
     async def explain(self) -> Explanation:
         """Say what the run waits for, why, since when, and what will happen next."""

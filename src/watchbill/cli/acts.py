@@ -74,6 +74,7 @@ def retry(  # noqa: PLR0913
     workflow: WorkflowName = None,
     tag: Tags = None,
     older_than: OlderThan = None,
+    reason: Reason = "",
     dry_run: DryRun = False,
     yes: Yes = False,
     store: StoreUrl = None,
@@ -86,7 +87,7 @@ def retry(  # noqa: PLR0913
     from watchbill.model.states import RunState
 
     async def again(_: Any, handle: Any) -> Any:  # noqa: ANN401
-        return await handle.retry(step)
+        return await handle.retry(step, reason=reason)
 
     def fits(record: Any) -> bool:  # noqa: ANN401
         return status is not None or record.run.status is not RunState.COMPLETED

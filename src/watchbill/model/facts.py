@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+import msgspec
+
 
 class FactKind(StrEnum):
     """What a client may tell a run."""
@@ -14,3 +16,19 @@ class FactKind(StrEnum):
     REWIND = "rewind"
     ANSWER = "answer"
     CHILD = "child"  # told by a run that has ended to the one that started it
+
+
+class RetryAsked(msgspec.Struct, frozen=True):
+    """What shall be tried again: of one step, or all; and why."""
+
+    step: str | None = None
+    reason: str = ""
+
+
+_decode_retry = msgspec.json.Decoder(RetryAsked | str | None).decode
+
+
+def read_retry(body: bytes) -> RetryAsked:
+    """Read what was asked for; versions before this one told the step alone."""
+    asked = _decode_retry(body)
+    return asked if isinstance(asked, RetryAsked) else RetryAsked(asked)

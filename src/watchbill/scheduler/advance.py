@@ -36,7 +36,7 @@ from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
-from watchbill.model.facts import FactKind
+from watchbill.model.facts import FactKind, read_retry
 from watchbill.model.failure import Cause, FinalFailure, RunError
 from watchbill.model.run import LONGEST_ID, NewRun, RunRow, child_id
 from watchbill.model.sealed import is_sealed, why_sealed
@@ -491,7 +491,7 @@ class Advance:
 
     def _retry(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Try again what is parked: quarantined, or between two tries; all of it, or of one step."""
-        step = plain(fact.body)
+        step = read_retry(fact.body).step
         batch.turn.decisions.append(asked_by(resident.num, fact))
         for key, id in resident.rows.items():
             call = resident.loop.calls.get(key)

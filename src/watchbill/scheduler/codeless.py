@@ -82,6 +82,8 @@ def tell(loaded: Loaded, term: int, batch: Batch) -> bool:
                 turn.decisions.append(asked_by(run.num, fact))
             change = change._replace(status=RunState.RUNNING, held=None, losses=0)
             batch.reloaded.append(run.num)
+        elif fact.kind is FactKind.RETRY:
+            turn.decisions.append(asked_by(run.num, fact))  # why it was made: a copy of another one
     turn.terms[run.shard] = term
     turn.runs.append(change)
     return True

@@ -11,7 +11,7 @@ from watchbill.flow.endings import Ending
 from watchbill.flow.futures import Call
 from watchbill.flow.values import plain
 from watchbill.model.decision import Decision, DecisionRow
-from watchbill.model.facts import FactKind
+from watchbill.model.facts import FactKind, read_retry
 from watchbill.model.states import RunState
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.residence import Resident
@@ -46,8 +46,13 @@ def paused_event(run: str, fact: Fact, batch: Batch) -> Event:
 
 def asked_by(run: int, fact: Fact) -> DecisionRow:
     """Write down what a person asked for, and why; the fact's number is unlike any other's: nothing is overwritten."""
-    said = plain(fact.body)
-    body = Decision(rule="somebody asked for it", chosen=fact.kind.value, message="" if said is None else str(said))
+    if fact.kind is FactKind.RETRY:
+        asked = read_retry(fact.body)
+        said = ": ".join(part for part in (asked.step, asked.reason) if part)
+    else:
+        told = plain(fact.body)
+        said = "" if told is None else str(told)
+    body = Decision(rule="somebody asked for it", chosen=fact.kind.value, message=said)
     return DecisionRow(run, "", fact.id, OF_A_PERSON, fact.actor, _encode(body))
 
 
