@@ -597,7 +597,7 @@ async def test_an_async_step_that_is_late_is_cancelled_and_tried_again(app: App,
 async def test_the_late_result_of_a_thread_is_dropped(app: App) -> None:
     release = threading.Event()
 
-    @app.step(timeout="30ms", retry=Retry(1, backoff="1ms"))
+    @app.step(timeout="300ms", retry=Retry(1, backoff="1ms"))
     def slow() -> str:
         number = attempt().number
         if number == 1:
