@@ -1,12 +1,13 @@
 """Children: runs that a run starts and waits for, once, whoever drives it."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 
 from tests.rooms.scene import Ear, becomes, ends
-from watchbill import App, RunCancelled, RunFailed, State, receive, sleep
+from watchbill import App, RunCancelled, RunEnded, RunFailed, State, receive, sleep
 from watchbill.events import RUN_STARTED
 from watchbill.scheduler.scheduler import Scheduler
 from watchbill.store.protocol import Turn
@@ -256,7 +257,8 @@ async def test_the_end_of_a_child_waits_for_a_parent_whose_code_does_not_fit(
     third = App(kept)
     family(third, fits=True)
     async with third.rooms():
-        await third.handle("p").retry()
+        with contextlib.suppress(RunEnded):  # code that fits takes it up by itself, and may be quicker
+            await third.handle("p").retry()
         assert await ends(third.handle("p")) == 3
 
 
