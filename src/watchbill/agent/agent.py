@@ -5,6 +5,7 @@ became visible. One beat speaks for all of them. Who runs them is its crew: the 
 worker children (agent/workers.py).
 """
 
+import asyncio
 from typing import Final
 
 import msgspec
@@ -60,7 +61,8 @@ class Agent(Loop):
         self._namespace = namespace
         self._region = region
         self._id = process
-        self._called = name
+        self.called = name
+        self.joined = asyncio.Event()
         self._lasting = lasting
         self._drain = drain
         self._running: dict[int, Errand] = {}
@@ -77,6 +79,7 @@ class Agent(Loop):
         self._poll_at: Micros = 0
         self._trusted_until: Micros = 0
         self._show_at: Micros = 0
+        self._hurried = False
         crew.listen(self._find_room)
 
     def hint(self) -> None:
@@ -84,13 +87,19 @@ class Agent(Loop):
         self._asked = True
         self.wake()
 
+    def hurry(self) -> None:
+        """Wait for nothing more when it stops: what runs is killed where it can be, and handed back."""
+        self._hurried = True
+        self.wake()
+
     async def open(self) -> None:
         """Join."""
         before = self.env.clock.boot()
         identity = self.env.process_identity()
-        await self._store.join(self._id, self._namespace, self._region, self._called, identity, self._lasting)
+        await self._store.join(self._id, self._namespace, self._region, self.called, identity, self._lasting)
         self._trust_from(before)
         self._crew.serve(self)
+        self.joined.set()
 
     async def turn(self) -> Micros | None:
         """Report what ended, beat, lease what there is room for."""
@@ -116,7 +125,7 @@ class Agent(Loop):
         for attempt in list(self._running.values()):
             self._crew.cancel(attempt)
         until = self.env.clock.boot() + self._drain
-        while self._running and (left := until - self.env.clock.boot()) > 0:
+        while self._running and not self._hurried and (left := until - self.env.clock.boot()) > 0:
             self._woken.clear()
             if not self._ended and not self._reports:
                 await self.env.wait(self._woken, min(left, DECIDE_EVERY) if self._undecided else left)
@@ -385,5 +394,5 @@ def _report(attempt: Errand, *, stopping: bool) -> Report:
         return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body)
     if failure.cause is Cause.CANCELLED and (stopping or not attempt.cancelled):
         return Report(_row(attempt), attempt.fence, Act.HAND_BACK)
-    act = Act.DIED if failure.cause is Cause.KILLED else Act.FAILED
+    act = Act.DIED if failure.cause in (Cause.KILLED, Cause.STARVED) else Act.FAILED
     return Report(_row(attempt), attempt.fence, act, _encode(failure))

@@ -17,7 +17,7 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, FramedWire, SystemEnv, Wire, die_with_parent
-from watchbill.errors import AttemptLostError
+from watchbill.errors import AttemptLostError, InvalidOptionError, InvalidValueError
 from watchbill.flow.context import Attempt, Checkpoint, Finishing
 from watchbill.flow.execute import Executor
 from watchbill.flow.failures import failure_of
@@ -42,7 +42,7 @@ from watchbill.flow.outbox import Outbox
 from watchbill.flow.program import find_app, read_step
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step
-from watchbill.model.failure import Cause, Failure
+from watchbill.model.failure import Cause, Failure, Remedy
 
 MOST: Final = 1_000_000  # errands at once: the parent counts them
 SHOW_EVERY: Final[Micros] = SECOND // 10  # progress is passed on no more often: the parent writes it even more seldom
@@ -89,9 +89,13 @@ class Server:
     def _begin(self, order: Order) -> None:
         try:
             attempt = self._attempt(order)
-        except Exception as error:
-            # Not the step's failure: it never ran. It counts as one more death, and a person will see why.
-            self._outbox.put(Ended(order.errand, failure=failure_of(error, cause=Cause.KILLED)))
+        except InvalidValueError as error:
+            failure = msgspec.structs.replace(failure_of(error), remedy=Remedy.GIVE_UP)
+            self._outbox.put(Ended(order.errand, failure=failure))
+            return
+        except InvalidOptionError as error:
+            # The code has changed since it was asked which steps it has: handed back, it costs nothing.
+            self._outbox.put(Ended(order.errand, failure=failure_of(error, cause=Cause.CANCELLED)))
             return
         self._idle.clear()
         self._running[order.errand] = attempt
