@@ -6,6 +6,7 @@ worker children (agent/workers.py).
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -17,9 +18,10 @@ from watchbill.errors import StoreUnreachableError
 from watchbill.events import Events, log
 from watchbill.flow.context import Checkpoint
 from watchbill.loop import Loop
-from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report
+from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Wish
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
+from watchbill.model.needs import meets, parse_needs
 from watchbill.model.policy import OWN_CHILD_FROM, Policy
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.store.protocol import AgentStore, Transactions
@@ -52,6 +54,9 @@ class Agent(Loop):
         process: int,
         name: str,
         lasting: Micros | None,
+        beat: Micros | None = None,
+        needs: Sequence[str] = (),
+        slots: int = 0,
         drain: Micros = DRAIN,
     ) -> None:
         super().__init__(env, events)
@@ -64,7 +69,15 @@ class Agent(Loop):
         self.called = name
         self.joined = asyncio.Event()
         self._lasting = lasting
+        self._beat_every = beat if beat is not None else (lasting or 0) // 4
+        self._beats_are_polls = beat is not None  # an answer to a beat says whether something is ready
+        self._needs = tuple(needs)
+        self._slots = slots
         self._drain = drain
+        self.dismissed = asyncio.Event()  # an operator wants it to drain
+        self._queues: list[int] | None = None  # that it serves; None: to be read
+        self._newest_queue = 0
+        self._said = b""
         self._running: dict[int, Errand] = {}
         self._ended: list[Errand] = []
         self._undecided: dict[int, Errand] = {}  # ended, but the transaction of their finish() may still be open
@@ -96,7 +109,16 @@ class Agent(Loop):
         """Join."""
         before = self.env.clock.boot()
         identity = self.env.process_identity()
-        await self._store.join(self._id, self._namespace, self._region, self.called, identity, self._lasting)
+        await self._store.join(
+            self._id,
+            self._namespace,
+            self._region,
+            self.called,
+            identity,
+            self._lasting,
+            needs=self._needs,
+            slots=self._slots,
+        )
         self._trust_from(before)
         self._crew.serve(self)
         self.joined.set()
@@ -111,7 +133,8 @@ class Agent(Loop):
         try:
             if self._beat_is_due(asked, boot):
                 await self._beat(boot)
-            if (asked or self._polls) and not self._stopping:
+            asked = asked or self._asked
+            if (asked or self._poll_is_due(boot)) and not self._stopping:
                 self._poll_at = boot + POLL
                 await self._lease()
         except StoreUnreachableError:
@@ -255,6 +278,9 @@ class Agent(Loop):
     def _polls(self) -> bool:
         return self._lasting is not None
 
+    def _poll_is_due(self, boot: Micros) -> bool:
+        return self._polls and not self._beats_are_polls and boot >= self._poll_at
+
     def _beat_is_due(self, asked: bool, boot: Micros) -> bool:
         if self._lasting is not None and boot >= self._beat_at:
             return True
@@ -268,17 +294,39 @@ class Agent(Loop):
             if progress is not None:
                 marks.append(ProgressMark(row, attempt.fence, *progress))
         held = [(row, attempt.fence) for row, attempt in self._running.items()]
+        said = self._crew.said()
         try:
-            orders = await self._store.beat(self._id, self._lasting, marks, held)
+            orders = await self._store.beat(
+                self._id,
+                self._lasting,
+                marks,
+                held,
+                said=said if said != self._said else b"",
+                starved=[(_row(attempt), attempt.fence) for attempt in self._crew.starved],
+                queues=self._queues or () if self._beats_are_polls else (),
+                lease_no=self._lease_no,
+            )
         except StoreUnreachableError:
             self._moved = {**moved, **self._moved}
             raise
+        self._said = said
         self._show_at = boot + SHOW_PROGRESS_EVERY
         if self._lasting is not None:
-            self._beat_at = boot + self._lasting // 4
+            self._beat_at = boot + self._beat_every
         if orders.alive:
             self._trust_from(boot)
+            self._hear_news(orders)
         await self._obey(orders)
+
+    def _hear_news(self, orders: Orders) -> None:
+        """Note what has changed for this agent: an operator's wish, what it has, what there is to do."""
+        if orders.wish is Wish.DRAIN:
+            self.dismissed.set()
+        if orders.needs is not None and orders.needs != self._needs:
+            self._needs, self._queues = orders.needs, None
+        if orders.newest_queue > self._newest_queue:
+            self._newest_queue, self._queues = orders.newest_queue, None
+        self._asked = self._asked or orders.ready or (self._queues is None and self._beats_are_polls)
 
     def _trust_from(self, before: Micros) -> None:
         # Counted from before the request was sent: the store's lease began later, so ours ends earlier.
@@ -319,7 +367,7 @@ class Agent(Loop):
         self._cut = True  # until we know better: whoever ends meanwhile makes us ask again
         if room.slots <= 0:
             return
-        queues = await self._store.queues(self._namespace, self._region, ())
+        queues = await self._served_queues()
         if self._lease_asked_at is None:
             self._lease_asked_at = self.env.clock.boot()
         rows = await self._store.lease(self._id, self._lease_no, queues, room)
@@ -331,6 +379,14 @@ class Agent(Loop):
         self._cut = len(rows) >= room.slots or sum(needs_own_process(row) for row in rows) >= room.alone
         if len(rows) >= room.slots and self._crew.room().slots > 0:
             self._asked = True  # more room came up meanwhile
+
+    async def _served_queues(self) -> list[int]:
+        """Give the queues whose needs this agent meets; they are read anew when a beat says that there are others."""
+        if self._queues is None or not self._beats_are_polls:
+            have = parse_needs(self._needs)
+            there = await self._store.queues(self._namespace, self._region)
+            self._queues = [queue.id for queue in there if meets(have, parse_needs(queue.needs))]
+        return self._queues
 
     def _start(self, row: AttemptRow, asked_at: Micros) -> None:
         before = self._running.get(row.id)
@@ -369,7 +425,9 @@ class Agent(Loop):
         boot = self.env.clock.boot()
         wishes = []
         if self._polls:
-            wishes += [self._beat_at, self._poll_at]
+            wishes.append(self._beat_at)
+        if self._polls and not self._beats_are_polls:
+            wishes.append(self._poll_at)
         if self._moved:
             wishes.append(self._show_at)
         if self._undecided:

@@ -1,6 +1,6 @@
 """Crew: who runs the attempts of an agent; and what an agent knows about each of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from watchbill.clock import Micros
@@ -92,6 +92,15 @@ class Crew(Protocol):
 
     def room(self) -> Room:
         """Say what there is room for."""
+        ...
+
+    @property
+    def starved(self) -> Sequence[Errand]:
+        """The attempts whose worker does not turn."""
+        ...
+
+    def said(self) -> bytes:
+        """Say how the crew is, as JSON; the same as long as nothing has changed that anybody wants to know."""
         ...
 
     def take(self, row: AttemptRow, namespace: str, policy: Policy) -> Errand:

@@ -1,7 +1,7 @@
 """InlineCrew: the process itself runs the attempts, on its event loop, in threads, or each in a process of its own."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import msgspec
@@ -37,6 +37,15 @@ class InlineCrew:
     def room(self) -> Room:
         """Say what there is room for."""
         return Room(self._executor.free, max(0, self._executor.free_children), tuple(self._registry.steps))
+
+    @property
+    def starved(self) -> Sequence[Errand]:
+        """None that anybody could tell of: who would tell is starved, too."""
+        return ()
+
+    def said(self) -> bytes:
+        """Say nothing: the process is its own crew."""
+        return b""
 
     def take(self, row: AttemptRow, namespace: str, policy: Policy) -> Errand:
         """Make an attempt of a leased row; raises Refused when its arguments do not fit the code."""

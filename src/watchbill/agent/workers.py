@@ -8,9 +8,11 @@ neighbour in the same worker had to be is handed back: it costs nothing.
 
 import asyncio
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, cast
+
+import msgspec
 
 from watchbill.agent.crew import Errand, Tender
 from watchbill.agent.remote import Remote
@@ -54,6 +56,8 @@ FIRST_PAUSE: Final[Micros] = SECOND
 LONGEST_PAUSE: Final[Micros] = 30 * SECOND
 MEGABYTE: Final = 1 << 20
 
+_encode = msgspec.json.Encoder().encode
+
 
 class WorkerError(WatchbillError):
     """No worker can read the program."""
@@ -61,6 +65,13 @@ class WorkerError(WatchbillError):
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
         super().__init__(f"the program cannot be read: {failure.type}: {failure.message}")
+
+
+class Staff(msgspec.Struct, frozen=True):
+    """What a host says about its workers."""
+
+    workers: int
+    lag: int  # whole seconds
 
 
 class Worker:
@@ -147,8 +158,15 @@ class Workers:
             return Room(0, 0, self.steps)
         return Room(self._free, max(0, self._free_alone), self.steps)
 
+    def said(self) -> bytes:
+        """Say how many workers there are, and how long the worst of them has not turned, if that is remarkable."""
+        boot = self._env.clock.boot()
+        silences = [worker.silence(boot) for worker in self._workers]
+        lag = max(silences, default=0) // SECOND
+        return _encode(Staff(sum(1 for _ in self._shared(ready=True)), lag if lag >= 2 else 0))
+
     @property
-    def starved(self) -> list[Remote]:
+    def starved(self) -> Sequence[Errand]:
         """The attempts whose worker does not turn."""
         boot = self._env.clock.boot()
         slow = [worker for worker in self._workers if worker.silence(boot) >= STARVED_AFTER]

@@ -78,6 +78,9 @@ async def hosting(
                 process=env.new_id(),
                 name=wanted.name or f"{platform.node() or 'host'}-{os.getpid()}",
                 lasting=wanted.lease,
+                beat=wanted.beat,
+                needs=wanted.needs,
+                slots=wanted.slots,
                 drain=wanted.grace,
             )
             deaf = store.listen(Hint.AGENT, agent.hint)

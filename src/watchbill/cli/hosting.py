@@ -68,7 +68,9 @@ async def _host(named: Named, store: str | None, wanted: Employment) -> None:
             workers = f"{wanted.workers} worker{'s' if wanted.workers > 1 else ''}"
             place = redacted(hosted.url)
             _say(f"agent {hosted.agent.called!r} is at work on {place}: {wanted.slots} slots in {workers}")
-        await stopped
+        dismissed = loop.create_task(hosted.agent.dismissed.wait())
+        await asyncio.wait({stopped, dismissed}, return_when=asyncio.FIRST_COMPLETED)
+        stop.set()
         hurrying = loop.create_task(again.wait())
         hurrying.add_done_callback(lambda task: None if task.cancelled() else hosted.agent.hurry())
         _say("draining; once more, and it does not wait")
