@@ -11,6 +11,15 @@ def agent(  # noqa: PLR0913 - each option is one
     program: Annotated[
         str, typer.Argument(metavar="APP", envvar="WATCHBILL_APP", help="Your program, as module:app or a file.")
     ],
+    needs: Annotated[
+        str, typer.Option(metavar="NAMES", help="What it has for steps that need it, as gpu=2,eu; nothing unless told.")
+    ] = "",
+    region: Annotated[
+        str, typer.Option(metavar="REGION", help="Serve runs of this region; else those without one.")
+    ] = "",
+    profile: Annotated[
+        str, typer.Option(metavar="WORD", help="How often it beats: critical (2s), standard (10s) or batch (30s).")
+    ] = "critical",
     slots: Annotated[int | None, typer.Option(metavar="N", help="Steps at once; 50 unless told.")] = None,
     workers: Annotated[
         int | None, typer.Option(metavar="N", help="Worker processes; as many as cores, at most 4.")
@@ -38,6 +47,9 @@ def agent(  # noqa: PLR0913 - each option is one
     host(
         program,
         store,
+        needs=needs,
+        region=region,
+        profile=profile,
         slots=slots,
         workers=workers,
         beat=beat,

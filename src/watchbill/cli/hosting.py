@@ -12,6 +12,8 @@ from watchbill.errors import InvalidOptionError
 from watchbill.events import Events
 from watchbill.flow.program import Named, named_program
 from watchbill.model.duration import to_micros
+from watchbill.model.needs import parse_needs, written
+from watchbill.model.pace import pace_of
 from watchbill.store.address import parse_url, redacted
 
 BEATS_PER_LEASE = 4
@@ -26,6 +28,9 @@ def host(program: str, store: str | None, **asked: Any) -> None:  # noqa: ANN401
 
 def employment(  # noqa: PLR0913 - each option is one
     *,
+    needs: str,
+    region: str,
+    profile: str,
     slots: int | None,
     workers: int | None,
     beat: str | None,
@@ -35,7 +40,14 @@ def employment(  # noqa: PLR0913 - each option is one
     recycle_megabytes: int | None,
 ) -> Employment:
     """Read what an operator says."""
-    given: dict[str, Any] = {"name": name}
+    pace = pace_of(profile)
+    given: dict[str, Any] = {
+        "name": name,
+        "region": region,
+        "needs": written(parse_needs(needs)),
+        "beat": pace.beat,
+        "lease": pace.lease,
+    }
     numbers = {
         "slots": slots,
         "workers": workers,

@@ -14,6 +14,15 @@ def up(  # noqa: PLR0913 - each option is one
     rooms: Annotated[
         str, typer.Option(metavar="ROOMS", help="Which of scheduler, agent, supervisor, separated by commas.")
     ] = "scheduler,agent,supervisor",
+    needs: Annotated[
+        str, typer.Option(metavar="NAMES", help="What it has for steps that need it, as gpu=2,eu; nothing unless told.")
+    ] = "",
+    region: Annotated[
+        str, typer.Option(metavar="REGION", help="Serve runs of this region; else those without one.")
+    ] = "",
+    profile: Annotated[
+        str, typer.Option(metavar="WORD", help="How often it beats: critical (2s), standard (10s) or batch (30s).")
+    ] = "critical",
     slots: Annotated[int | None, typer.Option(metavar="N", help="Steps at once; 50 unless told.")] = None,
     workers: Annotated[int | None, typer.Option(metavar="N", help="Worker processes of the agent.")] = None,
     beat: Annotated[
@@ -39,6 +48,9 @@ def up(  # noqa: PLR0913 - each option is one
         program,
         rooms,
         store,
+        needs=needs,
+        region=region,
+        profile=profile,
         slots=slots,
         workers=workers,
         beat=beat,

@@ -6,6 +6,7 @@ flow/own_process.py and agent/workers.py.
 
 import asyncio
 import contextlib
+import faulthandler
 import signal
 import socket
 import sys
@@ -21,6 +22,7 @@ from watchbill.errors import AttemptLostError, InvalidOptionError, InvalidValueE
 from watchbill.flow.context import Attempt, Checkpoint, Finishing
 from watchbill.flow.execute import Executor
 from watchbill.flow.failures import failure_of
+from watchbill.flow.logbook import keep_logs, log_of
 from watchbill.flow.messages import (
     Ended,
     Finishes,
@@ -137,7 +139,8 @@ class Server:
         errand: int = attempt.owner
         del self._running[errand]
         self._showing.pop(errand, None)
-        self._outbox.put(Ended(errand, None if attempt.failure else attempt.body, attempt.failure))
+        log = log_of(attempt) if attempt.logbook is not None else None
+        self._outbox.put(Ended(errand, None if attempt.failure else attempt.body, attempt.failure, log))
         if not self._running:
             self._idle.set()
 
@@ -223,4 +226,6 @@ if __name__ == "__main__":
     # becomes of its attempts. Handlers, not SIG_IGN: what a step starts must not inherit deafness.
     for sign in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sign, lambda *_: None)
+    faulthandler.enable()  # a crash of native code says where
+    keep_logs()
     asyncio.run(main(int(sys.argv[1])))

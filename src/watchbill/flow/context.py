@@ -116,6 +116,7 @@ class Attempt:
     _recorded = False  # finish() has returned
     _hidden: tuple[str, ...] | None = None
     owner: Value = None  # what the host needs to find its place again
+    logbook: Value = None  # what it has logged, where that is kept
 
     def __init__(  # noqa: PLR0913 (what every attempt has)
         self,

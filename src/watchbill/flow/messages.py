@@ -117,6 +117,7 @@ class Ended(msgspec.Struct, tag=12, array_like=True):
     errand: int
     body: bytes | None = None
     failure: Failure | None = None
+    log: bytes | None = None  # the last of what it has logged and printed
 
 
 Message = Hello | Ready | Unready | Order | Stop | Leave | Ping | Moved | Saved | Written | Finishes | Planned | Ended
