@@ -14,6 +14,7 @@ from watchbill.errors import AttemptLostError
 from watchbill.flow.context import Attempt, Checkpoint, Finishing
 from watchbill.flow.execute import Executor
 from watchbill.flow.failures import failure_of
+from watchbill.flow.logs import marked_records
 from watchbill.flow.own_process import (
     Ended,
     Finishes,
@@ -102,7 +103,8 @@ async def serve(env: Env, channel: Wire) -> None:
         except Exception as error:
             await channel.send(encode_message(Ended(failure=failure_of(error, cause=Cause.KILLED))))
             return
-        Executor(env, slots=1, threads=1).start(attempt, reporter, at=0, boot=env.clock.boot())
+        executor = Executor(env, slots=1, threads=1)
+        executor.start(attempt, reporter, at=order.started_at, boot=order.started_boot)
         loop = asyncio.get_running_loop()
         hearing, relaying = loop.create_task(reporter.hear()), loop.create_task(reporter.relay())
         await asyncio.wait({hearing, relaying}, return_when=asyncio.FIRST_COMPLETED)
@@ -123,13 +125,14 @@ def _attempt(order: Order) -> Attempt:
     policy = msgspec.structs.replace(order.policy, own=False)  # it is in its own process already
     attempt = Attempt(step, args, kwargs, policy, order.key, order.fence)
     attempt.number, attempt.rung, attempt.restored_body = order.number, order.rung, order.restored
+    attempt.row = order.row
     return attempt
 
 
 async def main(fd: int) -> None:
     """Serve the parent on an inherited socket."""
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=fd))
-    with contextlib.suppress(ConnectionError):  # the parent is gone: there is nobody to work for
+    with contextlib.suppress(ConnectionError), marked_records():  # without a parent there is nobody to work for
         await serve(SystemEnv(), FramedWire(reader, writer))
     writer.close()
 

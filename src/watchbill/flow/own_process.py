@@ -9,11 +9,12 @@ import asyncio
 import msgspec
 
 from watchbill.borrowed import FinishPlan
+from watchbill.clock import Micros
 from watchbill.env import Child, Env
 from watchbill.errors import AttemptLostError
 from watchbill.flow.context import Attempt, Checkpoint, Finishing
 from watchbill.flow.program import Program, locate
-from watchbill.model.attempt import Progress
+from watchbill.model.attempt import Mark
 from watchbill.model.failure import Cause, Failure
 from watchbill.model.policy import Policy
 
@@ -30,13 +31,16 @@ class Order(msgspec.Struct, tag="order"):
     number: int
     rung: int
     restored: bytes | None
+    row: int | None
+    started_at: Micros
+    started_boot: Micros  # of this machine: the same clock in both processes
     seals: bool  # the parent has keys: what this one sends may hold Secrets, and is sealed there
 
 
 class Moved(msgspec.Struct, tag="moved"):
-    """Progress from the child."""
+    """What the child says about its progress."""
 
-    progress: Progress
+    mark: Mark
 
 
 class Saved(msgspec.Struct, tag="saved"):
@@ -87,8 +91,8 @@ async def run_in_child(env: Env, attempt: Attempt) -> None:
         await child.send(encode_message(_order(attempt, program)))
         while (message := await child.receive()) is not None:
             match decode_message(message):
-                case Moved(progress=progress):
-                    attempt.progress(progress.done, progress.total, progress.note)
+                case Moved(mark=mark):
+                    attempt.mark(mark)
                 case Saved(number=number, body=body):
                     await _save(attempt, body)
                     await child.send(encode_message(Saved(number, b"")))
@@ -128,6 +132,9 @@ def _order(attempt: Attempt, program: Program) -> Order:
         number=attempt.number,
         rung=attempt.rung,
         restored=attempt.restored_body,
+        row=attempt.row,
+        started_at=attempt.started_at,
+        started_boot=attempt.started_boot,
         seals=attempt.step.signature.seals,
     )
 
