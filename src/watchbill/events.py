@@ -26,6 +26,7 @@ STEP_COMPLETED: Final = "step.completed"
 STEP_FAILED: Final = "step.failed"  # one attempt failed; what becomes of the call is a verdict
 STEP_LOST: Final = "step.lost"
 STEP_LATE: Final = "step.late"
+STEP_STALLED: Final = "step.stalled"  # it runs, and does not move
 STEP_RETRIED: Final = "step.retried"
 STEP_GAVE_UP: Final = "step.gave_up"
 STEP_QUARANTINED: Final = "step.quarantined"
@@ -68,6 +69,7 @@ TROUBLE: Final = frozenset(
         RUN_UNDO_FAILED,
         STEP_LOST,
         STEP_LATE,
+        STEP_STALLED,
         STEP_GAVE_UP,
         STEP_QUARANTINED,
         SHARDS_LOST,

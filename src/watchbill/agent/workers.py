@@ -185,7 +185,9 @@ class Workers:
             number=row.number,
             rung=row.rung,
             restored=row.checkpoint,
+            row=row.id,
             started_at=row.started_at or 0,
+            started_boot=0,
         )
         return Remote(row.id, order, alone=policy.own or row.losses > OWN_CHILD_FROM)
 
@@ -193,6 +195,7 @@ class Workers:
         """Give it to the worker that has least to do, or to one of its own."""
         remote = cast(Remote, attempt)
         remote.agent = agent
+        remote.order.started_boot = boot
         self._free -= 1
         if remote.alone:
             self._free_alone -= 1

@@ -23,6 +23,7 @@ from watchbill.flow.context import Attempt, Checkpoint, Finishing
 from watchbill.flow.execute import Executor
 from watchbill.flow.failures import failure_of
 from watchbill.flow.logbook import keep_logs, log_of
+from watchbill.flow.logs import marked_records
 from watchbill.flow.messages import (
     Ended,
     Finishes,
@@ -101,7 +102,7 @@ class Server:
             return
         self._idle.clear()
         self._running[order.errand] = attempt
-        self._executor.start(attempt, self, at=order.started_at, boot=self._env.clock.boot())
+        self._executor.start(attempt, self, at=order.started_at, boot=order.started_boot)
 
     def _attempt(self, order: Order) -> Attempt:
         step = self._find_step(order.step)
@@ -109,7 +110,7 @@ class Server:
         policy = msgspec.structs.replace(order.policy, own=False)  # it is in its own process already
         attempt = Attempt(step, args, kwargs, policy, order.key, order.fence)
         attempt.number, attempt.rung, attempt.restored_body = order.number, order.rung, order.restored
-        attempt.owner = order.errand
+        attempt.owner, attempt.row = order.errand, order.row
         return attempt
 
     def _stop(self, stop: Stop) -> None:
@@ -214,7 +215,7 @@ def _read_step(hello: Hello) -> tuple[Ready, FindStep, AbstractAsyncContextManag
 async def main(fd: int) -> None:
     """Serve the parent on an inherited socket."""
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=fd))
-    with contextlib.suppress(ConnectionError):  # the parent is gone: there is nobody to work for
+    with contextlib.suppress(ConnectionError), marked_records():  # without a parent there is nobody to work for
         await serve(SystemEnv(), FramedWire(reader, writer))
     writer.close()
 

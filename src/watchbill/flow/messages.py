@@ -51,7 +51,9 @@ class Order(msgspec.Struct, tag=3, array_like=True):
     number: int
     rung: int
     restored: bytes | None
+    row: int | None
     started_at: Micros  # in the store's time
+    started_boot: Micros  # of this machine: the same clock in both processes
 
 
 class Stop(msgspec.Struct, tag=4, array_like=True):

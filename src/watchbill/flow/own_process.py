@@ -28,10 +28,10 @@ from watchbill.flow.messages import (
     encode_plan,
 )
 from watchbill.flow.program import locate
-from watchbill.model.attempt import Progress
+from watchbill.model.attempt import Mark
 from watchbill.model.failure import Cause, Failure
 
-_decode_progress = msgspec.json.Decoder(Progress).decode
+_decode_mark = msgspec.json.Decoder(Mark).decode
 
 
 async def run_in_child(env: Env, attempt: Attempt) -> None:
@@ -60,8 +60,7 @@ async def _heard(child: Child, attempt: Attempt, message: Message) -> bool:
         case Ready():
             await _say(child, _order(attempt))
         case Moved(body=body):
-            progress = _decode_progress(body)
-            attempt.progress(progress.done, progress.total, progress.note)
+            attempt.mark(_decode_mark(body))
         case Saved(number=number, body=body):
             await _save(attempt, body)
             await _say(child, Written(0, number, lost=False))
@@ -103,7 +102,9 @@ def _order(attempt: Attempt) -> Order:
         number=attempt.number,
         rung=attempt.rung,
         restored=attempt.restored_body,
+        row=attempt.row,
         started_at=attempt.started_at,
+        started_boot=attempt.started_boot,
     )
 
 
