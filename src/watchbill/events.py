@@ -37,6 +37,8 @@ SHARDS_READY: Final = "shards.ready"  # every live run of the shards just taken 
 SHARDS_LOST: Final = "shards.lost"
 SHARDS_GIVEN: Final = "shards.given"  # to another scheduler, so that each has its share
 PROCESS_BURIED: Final = "process.buried"  # a neighbour is provably dead: what it held is free
+AGENT_ENDED: Final = "agent.ended"  # its process, unasked
+AGENT_LOOPING: Final = "agent.looping"  # its process ends again and again, soon after its start
 TURN_FAILED: Final = "turn.failed"  # a room's turn raised; the room goes on
 UNANSWERED: Final = "StoreUnreachableError"  # the cause of a turn that failed because the store did not answer
 
@@ -74,6 +76,8 @@ TROUBLE: Final = frozenset(
         STEP_QUARANTINED,
         SHARDS_LOST,
         PROCESS_BURIED,
+        AGENT_ENDED,
+        AGENT_LOOPING,
         SCHEDULE_REFUSED,
         TURN_FAILED,
     }

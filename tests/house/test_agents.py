@@ -1,6 +1,7 @@
 """Agents as processes: a host without user code, worker children, and what becomes of steps when these die or drain."""
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -186,3 +187,17 @@ def test_a_program_that_is_not_there_is_named(there, program, says):
     agent = there.start("agent", program)
     agent.wait_for(says)
     assert agent.process.wait(PATIENCE) in (1, 2)
+
+
+def test_up_keeps_an_agent_running_and_ends_it_with_itself(there, client):
+    house = there.start("up", YARD, "--workers", "1", "--slots", "3")
+    house.wait_for("scheduler, agent, supervisor on")
+    first = client.start(yard.look).result(timeout=PATIENCE)
+    os.kill(first["parent"], signal.SIGKILL)
+    house.wait_for("agent.ended")
+    second = client.start(yard.look).result(timeout=PATIENCE)
+    assert second["parent"] != first["parent"]
+    assert second["parent"] in house.children()
+    assert house.end() == 0
+    assert gone(second["parent"], within=1)
+    assert gone(second["pid"], within=1)

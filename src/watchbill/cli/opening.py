@@ -10,18 +10,17 @@ import typer
 from watchbill.app.app import App
 from watchbill.app.hall import Hall
 from watchbill.app.host import GRACE as AGENT_GRACE
+from watchbill.app.pool import Pool
 from watchbill.cli.hosting import employment, host
 from watchbill.cli.program import load_app
 from watchbill.clock import SECOND
-from watchbill.env import employ
+from watchbill.env import SystemEnv, employ
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.names import did_you_mean
+from watchbill.model.fleet import Load, Size
 from watchbill.store.address import parse_url, redacted
 
 ROOMS: Final = ("scheduler", "agent", "supervisor")
-LEAVES_WITHIN: Final = 5.0  # seconds that an agent may need beyond its grace
-FIRST_PAUSE: Final = 0.5  # before an agent that has died is started again; doubles up to
-LONGEST_PAUSE: Final = 30.0
 
 
 def open_rooms(program: str, rooms: str, store: str | None, **asked: Any) -> None:  # noqa: ANN401 - the options
@@ -65,23 +64,19 @@ async def _open(app: App, url: str, chosen: set[str], command: Sequence[str], gr
         workflows = ", ".join(sorted(app.registry.workflows)) or "none"
         named = ", ".join(room for room in ROOMS if room in chosen)
         typer.echo(f"watchbill: {named} on {redacted(url)}; workflows: {workflows}", err=True)
+        pool = Pool(
+            SystemEnv(),
+            app.events,
+            employ=lambda: employ(*command),
+            read_load=_nothing_more,
+            size=Size(least=1, most=1, slots=1),
+            grace=grace,
+        )
         if command:
-            await _keep(command, stop, grace)
-        else:
-            await stop.wait()
+            pool.start()
+        await stop.wait()
+        await pool.stop()  # the rooms go on meanwhile, and take what it hands back
 
 
-async def _keep(command: Sequence[str], stop: asyncio.Event, grace: float) -> None:
-    """Keep an agent's process running until it is time to stop; one that dies is started again after a pause."""
-    pause = FIRST_PAUSE
-    stopped = asyncio.get_running_loop().create_task(stop.wait())
-    while True:
-        agent = await employ(*command)
-        ended = asyncio.get_running_loop().create_task(agent.ended())
-        await asyncio.wait({stopped, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if stopped.done():
-            await agent.end(grace + LEAVES_WITHIN)  # the rooms go on meanwhile, and take what it hands back
-            return
-        typer.echo(f"watchbill: the agent has ended ({ended.result()}); another one comes in {pause:g} s", err=True)
-        await asyncio.wait({stopped}, timeout=pause)
-        pause = min(pause * 2, LONGEST_PAUSE)
+async def _nothing_more() -> Load:
+    return Load(0, 0, 0)
