@@ -12,7 +12,7 @@ from watchbill.store.postgres.connections import Connections, Session
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.scheduler import bury
-from watchbill.store.protocol import Hint, Watch
+from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 
 
 class PostgresSupervisor:
@@ -106,5 +106,7 @@ def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, obj
         "runs": [verdict.run for verdict in ordered],
         "calls": [verdict.call for verdict in ordered],
         "decisions": [verdict.body for verdict in ordered],
+        "ready_ids": [verdict.id for verdict in ordered if verdict.after == AttemptState.READY],
+        "avoid_for": AVOID_FOR,
         **blobs.values(),
     }
