@@ -82,6 +82,7 @@ INDEXES: Mapping[str, set[str]] = {
     "record_context": {"all of scheduler"},
     "schedules": {"schedule_namespace_name_key (namespace)", "run_pkey (num)", "all of scheduler"},
     "order_schedule": {"schedule_namespace_name_key (namespace, name)"},
+    "order_agent": {"agent_alive (id)"},
     # schedulers
     "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},
     "shards_of_namespace": {"shard_namespace_region_n_key (namespace)"},
@@ -145,7 +146,13 @@ INDEXES: Mapping[str, set[str]] = {
     # supervisors
     "watch": {"attempt_watch (watch_at)", "attempt_agent (agent)", "agent_alive (id)"},
     "attempts_by_id": {"attempt_pkey (id)"},
-    "judge": {"agent_pkey (id)", "attempt_pkey (id)", "decision_pkey (run, call, fence)"},
+    "judge": {
+        "agent_pkey (id)",
+        "attempt_pkey (id)",
+        "decision_pkey (run, call, fence)",
+        "queue_pkey (id)",
+        "all of agent_alive",  # once for each queue, not for each row
+    },
     "processes": {"all of agent_alive", "all of scheduler_pkey"},  # has who may hold something, and nobody else
 }
 # Of a turn, by its parts; its variants are all their combinations.

@@ -235,7 +235,7 @@ class SealedClient:
         self._sealer = sealer
         # What carries no bodies goes straight through.
         self.order_schedule, self.beginning = doors.order_schedule, doors.beginning
-        self.delete, self.checkup = doors.delete, doors.checkup
+        self.delete, self.checkup, self.order_agent = doors.delete, doors.checkup, doors.order_agent
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none. The store compares inputs as they are sealed."""

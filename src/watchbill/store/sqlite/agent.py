@@ -185,7 +185,7 @@ def hand_back_unheard(db: Writer, beat: Beat) -> "Outcome":
 
 
 def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
-    """Lease ready rows to an agent that is alive and in time."""
+    """Lease ready rows to an agent that is alive, in time and wanted."""
     now = db.now()
     found = db.run("agent_lease", {"agent": agent}).fetchone()
     if found is None or found[0] != AgentState.ALIVE:
@@ -195,9 +195,11 @@ def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Ro
     # it holds these rows, and could not hand them back if it never heard of them.
     if lease_no <= found[2] and (rows := attempt_rows(db, db.run("leased_rows", lease))):
         return rows
-    if found[1] <= now:
+    if found[1] <= now or found[3] != Wish.NONE:
         return []
     asked: Named = {
+        "agent": agent,
+        "now": now,
         "queues": json_text(queues),
         "steps": json_text(room.steps),
         "limit": room.slots,
