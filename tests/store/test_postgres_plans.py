@@ -84,7 +84,6 @@ INDEXES: Mapping[str, set[str]] = {
     "order_schedule": {"schedule_namespace_name_key (namespace, name)"},
     # schedulers
     "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},
-    "shards_of_namespace": {"shard_namespace_region_n_key (namespace)"},
     "find_queue": {"queue_namespace_region_needs_uses_limited_key (namespace, region, needs, uses, limited)"},
     "attend": {"scheduler_pkey (id)", "all of scheduler_pkey", "all of scheduler", "all of lease"},
     "retire": {"scheduler_pkey (id)"},

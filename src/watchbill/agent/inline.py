@@ -5,10 +5,12 @@ became visible. One beat speaks for all of them.
 """
 
 import zlib
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from watchbill.agent.capacity import Capacity, served_by
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.errors import InvalidValueError, StoreUnreachableError
@@ -21,6 +23,7 @@ from watchbill.loop import Loop
 from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
+from watchbill.model.needs import written
 from watchbill.model.policy import OWN_CHILD_FROM, Policy
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.store.protocol import AgentStore, Transactions
@@ -52,6 +55,7 @@ class InlineAgent(Loop):
         region: str,
         process: int,
         lasting: Micros | None,
+        have: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(env, events)
         self._store = store
@@ -62,6 +66,7 @@ class InlineAgent(Loop):
         self._region = region
         self._id = process
         self._lasting = lasting
+        self._capacity = Capacity(have or {})
         self._running: dict[int, Attempt] = {}
         self._ended: list[Attempt] = []
         self._undecided: dict[int, Attempt] = {}  # ended, but the transaction of their finish() may still be open
@@ -88,7 +93,16 @@ class InlineAgent(Loop):
         info = self.env.process_identity()
         name = f"embedded-{self._id}"
         before = self.env.clock.boot()
-        await self._store.join(self._id, self._namespace, self._region, name, info, self._lasting)
+        await self._store.join(
+            self._id,
+            self._namespace,
+            self._region,
+            name,
+            info,
+            self._lasting,
+            needs=written(self._capacity.have),
+            slots=self._executor.slots,
+        )
         self._trust_from(before)
         self._executor.take_rows(self)
 
@@ -237,6 +251,7 @@ class InlineAgent(Loop):
         """Somebody else has the call now: stop, and say nothing more about it."""
         self._forget(attempt)
         self._executor.abandon(attempt)
+        self._capacity.abandon(attempt)
 
     # --- beating
 
@@ -310,7 +325,19 @@ class InlineAgent(Loop):
         if room.slots <= 0:
             return
         known = await self._store.queues(self._namespace, self._region)
-        queues = [queue.id for queue in known if not queue.needs]  # it says of nothing that it has it
+        left, cut = room.slots, False
+        for served in served_by(self._capacity.have, known):
+            at_most = self._capacity.room(served, self._running.values(), left)
+            alone = max(0, self._executor.free_children)
+            rows = await self._lease_from(served.queues, Room(at_most, alone, steps)) if at_most > 0 else []
+            cut = cut or len(rows) >= at_most or sum(needs_own_process(row) for row in rows) >= alone
+            left -= len(rows)
+        self._cut = cut
+        if left <= 0 and self._executor.free > 0:
+            self._asked = True  # more room came up meanwhile
+
+    async def _lease_from(self, queues: Sequence[int], room: Room) -> list[AttemptRow]:
+        """Lease rows, and start them."""
         if self._lease_asked_at is None:
             self._lease_asked_at = self.env.clock.boot()
         rows = await self._store.lease(self._id, self._lease_no, queues, room)
@@ -319,9 +346,7 @@ class InlineAgent(Loop):
         asked_at, self._lease_asked_at = self._lease_asked_at, None
         for row in rows:
             self._start(row, asked_at)
-        self._cut = len(rows) >= room.slots or sum(needs_own_process(row) for row in rows) >= room.alone
-        if len(rows) >= room.slots and self._executor.free > 0:
-            self._asked = True  # more room came up meanwhile
+        return rows
 
     def _start(self, row: AttemptRow, asked_at: Micros) -> None:
         before = self._running.get(row.id)

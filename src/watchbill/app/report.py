@@ -102,6 +102,8 @@ def _waiting_for(record: Record, live: list[AttemptRow], held: str | None) -> st
         return None
     if held is not None:
         return f"a person: {held}"
+    if record.region and not record.served:
+        return f"a process that serves region {record.region!r}"
     if not record.known:
         return f"code: no scheduler that is running knows workflow {run.workflow!r}"
     if run.status is RunState.WAITING and (run.wake_at is not None or run.waits is not None):

@@ -118,7 +118,9 @@ class Record(msgspec.Struct, frozen=True):
     now: Micros
     told: tuple[Fact, ...]  # what its scheduler has not yet taken in
     parent: str | None  # the id of the run that started it
-    known: bool  # a scheduler that attends its namespace has its code; True also when none attends
+    known: bool  # a scheduler that attends its region has its code; True also when none attends
+    region: str = ""  # where it lives
+    served: bool = True  # a scheduler attends its region
 
     @property
     def cancelling(self) -> bool:
