@@ -14,7 +14,7 @@ import msgspec
 
 from watchbill.borrowed import FinishPlan, Place, Work
 from watchbill.clock import Micros
-from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
+from watchbill.model.agent import Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
@@ -186,6 +186,10 @@ class ClientStore(Protocol):
 
     async def record(self, namespace: str, id: str) -> Record | None:
         """Read all about one run, in one snapshot."""
+        ...
+
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts, oldest first."""
         ...
 
     async def runs(  # noqa: PLR0913
@@ -513,7 +517,7 @@ class AgentStore(Protocol):
         ...
 
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
-        """Write outcomes and checkpoints, each under its fence."""
+        """Write outcomes and checkpoints, each under its fence; of what is accepted also the log, if there is one."""
         ...
 
     async def undecided(self, ids: Sequence[int]) -> list[int]:

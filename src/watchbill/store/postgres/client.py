@@ -11,7 +11,7 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
-from watchbill.model.agent import Wish
+from watchbill.model.agent import AttemptLog, Wish
 from watchbill.model.decision import DecisionRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
@@ -90,6 +90,12 @@ class PostgresClient:
     async def record(self, namespace: str, id: str) -> Record | None:
         """Read all about one run, in one snapshot."""
         return await self._lines.door(lambda: self._lines.snapshot(lambda db: record(db, namespace, id)))
+
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts, oldest first."""
+        this = {"namespace": namespace, "id": id}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "logs", this))
+        return [AttemptLog(*row) for row in cast(Sequence[Any], found)]
 
     async def runs(  # noqa: PLR0913
         self,

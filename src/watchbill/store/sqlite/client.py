@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from watchbill.clock import Micros
-from watchbill.model.agent import Wish
+from watchbill.model.agent import AttemptLog, Wish
 from watchbill.model.decision import DecisionRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
@@ -77,6 +77,11 @@ class SqliteClient:
     async def record(self, namespace: str, id: str) -> Record | None:
         """Read all about one run, in one snapshot."""
         return await self._lanes.read(lambda db: record(db, namespace, id))
+
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts, oldest first."""
+        this = {"namespace": namespace, "id": id}
+        return await self._lanes.read(lambda db: [AttemptLog(*row) for row in db.run("logs", this)])
 
     async def runs(  # noqa: PLR0913
         self,
