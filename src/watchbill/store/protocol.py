@@ -14,7 +14,7 @@ import msgspec
 
 from watchbill.borrowed import FinishPlan, Place, Work
 from watchbill.clock import Micros
-from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
+from watchbill.model.agent import Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
@@ -30,6 +30,7 @@ from watchbill.model.verdict import Judgement
 INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
 EVERY: Final = (1 << 63) - 1  # as a limit
 JOURNAL_PAGE: Final = 10_000  # entries that are read at once: others wait for the same doors
+AVOID_FOR: Micros = 10_000_000  # so long an attempt is left to other agents than the one with which the last one failed
 CANCEL_GRACE: Micros = 10_000_000  # a cancelled attempt that still runs is looked at after this
 
 
@@ -189,6 +190,10 @@ class ClientStore(Protocol):
         """Read all about one run, in one snapshot."""
         ...
 
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts, oldest first."""
+        ...
+
     async def runs(  # noqa: PLR0913
         self,
         namespace: str,
@@ -236,6 +241,16 @@ class ClientStore(Protocol):
         """Pause or resume a schedule, or let slots of it wait for their run; false if it has changed meanwhile.
 
         It is looked at anew, at once. Asking again with the same values is no second order: the first one changed it.
+        """
+        ...
+
+    async def order_agent(
+        self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
+    ) -> bool:
+        """Say what is wanted of an agent (a Wish), or what it has now (as `written`); None leaves it as it is.
+
+        It hears of it with its next beat, and is woken to beat now. False when there is none that has not left and is
+        not lost; one that is silent may come back, and then obeys.
         """
         ...
 
@@ -497,13 +512,14 @@ class AgentStore(Protocol):
     async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
         """Lease the most urgent ready rows; asking again with the same lease_no gives the same rows.
 
+        Nothing for an agent that is to drain or quarantined, and nothing that is to be tried with another one first.
         Only what the agent knows, and at most `room.alone` that need a process of their own (their author wants it, or
         they were lost twice): a lease counts as a loss until it is reported, so nobody leases what must wait.
         """
         ...
 
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
-        """Write outcomes and checkpoints, each under its fence."""
+        """Write outcomes and checkpoints, each under its fence; of what is accepted also the log, if there is one."""
         ...
 
     async def undecided(self, ids: Sequence[int]) -> list[int]:
@@ -551,7 +567,11 @@ class SupervisorStore(Protocol):
         ...
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
-        """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
+        """Apply verdicts whose evidence still holds, each with its decision row; says which were applied.
+
+        A row that becomes ready is kept from the agent that had it for AVOID_FOR, if another one, alive, in time and
+        wanted, of the same namespace and region, has everything by name that its queue asks for.
+        """
         ...
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
+from watchbill.model.agent import AttemptLog, Wish
 from watchbill.model.decision import DecisionRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
@@ -88,6 +89,12 @@ class PostgresClient:
         """Read all about one run, in one snapshot."""
         return await self._lines.door(lambda: self._lines.snapshot(lambda db: record(db, namespace, id)))
 
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts, oldest first."""
+        this = {"namespace": namespace, "id": id}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "logs", this))
+        return [AttemptLog(*row) for row in cast(Sequence[Any], found)]
+
     async def runs(  # noqa: PLR0913
         self,
         namespace: str,
@@ -150,6 +157,22 @@ class PostgresClient:
         """Do what a person wants of a schedule; false if it has changed meanwhile."""
         hints = self._writing()
         return await self._lines.door(lambda: self._order_schedule(order, hints))
+
+    async def order_agent(
+        self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
+    ) -> bool:
+        """Say what is wanted of an agent, or what it has now."""
+        hints = self._writing()
+        values = {
+            "namespace": namespace,
+            "agent": agent,
+            "wish": None if wish is None else Wish(wish),
+            "needs": None if needs is None else list(needs),
+        }
+        done = bool(await self._lines.door(lambda: self._lines.rows(self._lines.others, "order_agent", values)))
+        if done:
+            hints.give(Hint.AGENT)
+        return done
 
     def _writing(self) -> SharedHints:
         if self._hints is None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from watchbill.clock import Micros
+from watchbill.model.agent import AttemptLog, Wish
 from watchbill.model.decision import DecisionRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
@@ -77,6 +78,11 @@ class SqliteClient:
         """Read all about one run, in one snapshot."""
         return await self._lanes.read(lambda db: record(db, namespace, id))
 
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts, oldest first."""
+        this = {"namespace": namespace, "id": id}
+        return await self._lanes.read(lambda db: [AttemptLog(*row) for row in db.run("logs", this)])
+
     async def runs(  # noqa: PLR0913
         self,
         namespace: str,
@@ -135,6 +141,17 @@ class SqliteClient:
     async def order_schedule(self, order: ScheduleOrder) -> bool:
         """Do what a person wants of a schedule; false if it has changed meanwhile."""
         return await self._lanes.write(lambda db: order_schedule(db, order), self._ordered)
+
+    async def order_agent(
+        self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
+    ) -> bool:
+        """Say what is wanted of an agent, or what it has now."""
+        values: Named = {"namespace": namespace, "agent": agent, "wish": None if wish is None else Wish(wish)}
+        values["needs"] = None if needs is None else json_text(needs)
+        return await self._lanes.write(
+            lambda db: db.run("order_agent", values).rowcount == 1,
+            lambda done: self._lanes.hints.give(Hint.AGENT) if done else None,
+        )
 
     def _ordered(self, done: bool) -> None:
         if done:
