@@ -15,7 +15,7 @@ from watchbill.app.status import Explanation
 from watchbill.app.words import moment, said_of, span
 from watchbill.clock import Micros, to_datetime
 from watchbill.flow.values import plain
-from watchbill.model.attempt import AttemptRow, RowKind
+from watchbill.model.attempt import STARVED, AttemptRow, RowKind
 from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.limits import limits_of, mark_of
@@ -259,6 +259,9 @@ def _running(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
     if mark is not None and mark.quiet_until is not None and mark.quiet_until > now:
         told["quiet_for"], told["quiet_until"] = mark.quiet_for, to_datetime(mark.quiet_until)
         said += f"; it is quiet on purpose ({mark.quiet_for}), for {_since(now, mark.quiet_until)} more at most"
+    if row.symptom == STARVED:
+        told["symptom"] = STARVED
+        said += "; the process in which it runs does not turn: it starves, or keeps the others there from running"
     return f"{said}. {_left(row, now, told)}" if row.watch_at is not None else f"{said}."
 
 
