@@ -92,12 +92,13 @@ def test_a_host_killed_with_a_step_at_work_takes_its_children_along_and_the_step
 ):
     there.rooms(YARD)
     first = there.agent(YARD, "--workers", "1")
-    handle = client.start(yard.count, str(tmp_path), 40)
+    handle = client.start(yard.count, str(tmp_path), 7)
     worker = until(tmp_path / "counts-5-1")
     second = there.agent(YARD, "--workers", "1")
     killed_at = time.monotonic()
     first.kill()
     assert gone(worker, within=5)
+    (tmp_path / "go").touch()
     result = handle.result(timeout=PATIENCE)
     assert time.monotonic() - killed_at < PATIENCE
     assert result["number"] == 2
@@ -117,10 +118,11 @@ def test_a_step_that_holds_the_interpreter_dies_with_its_host(there, client, tmp
 def test_a_drained_agent_hands_back_what_it_had_with_its_checkpoint_and_it_costs_nothing(there, client, tmp_path):
     there.rooms(YARD)
     first = there.agent(YARD, "--workers", "1")
-    handle = client.start(yard.count, str(tmp_path), 40)
+    handle = client.start(yard.count, str(tmp_path), 7)
     until(tmp_path / "counts-5-1")
     second = there.agent(YARD, "--workers", "1")
     assert first.end(within=10) == 0
+    (tmp_path / "go").touch()
     result = handle.result(timeout=PATIENCE)
     assert result["number"] == 1
     assert result["first"] >= 5

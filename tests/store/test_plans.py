@@ -11,7 +11,7 @@ from watchbill.store.migrate import upgrade
 from watchbill.store.queries import load_queries
 
 SQL = load_queries("sqlite")
-LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "schedule"}
+LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "schedule", "log"}
 WHOLE = re.compile(r"SCAN (\w+)")
 INDEXES = {
     "look_due": "run_due",

@@ -40,7 +40,7 @@ ROWS = 20_000
 FIRST_CALLS = 50
 
 # Of the tables that grow with work; the others have a few rows for each process or namespace.
-LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "agent", "schedule"}
+LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "agent", "schedule", "log"}
 SMALL = {"lease", "scheduler", "queue", "shard", "meta"}
 
 # By which columns of which index each hot text finds its rows. What stands behind an index is its condition: a column
@@ -73,6 +73,8 @@ INDEXES: Mapping[str, set[str]] = {
     "delete_next": {"run_tree (root)"},
     "delete_decisions": {"decision_pkey (run)"},
     "delete_attempts": {"attempt_run (run)"},
+    "delete_logs": {"log_pkey (run)"},
+    "logs": {"run_namespace_id_key (namespace, id)", "log_pkey (run)"},
     "delete_facts": {"fact_run_kind_ref_key (run)"},
     "delete_journal": {"journal_pkey (run)", "journal_pkey (run, seq)", "blob_pkey (run, n)"},
     "delete_run": {"blob_pkey (run)", "journal_pkey (run)", "run_pkey (num)"},
@@ -85,7 +87,6 @@ INDEXES: Mapping[str, set[str]] = {
     "order_agent": {"agent_alive (id)"},
     # schedulers
     "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},
-    "shards_of_namespace": {"shard_namespace_region_n_key (namespace)"},
     "find_queue": {"queue_namespace_region_needs_uses_limited_key (namespace, region, needs, uses, limited)"},
     "attend": {"scheduler_pkey (id)", "all of scheduler_pkey", "all of scheduler", "all of lease"},
     "retire": {"scheduler_pkey (id)"},
@@ -140,6 +141,7 @@ INDEXES: Mapping[str, set[str]] = {
     "finish": {"attempt_pkey (id)"},
     "undecided": {"attempt_pkey (id)"},
     "report_large": {"attempt_pkey (id)"},
+    "report_logged": {"attempt_pkey (id)"},
     "report_rows": {"attempt_pkey (id)"},
     "leave_agent": {"agent_alive (id)"},
     "rows_of_agent": {"attempt_agent (agent)"},
@@ -180,11 +182,13 @@ HELD = {"lease_pkey (role, shard)"}
 def texts() -> dict[str, Statement]:
     """All statements but the parts of composed ones, and the composed ones."""
     report = (("accepted", "report"), ("kept", "report_blobs"))
+    logged = (report[0], ("logged", "report_logs"))
     alone = {name: text for name, text in statements(SCHEMA).items() if not name.startswith(("turn_", "report_"))}
     return {
         **alone,
         "report": composed(SCHEMA, report[:1], "report_answer", ()),
         "report_large": composed(SCHEMA, report, "report_answer", ()),
+        "report_logged": composed(SCHEMA, logged, "report_answer", ()),
         "report_rows": statements(SCHEMA)["report_rows"],
         "turn_is_there": statements(SCHEMA)["turn_is_there"],
         "turn": turn_statement(SCHEMA, a_turn(*PARTS), large=True),
@@ -311,6 +315,9 @@ SELECT n % 16, n, 'cancel', 'r', 'a', '', 1 FROM generate_series(1, $2::int) n;
 
 INSERT INTO watchbill.decision (run, call, fence, n, at, actor, body)
 SELECT n, 'c', 1, 1, 1, 'a', '' FROM generate_series(1, $2::int) n;
+
+INSERT INTO watchbill.log (run, call, fence, number, at, body)
+SELECT n, 'c', 1, 1, 1, '' FROM generate_series(1, $2::int) n;
 
 INSERT INTO watchbill.lease (role, shard) SELECT 'scheduler', 100000 + n FROM generate_series(1, $2::int / 10) n;
 

@@ -33,6 +33,11 @@ class Errand(Protocol):
         """The call's key in its run."""
         ...
 
+    @property
+    def over(self) -> bool:
+        """True when the step has returned or raised, or its process is gone."""
+        ...
+
     def save(self, checkpoint: Checkpoint) -> None:
         """Keep a checkpoint until it is taken."""
         ...

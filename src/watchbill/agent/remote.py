@@ -39,6 +39,11 @@ class Remote:
         """The call's key in its run."""
         return self.order.key[3]
 
+    @property
+    def over(self) -> bool:
+        """True when the step has returned or raised, or its process is gone."""
+        return bool(self.body) or self.failure is not None
+
     def move(self, body: bytes, *, increased: bool) -> None:
         """Keep the newest progress."""
         self._progress = body

@@ -5,7 +5,7 @@ import contextlib
 import itertools
 import re
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, TypeVar, cast
@@ -55,6 +55,7 @@ from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind, RetryAsked
 from watchbill.model.graph import Graph
 from watchbill.model.keys import Keys
+from watchbill.model.profile import profile_named
 from watchbill.model.question import InboxItem, inbox_item
 from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.sealed import is_sealed, why_sealed
@@ -131,7 +132,16 @@ class Hall:
 
     @contextlib.asynccontextmanager
     async def rooms(
-        self, *, scheduler: bool, agent: bool, supervisor: bool, slots: int, threads: int
+        self,
+        *,
+        scheduler: bool,
+        agent: bool,
+        supervisor: bool,
+        slots: int,
+        threads: int,
+        have: Mapping[str, int],
+        region: str,
+        profile: str,
     ) -> AsyncIterator[None]:
         """Open the rooms."""
         if self.loop is not None:
@@ -142,10 +152,18 @@ class Hall:
         try:
             async with (
                 self._owned() as store,
-                receiving_guests(unsealed(store), self.env, lambda: self._driven(scheduler)),
+                receiving_guests(unsealed(store), self.env, lambda: self._driven(scheduler, region)),
             ):
                 house, waiting = self._build(
-                    store, scheduler=scheduler, agent=agent, supervisor=supervisor, slots=slots, threads=threads
+                    store,
+                    scheduler=scheduler,
+                    agent=agent,
+                    supervisor=supervisor,
+                    slots=slots,
+                    threads=threads,
+                    have=have,
+                    region=region,
+                    profile=profile,
                 )
                 async with self._registry.alive() if agent else contextlib.nullcontext():
                     await house.start()
@@ -169,6 +187,9 @@ class Hall:
         supervisor: bool = True,
         slots: int = DEFAULT_SLOTS,
         threads: int = DEFAULT_THREADS,
+        have: Mapping[str, int] | None = None,
+        region: str = "",
+        profile: str = "critical",
     ) -> tuple[House, Waiting]:
         """Build the house around the store, and a place for those who wait for runs to end."""
         self._waiting = waiting = Waiting(self.env, store.client, shared=not store.lasting_leases)
@@ -187,6 +208,9 @@ class Hall:
             supervisor=supervisor,
             slots=slots,
             threads=threads,
+            have=have,
+            region=region,
+            profile=profile_named(profile),
             retention=self._retention,
             on_failure=waiting.fail,
         )
@@ -197,8 +221,9 @@ class Hall:
             deaf()
         self._deaf.clear()
 
-    def _driven(self, scheduler: bool) -> Driven:
-        return Driven(self.namespace, self._registry.names() if scheduler else ())
+    def _driven(self, scheduler: bool, region: str) -> Driven:
+        driven = tuple(_driven_name(name, region) for name in self._registry.names()) if scheduler else ()
+        return Driven(self.namespace, driven)
 
     async def run(
         self, workflow: Workflow[..., T], run: NewRun, rooms: Callable[[], AbstractAsyncContextManager[object]]
@@ -218,8 +243,10 @@ class Hall:
             if guest is None:  # it was there a moment ago: it has died, or closes
                 await self.env.wait(asyncio.Event(), ONE_DOOR)
                 continue
-            if not guest.knows(self.namespace, code_name(workflow.name, workflow.version)):
-                raise guest.refusal(f"its code does not drive workflow {workflow.name!r} of {self.namespace!r}")
+            code = _driven_name(code_name(workflow.name, workflow.version), run.region)
+            if not guest.knows(self.namespace, code):
+                where = f" in region {run.region!r}" if run.region else ""
+                raise guest.refusal(f"its code does not drive workflow {workflow.name!r} of {self.namespace!r}{where}")
             [handle] = await self.start([(workflow, run)])
             ending = await while_there(guest, self._ending(handle, held_too=True))
             if ending is not None:
@@ -433,8 +460,9 @@ class Hall:
         num = self.env.new_id()
         for n in itertools.count(2):
             new = NewRun(
-                num, self.namespace, f"{base}~{n}", part.workflow, part.version, input, run.priority, tags=run.tags
-            )
+                num, self.namespace, f"{base}~{n}", part.workflow, part.version, input, run.priority, tags=run.tags,
+                region=record.region,
+            )  # fmt: skip
             if not is_id(new.id):
                 raise WatchbillError(f"run {run.id!r} has too long an id for a copy: {new.id!r}")
             copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes))
@@ -628,6 +656,11 @@ class Hall:
             yield reader
         finally:
             await reader.close()
+
+
+def _driven_name(code: str, region: str) -> str:
+    """Name what an owner drives, for its guests: runs of a region are driven only where that is served."""
+    return f"{code} in {region}" if region else code
 
 
 async def _copied(run: NewRun, source: int, kept: Sequence[int], client: ClientStore, *, loose: bool) -> bool:

@@ -1,7 +1,7 @@
 """Handle: a run, from outside."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -26,7 +26,16 @@ class Client(Protocol):
     loop: asyncio.AbstractEventLoop | None
 
     def rooms(
-        self, *, scheduler: bool, agent: bool, supervisor: bool, slots: int, threads: int
+        self,
+        *,
+        scheduler: bool,
+        agent: bool,
+        supervisor: bool,
+        slots: int,
+        threads: int,
+        have: Mapping[str, int],
+        region: str,
+        profile: str,
     ) -> AbstractAsyncContextManager[None]:
         """Open the rooms."""
         ...

@@ -1,11 +1,13 @@
 """Agent: who executes attempts, and what it says about them."""
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from watchbill.clock import Micros
+
+LOG_LIMIT: Final = 64 * 1024  # bytes of an attempt's last words that are kept; whoever reports more sends the end of it
 
 
 class AgentState(IntEnum):
@@ -49,6 +51,17 @@ class Report(NamedTuple):
     fence: int
     act: int
     body: bytes | None = None  # result, Failure or checkpoint
+    log: bytes | None = None  # its last words, at most LOG_LIMIT; not with a checkpoint
+
+
+class AttemptLog(NamedTuple):
+    """The last words of one attempt that has ended."""
+
+    call: str
+    number: int
+    fence: int
+    at: Micros  # of its end
+    body: bytes  # text
 
 
 class Answer(IntEnum):

@@ -14,7 +14,7 @@ import msgspec
 
 from watchbill.borrowed import FinishPlan, Place, Work
 from watchbill.clock import Micros
-from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
+from watchbill.model.agent import Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
@@ -119,7 +119,9 @@ class Record(msgspec.Struct, frozen=True):
     now: Micros
     told: tuple[Fact, ...]  # what its scheduler has not yet taken in
     parent: str | None  # the id of the run that started it
-    known: bool  # a scheduler that attends its namespace has its code; True also when none attends
+    known: bool  # a scheduler that attends its region has its code; True also when none attends
+    region: str = ""  # where it lives
+    served: bool = True  # a scheduler attends its region
 
     @property
     def cancelling(self) -> bool:
@@ -186,6 +188,10 @@ class ClientStore(Protocol):
 
     async def record(self, namespace: str, id: str) -> Record | None:
         """Read all about one run, in one snapshot."""
+        ...
+
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts, oldest first."""
         ...
 
     async def runs(  # noqa: PLR0913
@@ -513,7 +519,7 @@ class AgentStore(Protocol):
         ...
 
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
-        """Write outcomes and checkpoints, each under its fence."""
+        """Write outcomes and checkpoints, each under its fence; of what is accepted also the log, if there is one."""
         ...
 
     async def undecided(self, ids: Sequence[int]) -> list[int]:

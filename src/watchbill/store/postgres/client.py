@@ -11,7 +11,7 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
-from watchbill.model.agent import Wish
+from watchbill.model.agent import AttemptLog, Wish
 from watchbill.model.decision import DecisionRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
@@ -28,7 +28,7 @@ from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
-from watchbill.store.postgres.shards import home_shards
+from watchbill.store.postgres.shards import Homes, home_shards
 from watchbill.store.protocol import (
     EVERY,
     Checkup,
@@ -51,8 +51,6 @@ SHORTER: Final = "50ms"
 CONTENDED_FOR: Final[Micros] = 10 * SECOND  # as long as any statement may take
 CONTENDED_EVERY: Final[Micros] = SECOND // 10
 
-Homes = Mapping[str, Mapping[int, int]]
-
 
 class PostgresClient:
     """Doors for handles and commands; those that only read can be had without the others."""
@@ -60,7 +58,7 @@ class PostgresClient:
     def __init__(self, lines: Connections, hints: SharedHints | None) -> None:
         self._lines = lines
         self._hints = hints
-        self._homes: dict[str, Mapping[int, int]] = {}  # shards never change: read once
+        self._homes: dict[tuple[str, str], Sequence[int]] = {}  # shards never change: read once
         self._single = Gathering(lines, self._submit_singles)
         self._many = Gathering(lines, self._submit_many)
 
@@ -90,6 +88,12 @@ class PostgresClient:
     async def record(self, namespace: str, id: str) -> Record | None:
         """Read all about one run, in one snapshot."""
         return await self._lines.door(lambda: self._lines.snapshot(lambda db: record(db, namespace, id)))
+
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts, oldest first."""
+        this = {"namespace": namespace, "id": id}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "logs", this))
+        return [AttemptLog(*row) for row in cast(Sequence[Any], found)]
 
     async def runs(  # noqa: PLR0913
         self,
@@ -234,8 +238,7 @@ class PostgresClient:
         return answers
 
     async def _insert(self, runs: Sequence[NewRun], *, whole: bool) -> dict[int, Micros]:
-        for namespace in {run.namespace for run in runs} - self._homes.keys():
-            self._homes[namespace] = await home_shards(self._lines, namespace)
+        self._homes.update(await home_shards(self._lines, runs, self._homes))
         blobs = Blobs(self._lines.env)
         made = await self._lines.run(
             self._lines.others, lambda db: insert(db, runs, self._homes, blobs, whole=whole, patience=MOMENT)
@@ -255,8 +258,7 @@ class PostgresClient:
     # --- the others
 
     async def _copy(self, run: NewRun, source: int, entries: Sequence[int], hints: SharedHints, *, loose: bool) -> bool:
-        if run.namespace not in self._homes:
-            self._homes[run.namespace] = await home_shards(self._lines, run.namespace)
+        self._homes.update(await home_shards(self._lines, [run], self._homes))
         blobs = Blobs(self._lines.env)
         values = {
             "num": run.num,
@@ -405,7 +407,7 @@ def answer(
 
 
 def _home(run: NewRun, homes: Homes) -> int:
-    return homes[run.namespace][shard_number(run.id)] if run.shard is None else run.shard
+    return homes[run.home][shard_number(run.id)] if run.shard is None else run.shard
 
 
 # --- read
@@ -418,8 +420,8 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         return None
     [run] = found
     these = {"runs": [run.num]}
-    now, known = await db.row(
-        "record_context", {"namespace": namespace, "workflow": code_name(run.workflow, run.version)}
+    now, region, served, known = await db.row(
+        "record_context", {"shard": run.shard, "workflow": code_name(run.workflow, run.version)}
     )
     return Record(
         run=run,
@@ -430,6 +432,8 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         told=tuple(facts(await db.rows("load_facts", these))),
         parent=None if run.parent is None else await _id_of(db, run.parent),
         known=cast(bool, known),
+        region=cast(str, region),
+        served=cast(bool, served),
     )
 
 

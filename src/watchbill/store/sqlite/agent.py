@@ -240,6 +240,7 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
     found = db.run("report_rows", {"ids": json_text([report.id for report in reports])})
     rows = {row[0]: Held(*row) for row in found}
     writes: dict[int, list[tuple[Value, ...]]] = {act: [] for act in _STATEMENTS}
+    logs: list[tuple[Value, ...]] = []
     reached: set[AttemptState] = set()
     answers = []
     for report in reports:
@@ -249,12 +250,16 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
         elif row.state == _A.RUNNING:
             written = (report.id, report.fence, _stored_body(db, report, row.run))
             writes[report.act].append(written if report.act == Act.CHECKPOINT else (*written, now))
+            if report.log is not None and report.act != Act.CHECKPOINT:
+                logs.append((report.id, report.fence, report.log, now))
             after = _after(report.act, cancelled=bool(row.cancel))
             rows[report.id] = row._replace(state=after)
             reached.add(after)
             answers.append(Answer.ACCEPTED)
         else:
             answers.append(Answer.ALREADY if row.state in _AFTERWARDS[Act(report.act)] else Answer.LATE)
+    if logs:
+        db.run_many("report_log", logs)  # first: while they run
     for act, values in writes.items():
         if values:
             db.run_many(_STATEMENTS[act], values)

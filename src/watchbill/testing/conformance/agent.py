@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from watchbill.clock import SECOND
-from watchbill.model.agent import Act, Answer, ProgressMark, Report, Room, Wish
+from watchbill.model.agent import LOG_LIMIT, Act, Answer, AttemptLog, ProgressMark, Report, Room, Wish
 from watchbill.model.attempt import first_fence
 from watchbill.model.policy import OWN_CHILD_FROM
 from watchbill.model.queue import QueueRow
@@ -571,6 +571,79 @@ async def test_reports_about_one_row_count_in_their_order(scene, run):
     rows = await scene.rows()
     assert (rows[one.id].state, rows[one.id].checkpoint, rows[one.id].result) == (AttemptState.DONE, b'"b"', b"1")
     assert (rows[two.id].state, rows[two.id].result) == (AttemptState.READY, None)
+
+
+@pytest.mark.parametrize("act", [Act.DONE, Act.FAILED, Act.DIED, Act.HAND_BACK])
+async def test_the_last_words_of_an_attempt_are_kept_with_its_report(scene, run, clock, act):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    clock.pass_by(4)
+    report = Report(row.id, row.fence, act, FAILURE, b"one line\n")
+    assert await scene.store.agent.report(AGENT, [report]) == [Answer.ACCEPTED]
+    assert await scene.store.client.logs("default", run.id) == [
+        AttemptLog("charge", 1, row.fence, NOON + 4, b"one line\n")
+    ]
+    assert await scene.store.agent.report(AGENT, [report._replace(log=b"another")]) == [Answer.ALREADY]
+    assert [log.body for log in await scene.store.client.logs("default", run.id)] == [b"one line\n"]
+
+
+async def test_each_attempt_has_its_own_last_words(scene, run, clock):
+    other = await scene.row_in(AttemptState.RUNNING, run, call="ship")
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    for number in (1, 2, 3):
+        act = (Act.FAILED, Act.DIED, Act.DONE)[number - 1]
+        log = b"attempt %d " % number + b"." * (LOG_LIMIT - 10)
+        await scene.store.agent.report(AGENT, [Report(row.id, row.fence, act, FAILURE, log)])
+        clock.pass_by(1)
+        if act is not Act.DONE:
+            assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.READY))
+            [row] = await scene.lease()
+    await scene.store.agent.report(AGENT, [Report(other.id, other.fence, Act.DONE, b"1", b"")])
+    logs = await scene.store.client.logs("default", run.id)
+    assert [(log.call, log.number, log.body[:9]) for log in logs] == [
+        ("charge", 1, b"attempt 1"),
+        ("charge", 2, b"attempt 2"),
+        ("charge", 3, b"attempt 3"),
+        ("ship", 1, b""),
+    ]
+    assert [log.at for log in logs] == [NOON, NOON + 1, NOON + 2, NOON + 3]
+    assert await scene.store.client.logs("other", run.id) == []
+
+
+async def test_reports_without_last_words_checkpoints_and_those_that_come_late_leave_none(scene, run):
+    await scene.turn(attempts=[scene.a_row(run, call=f"charge.{n}") for n in range(4)])
+    one, two, three, four = await scene.lease()
+    await scene.report(three, Act.HAND_BACK)
+    reports = [
+        Report(one.id, one.fence, Act.DONE, b"1"),
+        Report(two.id, two.fence, Act.CHECKPOINT, b"1", b"too early"),
+        Report(three.id, three.fence, Act.DONE, b"1", b"too late"),
+        Report(four.id, four.fence - 1, Act.DONE, b"1", b"too late"),
+    ]
+    await scene.store.agent.report(AGENT, reports)
+    assert await scene.store.client.logs("default", run.id) == []
+    reports = [
+        Report(two.id, two.fence, Act.CHECKPOINT, b"2", b"too early"),
+        Report(two.id, two.fence, Act.FAILED, FAILURE, b"in time"),
+        Report(two.id, two.fence, Act.DONE, b"1", b"too late"),
+        Report(four.id, four.fence, Act.DONE, b"1"),
+    ]
+    await scene.store.agent.report(AGENT, reports)
+    assert [(log.call, log.body) for log in await scene.store.client.logs("default", run.id)] == [
+        ("charge.1", b"in time")
+    ]
+
+
+async def test_of_two_attempts_of_one_name_the_newer_has_the_last_word(scene, run):
+    """After a rewind the same call is made again, under the same term: its fences begin again."""
+    for word in (b"before", b"after"):
+        row = await scene.row_in(AttemptState.RUNNING, run)
+        await scene.store.agent.report(AGENT, [Report(row.id, row.fence, Act.DONE, b"1", word)])
+        await scene.turn(finals_done=[row.id])
+    assert [log.body for log in await scene.store.client.logs("default", run.id)] == [b"after"]
+    await scene.turn(attempts=[scene.a_row(run), scene.a_row(run)])
+    reports = [Report(row.id, row.fence, Act.DONE, b"1", b"twice") for row in await scene.lease()]
+    assert await scene.store.agent.report(AGENT, reports) == [Answer.ACCEPTED] * 2
+    assert [log.body for log in await scene.store.client.logs("default", run.id)] == [b"twice"]
 
 
 async def test_an_agent_that_leaves_hands_everything_back(scene, run):

@@ -1,6 +1,7 @@
 """The client's doors: submit, tell, and what can be read."""
 
 import pytest
+from msgspec.structs import replace
 
 from watchbill.errors import DuplicateRun
 from watchbill.model.call import JournalEntry, Kind, Outcome
@@ -28,6 +29,41 @@ async def test_a_run_can_be_submitted_before_anybody_drives_its_namespace(store)
     assert answer.run.shard in shards
     look = await store.scheduler.look(shards, KNOWN, 10)
     assert [run.num for run in look.due] == [5]
+
+
+async def test_a_run_lives_in_the_region_that_it_was_submitted_to(store):
+    runs = [a_run(1), replace(a_run(2), region="eu"), replace(a_run(3), region="us"), replace(a_run(4), region="eu")]
+    answers = await store.client.submit(runs)
+    shards = {region: await store.scheduler.shards("default", region) for region in ("", "eu", "us")}
+    for run, answer in zip(runs, answers, strict=True):
+        assert answer.run.shard in shards[run.region]
+        assert await store.client.find("default", run.id) == answer.run
+        assert (await store.client.record("default", run.id)).region == run.region
+    look = await store.scheduler.look(shards["eu"], KNOWN, 10)
+    assert [run.num for run in look.due] == [2, 4]
+
+
+async def test_the_same_id_in_another_region_is_the_same_run(store):
+    await store.client.submit([a_run(1, "o")])
+    [answer] = await store.client.submit([replace(a_run(2, "o"), region="eu")])
+    assert (answer.new, answer.run.num) == (False, 1)
+    assert (await store.client.record("default", "o")).region == ""
+
+
+async def test_a_run_that_a_turn_starts_lives_where_the_turn_says(scene):
+    [parent] = await scene.submit(a_run(1))
+    shards = await scene.store.scheduler.shards("default", "eu")
+    starts = [a_run(8, "o-1/here"), replace(a_run(9, "o-1/there"), region="eu")]
+    assert (await scene.turn(runs=[a_change(parent, RunState.RUNNING)], starts=starts)).applied
+    assert (await scene.run_row("o-1/here")).shard in scene.terms
+    assert (await scene.run_row("o-1/there")).shard in shards
+
+
+async def test_a_copy_lives_where_it_is_said(scene):
+    [source] = await scene.submit(a_run(1))
+    copy = replace(a_run(2, "o-1~2"), region="eu")
+    assert await scene.store.client.copy(copy, source.num, [], loose=False)
+    assert (await scene.run_row("o-1~2")).shard in await scene.store.scheduler.shards("default", "eu")
 
 
 async def test_an_equal_run_that_is_there_is_given_back(scene):
