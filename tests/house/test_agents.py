@@ -1,6 +1,7 @@
 """Agents as processes: a host without user code, worker children, and what becomes of steps when these die or drain."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -14,7 +15,7 @@ from tests.house import yard
 from tests.house.commands import PATIENCE, Crowd, crowd, is_alive
 from tests.house.conftest import Kept
 from tests.store.postgres import emptied
-from watchbill import RunCancelled
+from watchbill import RunCancelled, RunFailed
 from watchbill.app.hall import Hall
 
 YARD = "tests.house.yard:app"
@@ -203,3 +204,20 @@ def test_up_keeps_an_agent_running_and_ends_it_with_itself(there, client):
     assert house.end() == 0
     assert gone(second["parent"], within=1)
     assert gone(second["pid"], within=1)
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["well", "badly"])
+def test_what_a_step_logs_and_prints_is_kept_however_it_ends(there, client, kept, fails):
+    there.rooms(YARD)
+    there.agent(YARD, "--workers", "1")
+    handle = client.start(yard.talk, fails)
+    with contextlib.suppress(RunFailed):
+        handle.result(timeout=PATIENCE)
+    (log,) = handle.logs()
+    assert (log.step, log.attempt) == ("talks", 1)
+    assert "I am attempt 1" in log.text
+    assert "printed\n" in log.text
+    assert "a warning of a library" in log.text
+    shown = there.run("run", "logs", handle.id)
+    assert "talks, attempt 1, ended" in shown
+    assert "printed" in shown

@@ -1,6 +1,7 @@
 """A program whose steps misbehave, for agents; they say where they are by files in a folder."""
 
 import asyncio
+import logging
 import os
 import signal
 import time
@@ -105,3 +106,18 @@ async def block(folder: str, seconds: float) -> int:
 @app.workflow
 async def wait(folder: str) -> int:
     return await waits(folder)
+
+
+@app.step(retry=0)
+def talks(fails: bool) -> None:
+    """Logs and prints."""
+    attempt().log.info("I am attempt %d", attempt().number)
+    print("printed")
+    logging.getLogger("elsewhere").warning("a warning of a library")
+    if fails:
+        raise ValueError("as I was told")
+
+
+@app.workflow
+async def talk(fails: bool) -> None:
+    await talks(fails)

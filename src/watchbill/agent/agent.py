@@ -460,8 +460,8 @@ def _report(attempt: Errand, *, stopping: bool) -> Report:
     """Say how an attempt ended; one that never began, or was ended by our own stop, is handed back, uncharged."""
     failure: Failure | None = attempt.failure
     if failure is None:
-        return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body)
+        return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body, attempt.log_body)
     if failure.cause is Cause.CANCELLED and (stopping or not attempt.cancelled):
-        return Report(_row(attempt), attempt.fence, Act.HAND_BACK)
+        return Report(_row(attempt), attempt.fence, Act.HAND_BACK, None, attempt.log_body)
     act = Act.DIED if failure.cause in (Cause.KILLED, Cause.STARVED) else Act.FAILED
-    return Report(_row(attempt), attempt.fence, act, _encode(failure))
+    return Report(_row(attempt), attempt.fence, act, _encode(failure), attempt.log_body)

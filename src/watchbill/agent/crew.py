@@ -22,6 +22,7 @@ class Errand(Protocol):
     cancelled: bool
     started_boot: Micros
     finishing: Finishing | None
+    log_body: bytes | None  # the last of what it has logged, when it has ended and that was kept
 
     @property
     def run(self) -> str:

@@ -20,7 +20,7 @@ class Remote:
         self.policy: Policy = order.policy
         self.body = b""
         self.failure: Failure | None = None
-        self.log: bytes | None = None
+        self.log_body: bytes | None = None
         self.cancelled = False
         self.started_boot: Micros = 0
         self.finishing: Finishing | None = None

@@ -446,7 +446,7 @@ class Workers:
     def _heard(self, worker: Worker, remote: Remote, message: Ended | Moved | Saved | Finishes) -> None:
         match message:
             case Ended(body=body, failure=failure, log=kept):
-                remote.body, remote.log = body or b"", kept
+                remote.body, remote.log_body = body or b"", kept
                 self._ended(worker, remote, failure)
                 return
             case Moved(body=progress, increased=increased):

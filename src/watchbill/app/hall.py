@@ -15,9 +15,9 @@ from watchbill.app import copies
 from watchbill.app.explain import explain
 from watchbill.app.handle import Handle
 from watchbill.app.house import House
-from watchbill.app.report import status_of
+from watchbill.app.report import log_shown, status_of
 from watchbill.app.search import place_of, searched
-from watchbill.app.status import Explanation, RunStatus, TimelineEvent
+from watchbill.app.status import AttemptLog, Explanation, RunStatus, TimelineEvent
 from watchbill.app.sync import caller_thread
 from watchbill.app.timeline import timeline_of
 from watchbill.app.tracing import graph_in
@@ -343,6 +343,14 @@ class Hall:
     async def graph(self, id: str) -> Graph:
         """Give which calls of a run waited for which."""
         return graph_in(self._registry, await self.record(id))
+
+    async def logs(self, id: str) -> list[AttemptLog]:
+        """Give what the attempts of a run have logged."""
+        self._check_id(id)
+        async with self._reading() as client:
+            if await client.find(self.namespace, id) is None:
+                raise RunNotFound(id, self.namespace)
+            return [log_shown(log) for log in await client.logs(self.namespace, id)]
 
     async def runs(
         self, status: str | None, health: str | None, workflow: str | None, tags: Sequence[str]

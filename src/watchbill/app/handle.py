@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
-from watchbill.app.status import Explanation, RunStatus, TimelineEvent
+from watchbill.app.status import AttemptLog, Explanation, RunStatus, TimelineEvent
 from watchbill.env import Env
 from watchbill.flow.language import check_topic
 from watchbill.flow.workflows import Workflow
@@ -88,6 +88,10 @@ class Client(Protocol):
 
     async def graph(self, id: str) -> Graph:
         """Give which calls of a run waited for which."""
+        ...
+
+    async def logs(self, id: str) -> list[AttemptLog]:
+        """Give what the attempts of a run have logged."""
         ...
 
     def runs(
@@ -179,6 +183,10 @@ class Handle(Generic[T]):
     async def timeline(self) -> list[TimelineEvent]:
         """Give what has happened to the run, in order."""
         return await self._client.timeline(self.id)
+
+    async def logs(self) -> list[AttemptLog]:
+        """Give what attempts that agents ran have logged and printed, the last of it; in order of their ends."""
+        return await self._client.logs(self.id)
 
     async def graph(self) -> Graph:
         """Give the calls of the run, and which of them waited for which: `.nodes`, `.edges`; needs its code."""

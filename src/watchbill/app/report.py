@@ -4,11 +4,13 @@ from datetime import datetime
 from typing import Final
 
 from watchbill.app.opened import decision_in, failure_in, final_in, progress_in
-from watchbill.app.status import AttemptStatus, Health, RunStatus, State, StepState, StepStatus
+from watchbill.app.status import AttemptLog, AttemptStatus, Health, RunStatus, State, StepState, StepStatus
 from watchbill.clock import Micros, to_datetime
+from watchbill.model.agent import AttemptLog as StoredLog
 from watchbill.model.attempt import STARVED, AttemptRow, Progress
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.limits import limits_of
+from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.plan import waits_for_code
 from watchbill.store.protocol import Record
@@ -23,6 +25,12 @@ _WORST: Final = (
     Health.WAITING_FOR_AGENT,
     Health.OK,
 )
+
+
+def log_shown(log: StoredLog) -> AttemptLog:
+    """Show what an attempt has logged; of what is sealed for us, that it is."""
+    text = shown(log.body) if is_sealed(log.body) else log.body.decode(errors="replace")
+    return AttemptLog(log.call, log.number, to_datetime(log.at), text)
 
 
 def status_of(record: Record) -> RunStatus:
