@@ -121,3 +121,13 @@ def talks(fails: bool) -> None:
 @app.workflow
 async def talk(fails: bool) -> None:
     await talks(fails)
+
+
+@app.step(needs={"gpu": 1})
+def paints() -> str:
+    return "painted"
+
+
+@app.workflow
+async def paint() -> str:
+    return await paints()

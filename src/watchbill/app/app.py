@@ -14,6 +14,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
 
+from watchbill.app.agents import AgentStatus
 from watchbill.app.handle import Client, Handle
 from watchbill.app.wish import Wish, check_tags, wished
 from watchbill.errors import InvalidOptionError, WatchbillError
@@ -252,6 +253,11 @@ class App:
         """Find runs, newest first: `async for handle in app.runs(status="failed")`. They have all of the tags."""
         stop_if_reading()
         return self._hall.runs(status, health, workflow, check_tags(tags))
+
+    async def agents(self) -> list[AgentStatus]:
+        """Give the agents that run steps, those at work first: what they have and do, and when they were last heard."""
+        stop_if_reading()
+        return await self._hall.agents()
 
     async def inbox(self) -> list[InboxItem]:
         """Give the questions that wait for a person, oldest first."""

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from watchbill.app import copies
+from watchbill.app.agents import AgentStatus, agent_status, chosen_agent
 from watchbill.app.explain import explain
 from watchbill.app.handle import Handle
 from watchbill.app.house import House
@@ -51,12 +52,15 @@ from watchbill.flow.replay import current
 from watchbill.flow.scan import scan
 from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
+from watchbill.model.agent import Wish
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind, RetryAsked
 from watchbill.model.graph import Graph
 from watchbill.model.keys import Keys
+from watchbill.model.needs import parse_needs, written
 from watchbill.model.profile import profile_named
 from watchbill.model.question import InboxItem, inbox_item
+from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import RunState
@@ -371,6 +375,26 @@ class Hall:
         """Give the questions that wait for a person, oldest first."""
         async with self._reading() as client:
             return [inbox_item(asked) for asked in await client.inbox(self.namespace, EVERY)]
+
+    async def agents(self) -> list[AgentStatus]:
+        """Give the agents, those at work first."""
+        async with self._reading() as client:
+            return [agent_status(row) for row in await client.agents(self.namespace)]
+
+    async def order_agent(self, named: str, *, wish: str | None = None, needs: str | None = None) -> str:
+        """Say what an agent should do, or has; durable when this returns. Gives its id."""
+        async with self._reading() as client:
+            agent = chosen_agent(await client.agents(self.namespace), named)
+        wished = None if wish is None else Wish[wish.upper()]
+        have = None if needs is None else written(parse_needs(needs))
+        if not await self.write(lambda client: client.order_agent(self.namespace, agent.id, wished, have)):
+            raise InvalidOptionError(f"agent {named!r} has just left")
+        return f"{agent.id:x}"
+
+    async def backlog(self) -> list[QueueDepth]:
+        """Give what waits for agents, queue by queue."""
+        async with self._reading() as client:
+            return await client.backlog(self.namespace)
 
     async def answer(self, id: str, value: object, by: str) -> None:
         """Answer a question; durable when this returns. Whether it fits, the run's scheduler says."""

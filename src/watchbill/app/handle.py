@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
+from watchbill.app.agents import AgentStatus
 from watchbill.app.status import AttemptLog, Explanation, RunStatus, TimelineEvent
 from watchbill.env import Env
 from watchbill.flow.language import check_topic
@@ -98,6 +99,10 @@ class Client(Protocol):
         self, status: str | None, health: str | None, workflow: str | None, tags: Sequence[str]
     ) -> "AsyncIterator[Handle[Any]]":
         """Find runs, newest first."""
+        ...
+
+    async def agents(self) -> list[AgentStatus]:
+        """Give the agents."""
         ...
 
     async def inbox(self) -> list[InboxItem]:

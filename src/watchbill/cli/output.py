@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from watchbill.app.agents import AgentStatus
 from watchbill.app.schedules import ScheduleStatus
 from watchbill.app.status import AttemptLog, Explanation
 from watchbill.cli.escape import visible, visible_json, visible_lines
@@ -70,6 +71,17 @@ def print_logs(logs: Sequence[AttemptLog], format: Format) -> None:
         return "\n".join(line for text in said for line in visible_lines(text)) or "no logs"
 
     _print_list(format, lines, lambda: list(logs))
+
+
+def print_agents(agents: Sequence[AgentStatus], format: Format) -> None:
+    """Print who runs steps."""
+
+    def table() -> str:
+        from watchbill.cli.tables import drawn, list_of_agents
+
+        return drawn(list_of_agents(agents))
+
+    _print_list(format, table, lambda: list(agents))
 
 
 def print_graph(graph: Graph, drawn: Drawn | None, format: Format) -> None:
