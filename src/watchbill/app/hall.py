@@ -50,6 +50,7 @@ from watchbill.flow.replay import current
 from watchbill.flow.scan import scan
 from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
+from watchbill.model.call import JournalRow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind, RetryAsked
 from watchbill.model.graph import Graph
@@ -419,7 +420,6 @@ class Hall:
         self, record: Record, origin: copies.Origin, workflow: Workflow[..., T] | None, changes: dict[str, Any]
     ) -> Handle[T]:
         run, part = record.run, origin.part
-        input = part.input
         if changes:
             code = self._registry.find(part.workflow, part.version)
             if code is None:
@@ -427,16 +427,17 @@ class Hall:
                     f"arguments of workflow {part.workflow!r} version {part.version} cannot be changed here:"
                     " its code is not in this App"
                 )
-            input = code.signature.with_changes(input, changes)
+            part = part._replace(input=code.signature.with_changes(part.input, changes))
         base = FORKED.sub("", run.id)
         num = self.env.new_id()
+        first = copies.beginning(record, part, num)
         for n in itertools.count(2):
             new = NewRun(
-                num, self.namespace, f"{base}~{n}", part.workflow, part.version, input, run.priority, tags=run.tags
+                num, self.namespace, f"{base}~{n}", part.workflow, part.version, part.input, run.priority, tags=run.tags
             )
             if not is_id(new.id):
                 raise WatchbillError(f"run {run.id!r} has too long an id for a copy: {new.id!r}")
-            copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes))
+            copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes), first=first)
             if await self.write(copying):
                 return Handle(self, new.id, workflow, num)
         raise AssertionError("there is always a next number")
@@ -629,8 +630,10 @@ class Hall:
             await reader.close()
 
 
-async def _copied(run: NewRun, source: int, kept: Sequence[int], client: ClientStore, *, loose: bool) -> bool:
-    return await client.copy(run, source, kept, loose=loose)
+async def _copied(
+    run: NewRun, source: int, kept: Sequence[int], client: ClientStore, *, loose: bool, first: JournalRow | None
+) -> bool:
+    return await client.copy(run, source, kept, loose=loose, first=first)
 
 
 def check_name(by: object) -> str:

@@ -21,10 +21,11 @@ from watchbill.flow.finish import LATE, end_of, hidden_in
 from watchbill.flow.futures import UndoableCall
 from watchbill.flow.parts import (
     Part,
+    beginning_of,
     current_part,
+    following_part,
     message_body,
     message_of,
-    next_part_body,
     told_message,
 )
 from watchbill.flow.recheck import compare_rows, open_loop
@@ -854,9 +855,9 @@ class Advance:
     def _go_on_as(self, resident: Resident, next: Continued, batch: Batch) -> None:
         """Begin the next part of a run, in place."""
         old, workflow = resident.loop, self._registry.find(next.workflow, next.version)
-        body = next_part_body(next.workflow, next.version, next.input, old.mailbox)
+        part = following_part(next.workflow, next.version, next.input, batch.now, old.mailbox)
         resident.part += 1
-        batch.append(resident, Kind.CONTINUED, next.workflow, 0, Outcome.OK, body)
+        batch.append(resident, Kind.CONTINUED, next.workflow, 0, Outcome.OK, beginning_of(part))
         batch.events.append(event_of(happened.RUN_CONTINUED, resident, batch, note=f"as {next.workflow!r}"))
         batch.change(resident)
         if workflow is None:
@@ -864,8 +865,6 @@ class Advance:
             batch.evicted.append(resident)
             batch.reloaded.append(resident.num)
             return
-        unread, received = tuple(old.mailbox.unread()), tuple(old.mailbox.received())
-        part = Part(next.workflow, next.version, next.input, batch.now, unread, received, ())
         row = msgspec.structs.replace(resident.run, part=resident.part)
         resident.workflow, resident.steps_open, resident.rows, resident.children = workflow, 0, {}, None
         resident.loop = self._open_loop(workflow, part, row)

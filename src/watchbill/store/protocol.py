@@ -163,10 +163,13 @@ class ClientStore(Protocol):
         """
         ...
 
-    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+    async def copy(
+        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
+    ) -> bool:
         """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken.
 
-        `loose`: its arguments differ, so what was recorded fits calls whatever their arguments are.
+        `loose`: its arguments differ, so what was recorded fits calls whatever their arguments are. `first`: an entry
+        of its own, which comes before them.
         """
         ...
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from watchbill.clock import Micros
+from watchbill.model.call import JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
@@ -54,10 +55,12 @@ class SqliteClient:
         if any(answer.new for answer in answers):
             self._lanes.hints.give(Hint.SCHEDULER)
 
-    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+    async def copy(
+        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
+    ) -> bool:
         """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken."""
         return await self._lanes.write(
-            lambda db: copy(db, run, source, entries, loose=loose),
+            lambda db: copy(db, run, source, entries, loose=loose, first=first),
             lambda made: self._lanes.hints.give(Hint.SCHEDULER) if made else None,
         )
 
@@ -176,7 +179,9 @@ def insert(
     return pairs, inserted
 
 
-def copy(db: Writer, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+def copy(  # noqa: PLR0913 - all that a copy is made of
+    db: Writer, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None
+) -> bool:
     """Insert a run with chosen entries of another one's journal."""
     now = db.now()
     there = find(db, run.namespace, run.id)
@@ -187,7 +192,9 @@ def copy(db: Writer, run: NewRun, source: int, entries: Sequence[int], *, loose:
     values = _values(run, _home_shards(db, run.namespace)[shard_number(run.id)], now, db.spill(run.num, run.input))
     if db.run("copy_run", (*values[:12], source)).rowcount != 1:
         raise ValueError(f"run number {source} is not there to be copied")
-    db.run("copy_journal", {**these, "loose": loose})
+    if first is not None:
+        db.run("turn_journal", (*first[:-1], db.spill(run.num, first[-1])))
+    db.run("copy_journal", {**these, "loose": loose, "before": int(first is not None)})
     return True
 
 
