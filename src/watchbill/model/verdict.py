@@ -45,14 +45,7 @@ class Quarantine:
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
-class LetEnd:
-    """Running on: it was asked to stop and cannot be made to, so whoever needs its end has to wait for it."""
-
-    rule: str
-
-
-Verdict = MarkFailed | TryNow | TryLater | GiveUp | Quarantine | LetEnd
+Verdict = MarkFailed | TryNow | TryLater | GiveUp | Quarantine
 
 
 class Judgement(NamedTuple):

@@ -266,6 +266,8 @@ class Advance:
                     self._dispatch(resident, call, batch)
             elif call.key in resident.rows:
                 resident.steps_open += 1
+                if resident.loop.is_stopping(call):
+                    self.stopping.add(resident.num)  # whoever had the run before may not have come to drop it
             elif resident.loop.is_stopping(call):
                 # It was asked to stop; nobody can tell any more what became of it, unless it had not begun.
                 resident.steps_open += 1
@@ -369,6 +371,8 @@ class Advance:
         if not resident.asks(call):
             return
         self._reveal(resident, call, attempt, batch)
+        if resident.loop.is_stopping(call):
+            self.stopping.add(resident.num)  # it was asked while it had no row: now its row says so, too
 
     def _reveal(self, resident: Resident, call: Call, attempt: Attempt, batch: Batch) -> None:
         ago = self._env.clock.boot() - attempt.started_boot

@@ -29,7 +29,9 @@ from watchbill.model.verdict import Judgement
 INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
 EVERY: Final = (1 << 63) - 1  # as a limit
 JOURNAL_PAGE: Final = 10_000  # entries that are read at once: others wait for the same doors
-CANCEL_GRACE: Micros = 10_000_000  # a cancelled attempt that still runs is looked at after this
+# For a cancelled attempt that still runs, as for one whose rooms close: what stops by itself has stopped by then, and
+# what has not may never, so nobody waits for it any longer.
+CANCEL_GRACE: Micros = 10_000_000
 
 
 class Hint(StrEnum):

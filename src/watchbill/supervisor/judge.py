@@ -10,7 +10,7 @@ from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.policy import OWN_CHILD_FROM, QUARANTINE_AT, Policy
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import AgentDead, BackoffOver, CancelOverdue, Failed, Late, Symptom, Unreadable
-from watchbill.model.verdict import GiveUp, Judgement, LetEnd, MarkFailed, Quarantine, TryLater, TryNow, Verdict
+from watchbill.model.verdict import GiveUp, Judgement, MarkFailed, Quarantine, TryLater, TryNow, Verdict
 
 LOSSES = frozenset({Cause.LOST, Cause.KILLED, Cause.STARVED})  # nobody's fault in the step's own code
 
@@ -32,9 +32,12 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
                 "Late", f"still running {by / 1e6:.1f} s after its timeout of {seconds:g} s", cause=Cause.LATE
             )
             return MarkFailed(failure, failures=1, losses=-1)
-        case CancelOverdue():
-            # A thread, or code that swallows it. Called ended while it runs, it would be undone while it still acts.
-            return LetEnd("asked to stop, and did not within the grace: it runs on until it returns or its agent dies")
+        case CancelOverdue(by=by):
+            # A thread, or code that swallows it: it may never end, and whoever waits for that would wait for ever.
+            message = (
+                f"asked to stop, and still running {by / 1e6:.1f} s after the grace: nobody waits for it any longer"
+            )
+            return MarkFailed(Failure("Late", message, cause=Cause.LATE), failures=1, losses=-1)
         case BackoffOver():
             return TryNow("the backoff is over")
         case Unreadable(why=why):
@@ -77,8 +80,6 @@ def judgement(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Judgement:
         case GiveUp(rule=rule):
             change = _change(row, AttemptState.GAVE_UP, result=row.result)
             return change._replace(body=_explain(row, _of(symptom), rule, "give up"))
-        case LetEnd(rule=rule):
-            return _change(row, AttemptState.RUNNING)._replace(body=_explain(row, _of(symptom), rule, "let it end"))
         case Quarantine(rule=rule):
             change = _change(row, AttemptState.PARKED, why="quarantine", result=row.result)
             return change._replace(body=_explain(row, _of(symptom), rule, "quarantine"))

@@ -14,7 +14,7 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause
 from watchbill.model.policy import Policy
 from watchbill.model.symptom import BackoffOver, Symptom
-from watchbill.model.verdict import GiveUp, LetEnd, MarkFailed, Quarantine, TryLater, TryNow, Verdict
+from watchbill.model.verdict import GiveUp, MarkFailed, Quarantine, TryLater, TryNow, Verdict
 from watchbill.store.contact import Contact
 from watchbill.store.protocol import SupervisorStore
 from watchbill.supervisor.diagnose import by_silence, diagnose
@@ -96,8 +96,6 @@ def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) 
             return _tell(kind, row, now, failure.cause, failure.message)
         case TryNow() if isinstance(symptom, BackoffOver):
             return None  # told when the pause began
-        case LetEnd():
-            return None  # nothing has happened to it
         case TryNow(rule=rule) | TryLater(rule=rule):
             return _tell(happened.STEP_RETRIED, row, now, "", rule)
         case GiveUp(rule=rule):

@@ -16,7 +16,7 @@ judged AS (
         watch_at = (SELECT watchbill.at(:now::bigint)) + verdict.watch_in,
         why = verdict.why,
         result = coalesce(verdict.result, attempt.result),
-        ended_at = CASE WHEN attempt.state = 1 AND verdict.after <> 1 THEN (SELECT watchbill.at(:now::bigint)) ELSE ended_at END
+        ended_at = CASE WHEN attempt.state = 1 THEN (SELECT watchbill.at(:now::bigint)) ELSE ended_at END
     FROM unnest(
         :ids::bigint[], :fences::bigint[], :states::smallint[], :progress_ats::bigint[], :dead_agents::bigint[],
         :afters::smallint[], :failures::integer[], :losses::integer[], :watch_ins::bigint[], :whys::text[],
@@ -29,7 +29,7 @@ judged AS (
         AND attempt.state = verdict.state
         AND attempt.progress_at IS NOT DISTINCT FROM verdict.progress_at
         AND CASE verdict.state
-            WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND attempt.cancel)
+            WHEN 1 THEN verdict.after = 2
             WHEN 2 THEN verdict.after IN (0, 3, 5)
             WHEN 3 THEN verdict.after = 0
         END

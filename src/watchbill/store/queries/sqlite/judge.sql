@@ -7,16 +7,12 @@ SET
     watch_at = :now + :watch_in,
     why = :why,
     result = coalesce(:result, result),
-    ended_at = CASE WHEN state = 1 AND :after <> 1 THEN :now ELSE ended_at END
+    ended_at = CASE WHEN state = 1 THEN :now ELSE ended_at END
 WHERE id = :id
     AND fence = :fence
     AND state = :state
     AND progress_at IS :progress_at
-    AND CASE state
-        WHEN 1 THEN :after = 2 OR (:after = 1 AND cancel)
-        WHEN 2 THEN :after IN (0, 3, 5)
-        WHEN 3 THEN :after = 0
-    END
+    AND CASE state WHEN 1 THEN :after = 2 WHEN 2 THEN :after IN (0, 3, 5) WHEN 3 THEN :after = 0 END
     AND (
         :dead_agent IS NULL
         OR (
