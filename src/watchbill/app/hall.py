@@ -42,7 +42,7 @@ from watchbill.errors import (
     StoreUnreachableError,
     WatchbillError,
 )
-from watchbill.events import Events
+from watchbill.events import RUN_DELETED, Event, Events
 from watchbill.flow.endings import error_of
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS
 from watchbill.flow.registry import Registry
@@ -349,9 +349,10 @@ class Hall:
         if told is not Told.TOLD:
             raise QuestionNotFound(id, self.namespace)
 
-    async def delete(self, id: str) -> None:
-        """Delete a run that has ended, with all the runs under it."""
-        run = (await self.record(id)).run
+    async def delete(self, id: str, reason: str = "", by: str = "client") -> None:
+        """Delete a run that has ended, with all the runs under it; who did it, and why, is told to the log."""
+        record = await self.record(id)
+        run = record.run
         if run.parent is not None:
             raise InvalidOptionError(
                 f"run {id!r} was started by another one, and goes with it: delete the run at the top of its tree"
@@ -361,6 +362,7 @@ class Hall:
             deleted = await self.write(lambda client: client.delete(run.num, DELETED_AT_ONCE))
         if deleted is Deleted.LIVE:
             raise RunLive(id)
+        self._events.tell([Event(RUN_DELETED, record.now, by, id, cause=by, note=reason)])
 
     async def tell(self, id: str, kind: FactKind, body: object, ref: str | None = None, by: str = "client") -> None:
         """Tell a run something; durable when this returns. With the same reference it is told once."""
