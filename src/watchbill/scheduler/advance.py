@@ -39,7 +39,7 @@ from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.facts import FactKind, read_retry
 from watchbill.model.failure import Cause, FinalFailure, RunError
-from watchbill.model.run import LONGEST_ID, NewRun, RunRow, child_id
+from watchbill.model.run import LONGEST_ID, NewRun, RunRow, cause_of_hold, child_id
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.secret import redacted
 from watchbill.model.states import AttemptState, RunState
@@ -177,7 +177,7 @@ class Advance:
             batch.change(resident)
         cancelled: set[str] = set()
         replay = replay_slowly(resident, part, part.begun_at or resident.begun_at, cancelled)
-        return Resuming(resident, loaded, part, replay, unclean, cancelled)
+        return Resuming(resident, loaded, replay, unclean, cancelled)
 
     def go_on(self, resuming: Resuming, batch: Batch, lasting: Micros | None = None) -> bool:
         """Replay more of its journal; False when the time was over before its end."""
@@ -930,7 +930,7 @@ class Advance:
         if resident.status is RunState.SCHEDULED:
             resident.status = RunState.RUNNING
         self._decide(resident, "held", reason, batch)
-        batch.events.append(event_of(happened.RUN_HELD, resident, batch, cause=reason.partition(":")[0], note=reason))
+        batch.events.append(event_of(happened.RUN_HELD, resident, batch, cause=cause_of_hold(reason), note=reason))
         self._retire(resident, batch)
 
     def _diverge(self, resident: Resident, difference: Diverged, batch: Batch) -> None:

@@ -13,7 +13,7 @@ from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
 from watchbill.store.bodies import fits, joined, reference
 from watchbill.store.held import explained
-from watchbill.store.protocol import Checkup, Deleted, Ending, Hint, NewFact, Record, Schedules, Submitted, Told
+from watchbill.store.protocol import EVERY, Checkup, Deleted, Ending, Hint, NewFact, Record, Schedules, Submitted, Told
 from watchbill.store.same import check_same
 from watchbill.store.sqlite.checkup import checkup
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
@@ -276,11 +276,12 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
     run = find(db, namespace, id)
     if run is None:
         return None
-    this, now = {"run": run.num}, db.now()
+    this: Named = {"run": run.num}
+    now = db.now()
     code: Named = {"namespace": namespace, "workflow": code_name(run.workflow, run.version), "now": now}
     return Record(
         run=run,
-        journal=journal_entries(db, db.run("journal_of_run", this)),
+        journal=journal_entries(db, db.run("journal_page", {**this, "after": 0, "limit": EVERY})),
         attempts=tuple(attempt_rows(db, db.run("attempts_of_run", this))),
         decisions=tuple([(DecisionRow(*row[:-1]), row[-1]) for row in db.run("decisions_of_run", this)]),
         now=now,
