@@ -43,7 +43,7 @@ from watchbill.errors import (
     StoreUnreachableError,
     WatchbillError,
 )
-from watchbill.events import Events
+from watchbill.events import RUN_DELETED, Event, Events
 from watchbill.flow.endings import error_of
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS
 from watchbill.flow.logs import marked_records
@@ -53,6 +53,7 @@ from watchbill.flow.scan import scan
 from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
 from watchbill.model.agent import Wish
+from watchbill.model.call import JournalRow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind, RetryAsked
 from watchbill.model.graph import Graph
@@ -408,9 +409,10 @@ class Hall:
         if told is not Told.TOLD:
             raise QuestionNotFound(id, self.namespace)
 
-    async def delete(self, id: str) -> None:
-        """Delete a run that has ended, with all the runs under it."""
-        run = (await self.record(id)).run
+    async def delete(self, id: str, reason: str = "", by: str = "client") -> None:
+        """Delete a run that has ended, with all the runs under it; who did it, and why, is told to the log."""
+        record = await self.record(id)
+        run = record.run
         if run.parent is not None:
             raise InvalidOptionError(
                 f"run {id!r} was started by another one, and goes with it: delete the run at the top of its tree"
@@ -420,6 +422,7 @@ class Hall:
             deleted = await self.write(lambda client: client.delete(run.num, DELETED_AT_ONCE))
         if deleted is Deleted.LIVE:
             raise RunLive(id)
+        self._events.tell([Event(RUN_DELETED, record.now, by, id, cause=by, note=reason)])
 
     async def tell(self, id: str, kind: FactKind, body: object, ref: str | None = None, by: str = "client") -> None:
         """Tell a run something; durable when this returns. With the same reference it is told once."""
@@ -479,7 +482,6 @@ class Hall:
         self, record: Record, origin: copies.Origin, workflow: Workflow[..., T] | None, changes: dict[str, Any]
     ) -> Handle[T]:
         run, part = record.run, origin.part
-        input = part.input
         if changes:
             code = self._registry.find(part.workflow, part.version)
             if code is None:
@@ -487,17 +489,18 @@ class Hall:
                     f"arguments of workflow {part.workflow!r} version {part.version} cannot be changed here:"
                     " its code is not in this App"
                 )
-            input = code.signature.with_changes(input, changes)
+            part = part._replace(input=code.signature.with_changes(part.input, changes))
         base = FORKED.sub("", run.id)
         num = self.env.new_id()
+        first = copies.beginning(record, part, num)
         for n in itertools.count(2):
             new = NewRun(
-                num, self.namespace, f"{base}~{n}", part.workflow, part.version, input, run.priority, tags=run.tags,
-                region=record.region,
+                num, self.namespace, f"{base}~{n}", part.workflow, part.version, part.input, run.priority,
+                tags=run.tags, region=record.region,
             )  # fmt: skip
             if not is_id(new.id):
                 raise WatchbillError(f"run {run.id!r} has too long an id for a copy: {new.id!r}")
-            copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes))
+            copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes), first=first)
             if await self.write(copying):
                 return Handle(self, new.id, workflow, num)
         raise AssertionError("there is always a next number")
@@ -695,8 +698,10 @@ def _driven_name(code: str, region: str) -> str:
     return f"{code} in {region}" if region else code
 
 
-async def _copied(run: NewRun, source: int, kept: Sequence[int], client: ClientStore, *, loose: bool) -> bool:
-    return await client.copy(run, source, kept, loose=loose)
+async def _copied(
+    run: NewRun, source: int, kept: Sequence[int], client: ClientStore, *, loose: bool, first: JournalRow | None
+) -> bool:
+    return await client.copy(run, source, kept, loose=loose, first=first)
 
 
 def check_name(by: object) -> str:

@@ -8,6 +8,7 @@ import typer
 from watchbill.cli.options import (
     DryRun,
     Format,
+    LoggedReason,
     Namespace,
     OlderThan,
     Output,
@@ -102,6 +103,7 @@ def delete(  # noqa: PLR0913
     workflow: WorkflowName = None,
     tag: Tags = None,
     older_than: OlderThan = None,
+    reason: LoggedReason = "",
     dry_run: DryRun = False,
     yes: Yes = False,
     store: StoreUrl = None,
@@ -113,7 +115,7 @@ def delete(  # noqa: PLR0913
     from watchbill.cli.acting import Action
 
     async def forget(hall: Any, handle: Any) -> None:  # noqa: ANN401
-        await hall.delete(handle.id)
+        await hall.delete(handle.id, reason, by=handle.by)
 
     def fits(record: Any) -> bool:  # noqa: ANN401
         return record.run.status.terminal and record.run.parent is None

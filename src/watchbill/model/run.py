@@ -161,6 +161,11 @@ def child_id(parent: str, part: int, key: str) -> str:
     return f"{parent}/{key}" if part == 0 else f"{parent}/{key}~{part + 1}"
 
 
+def cause_of_hold(reason: str) -> str:
+    """Give the cause for which a run is held: what the reason in its row begins with, up to a colon."""
+    return reason.partition(":")[0]
+
+
 def started_by(id: str, parent: str | None) -> str:
     """Say what started a run: ids that we make say so, by characters that nobody else's may have."""
     if parent is not None:

@@ -31,7 +31,9 @@ INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; 
 EVERY: Final = (1 << 63) - 1  # as a limit
 JOURNAL_PAGE: Final = 10_000  # entries that are read at once: others wait for the same doors
 AVOID_FOR: Micros = 10_000_000  # so long an attempt is left to other agents than the one with which the last one failed
-CANCEL_GRACE: Micros = 10_000_000  # a cancelled attempt that still runs is looked at after this
+# For a cancelled attempt that still runs, as for one whose rooms close: what stops by itself has stopped by then, and
+# what has not may never, so nobody waits for it any longer.
+CANCEL_GRACE: Micros = 10_000_000
 
 
 class Hint(StrEnum):
@@ -167,10 +169,13 @@ class ClientStore(Protocol):
         """
         ...
 
-    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+    async def copy(
+        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
+    ) -> bool:
         """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken.
 
-        `loose`: its arguments differ, so what was recorded fits calls whatever their arguments are.
+        `loose`: its arguments differ, so what was recorded fits calls whatever their arguments are. `first`: an entry
+        of its own, which comes before them.
         """
         ...
 

@@ -82,7 +82,7 @@ class Sealer:
         """Seal all that a turn writes; a turn that is sent again is the same bytes again."""
         return replace(
             turn,
-            journal=[self._entry(entry) for entry in turn.journal],
+            journal=[self.entry(entry) for entry in turn.journal],
             attempts=[self.attempt(row) for row in turn.attempts],
             runs=[self._change(change) for change in turn.runs],
             decisions=[self._decision(row) for row in turn.decisions],
@@ -91,7 +91,8 @@ class Sealer:
             schedules=[self._slots(change) for change in turn.schedules],
         )
 
-    def _entry(self, entry: JournalRow) -> JournalRow:
+    def entry(self, entry: JournalRow) -> JournalRow:
+        """Seal a journal entry, and hide its checksum."""
         run, seq, kind, key, digest, fence, outcome, agent, started_at, at, body = entry
         if not body:
             return entry  # of a timer: there is nothing to see
@@ -269,9 +270,12 @@ class SealedClient:
             return sealed
         return replace(sealed, input=there.input)
 
-    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+    async def copy(
+        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
+    ) -> bool:
         """Insert a run that goes on from chosen entries of another one's journal: copied as they are."""
-        return await self._doors.copy(self._sealer.run(run), source, entries, loose=loose)
+        first = None if first is None else self._sealer.entry(first)
+        return await self._doors.copy(self._sealer.run(run), source, entries, loose=loose, first=first)
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""

@@ -12,6 +12,7 @@ import msgspec
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
 from watchbill.model.agent import AgentRow, AttemptLog, Wish
+from watchbill.model.call import JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
@@ -69,10 +70,12 @@ class PostgresClient:
         self._writing()
         return await self._ask(runs) if runs else []
 
-    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+    async def copy(
+        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
+    ) -> bool:
         """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken."""
         hints = self._writing()
-        return await self._lines.door(lambda: self._copy(run, source, entries, hints, loose=loose))
+        return await self._lines.door(lambda: self._copy(run, source, entries, hints, loose=loose, first=first))
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""
@@ -267,7 +270,16 @@ class PostgresClient:
 
     # --- the others
 
-    async def _copy(self, run: NewRun, source: int, entries: Sequence[int], hints: SharedHints, *, loose: bool) -> bool:
+    async def _copy(  # noqa: PLR0913 - all that a copy is made of
+        self,
+        run: NewRun,
+        source: int,
+        entries: Sequence[int],
+        hints: SharedHints,
+        *,
+        loose: bool,
+        first: JournalRow | None,
+    ) -> bool:
         self._homes.update(await home_shards(self._lines, [run], self._homes))
         blobs = Blobs(self._lines.env)
         values = {
@@ -284,6 +296,7 @@ class PostgresClient:
             "source": source,
             "entries": sorted(entries),
             "loose": loose,
+            "first": [] if first is None else [(*first[:-1], blobs.stored(first[-1], run=run.num))],
         }
         made = await self._lines.rows(self._lines.others, "copy", values | blobs.values())
         if made:

@@ -5,6 +5,7 @@ from typing import Final
 
 from watchbill.clock import Micros
 from watchbill.model.agent import AgentRow, AttemptLog, Wish
+from watchbill.model.call import JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
@@ -14,7 +15,7 @@ from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
 from watchbill.store.bodies import fits, joined, reference
 from watchbill.store.held import explained
-from watchbill.store.protocol import Checkup, Deleted, Ending, Hint, NewFact, Record, Schedules, Submitted, Told
+from watchbill.store.protocol import EVERY, Checkup, Deleted, Ending, Hint, NewFact, Record, Schedules, Submitted, Told
 from watchbill.store.same import check_same
 from watchbill.store.sqlite.checkup import checkup
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
@@ -57,10 +58,12 @@ class SqliteClient:
         if any(answer.new for answer in answers):
             self._lanes.hints.give(Hint.SCHEDULER)
 
-    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+    async def copy(
+        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
+    ) -> bool:
         """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken."""
         return await self._lanes.write(
-            lambda db: copy(db, run, source, entries, loose=loose),
+            lambda db: copy(db, run, source, entries, loose=loose, first=first),
             lambda made: self._lanes.hints.give(Hint.SCHEDULER) if made else None,
         )
 
@@ -201,7 +204,9 @@ def insert(db: Writer, runs: Sequence[NewRun], homes: Homes, now: Micros) -> tup
     return pairs, inserted
 
 
-def copy(db: Writer, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+def copy(  # noqa: PLR0913 - all that a copy is made of
+    db: Writer, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None
+) -> bool:
     """Insert a run with chosen entries of another one's journal."""
     now = db.now()
     there = find(db, run.namespace, run.id)
@@ -212,7 +217,9 @@ def copy(db: Writer, run: NewRun, source: int, entries: Sequence[int], *, loose:
     values = _values(run, _home_shards(db, run)[shard_number(run.id)], now, db.spill(run.num, run.input))
     if db.run("copy_run", (*values[:12], source)).rowcount != 1:
         raise ValueError(f"run number {source} is not there to be copied")
-    db.run("copy_journal", {**these, "loose": loose})
+    if first is not None:
+        db.run("turn_journal", (*first[:-1], db.spill(run.num, first[-1])))
+    db.run("copy_journal", {**these, "loose": loose, "before": int(first is not None)})
     return True
 
 
@@ -290,12 +297,13 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
     run = find(db, namespace, id)
     if run is None:
         return None
-    this, now = {"run": run.num}, db.now()
+    this: Named = {"run": run.num}
+    now = db.now()
     code: Named = {"shard": run.shard, "workflow": code_name(run.workflow, run.version), "now": now}
     region, served, known = db.run("record_context", code).fetchone()
     return Record(
         run=run,
-        journal=journal_entries(db, db.run("journal_of_run", this)),
+        journal=journal_entries(db, db.run("journal_page", {**this, "after": 0, "limit": EVERY})),
         attempts=tuple(attempt_rows(db, db.run("attempts_of_run", this))),
         decisions=tuple([(DecisionRow(*row[:-1]), row[-1]) for row in db.run("decisions_of_run", this)]),
         now=now,

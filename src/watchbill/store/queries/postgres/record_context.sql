@@ -2,12 +2,15 @@
 -- has its code.
 SELECT
     (SELECT watchbill.at(:now::bigint)),
-    home.region,
-    count(scheduler.id) > 0,
-    coalesce(bool_or(:workflow = ANY (scheduler.knows)), true)
+    home.region, there.serves, there.knows
 FROM watchbill.shard AS home
-LEFT JOIN watchbill.scheduler ON scheduler.namespace = home.namespace
-    AND scheduler.region = home.region
-    AND scheduler.until > (SELECT watchbill.at(:now::bigint))
+CROSS JOIN LATERAL (
+    SELECT
+        count(*) > 0 AS serves,
+        coalesce(bool_or(:workflow = ANY (scheduler.knows)), true) AS knows
+    FROM watchbill.scheduler
+    WHERE scheduler.namespace = home.namespace
+        AND scheduler.region = home.region
+        AND scheduler.until > (SELECT watchbill.at(:now::bigint))
+) AS there
 WHERE home.id = :shard::integer
-GROUP BY home.region
