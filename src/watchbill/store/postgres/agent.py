@@ -64,7 +64,13 @@ class PostgresAgent:
             "info": info,
             "lasting": lasting,
         }
-        await self._lines.door(lambda: self._lines.rows(self._lines.beats, "join_agent", values))
+
+        async def work() -> None:
+            # Before the row says so: without its lock the agent would look dead.
+            witness = await self._hints.vouch(agent)
+            await self._lines.rows(self._lines.beats, "join_agent", values | {"witness": witness})
+
+        await self._lines.door(work)
 
     async def beat(
         self,
@@ -75,9 +81,13 @@ class PostgresAgent:
     ) -> Orders:
         """Prolong, write progress of many, and hear what to stop: of the (id, fence) held, those it holds no more."""
         values = beat_values(agent, lasting, progress, held)
+        values["witness"] = witnessed = self._hints.witness.vouches_for(agent)
         row = await self._lines.door(lambda: self._lines.row(self._lines.beats, "beat", values))
         alive, now, cancel, lost = cast(Sequence[Any], row)
+        if witnessed and not self._hints.witness.vouches_for(agent):
+            self._hints.witness.take_back([agent])  # what was just said is no longer true
         if not alive:
+            await self._hints.witness.forget(agent)
             return Orders(alive=False, cancel=(), lost=(), now=now)
         return Orders(alive=True, cancel=tuple(cancel), lost=tuple(lost), now=now)
 
@@ -156,6 +166,7 @@ class PostgresAgent:
             return await write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in rows], self._lines)
 
         self._told(await self._lines.transact(work))
+        await self._hints.witness.forget(agent)
         self._asked.pop(agent, None)
         self._heads.pop(agent, None)
 

@@ -52,7 +52,10 @@ class SqliteAgent:
     ) -> None:
         """Insert this agent, alive."""
         values: Named = {"agent": agent, "namespace": namespace, "region": region, "name": name, "info": info}
-        await self._lanes.write(lambda db: db.run("join_agent", {**values, "until": until(db.now(), lasting)}).rowcount)
+        await self._lanes.write(
+            lambda db: db.run("join_agent", {**values, "until": until(db.now(), lasting)}).rowcount,
+            lambda _: None if lasting is None else self._lanes.hints.give(Hint.SUPERVISOR),  # its time must be watched
+        )
 
     async def beat(
         self,

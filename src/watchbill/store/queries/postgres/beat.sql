@@ -1,7 +1,10 @@
 -- Prolong an agent that is alive, keep the newest progress of what it runs, and say what to stop.
 WITH me AS (
     UPDATE watchbill.agent
-    SET until = coalesce((SELECT watchbill.at(:now::bigint)) + :lasting::bigint, 4611686018427387904)
+    SET
+        until = coalesce((SELECT watchbill.at(:now::bigint)) + :lasting::bigint, 4611686018427387904),
+        beat_at = (SELECT watchbill.at(:now::bigint)),
+        witness = :witness
     WHERE id = :agent
         AND state = 1
     RETURNING id
