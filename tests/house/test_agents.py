@@ -1,6 +1,5 @@
 """Agents as processes: a host without user code, worker children, and what becomes of steps when these die or drain."""
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -14,18 +13,10 @@ import pytest
 from tests.house import yard
 from tests.house.commands import PATIENCE, Crowd, crowd, is_alive
 from tests.house.conftest import Kept
-from tests.store.postgres import emptied
 from watchbill import RunCancelled, RunFailed
 from watchbill.app.hall import Hall
 
 YARD = "tests.house.yard:app"
-
-
-@pytest.fixture
-def kept(postgres_url: str) -> Kept:
-    """An empty PostgreSQL."""
-    asyncio.run(emptied(postgres_url))
-    return Kept(postgres_url)
 
 
 @pytest.fixture

@@ -159,6 +159,7 @@ INDEXES: Mapping[str, set[str]] = {
     "report_rows": {"attempt_pkey (id)"},
     "leave_agent": {"agent_alive (id)"},
     "rows_of_agent": {"attempt_agent (agent)"},
+    "unwitness": {"agent_pkey (id)"},
     # supervisors
     "watch": {"attempt_watch (watch_at)", "attempt_agent (agent)", "agent_alive (id)"},
     "attempts_by_id": {"attempt_pkey (id)"},
@@ -170,6 +171,7 @@ INDEXES: Mapping[str, set[str]] = {
         "all of agent_alive",  # once for each queue, not for each row
     },
     "processes": {"all of agent_alive", "all of scheduler_pkey"},  # has who may hold something, and nobody else
+    "silent": {"all of agent_alive"},
 }
 # Of a turn, by its parts; its variants are all their combinations.
 PARTS: Mapping[str, set[str]] = {
@@ -357,7 +359,7 @@ async def load(url: str, queue: int = 1) -> None:
 
 def test_every_statement_is_looked_at():
     others = {
-        "notify", "isolation", "place", "store_time",  # read nothing of ours
+        "notify", "isolation", "place", "store_time", "lock_witness", "unlock_witness",  # read nothing of ours
         "queues", "make_shards", "make_queue",  # a few rows for each namespace
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening
@@ -435,6 +437,7 @@ async def a_life(scene: Scene, num: int) -> None:
     await doors.supervisor.watch(10)
     await doors.supervisor.processes()
     await doors.client.agents("default")
+    await doors.supervisor.silent()
     assert await scene.judge(a_verdict(await newest_row(scene), AttemptState.READY))
     await doors.agent.join(guest, "default", "", "guest", b"{}", None)
     await doors.agent.queues("default", "")

@@ -15,7 +15,7 @@ from watchbill.events import Events
 from watchbill.flow.messages import Hello
 from watchbill.flow.program import Named
 from watchbill.model.keys import Key
-from watchbill.store.open import open_store
+from watchbill.store.open import open_for_agent
 from watchbill.store.protocol import Hint
 from watchbill.store.sealed import Seal
 
@@ -65,9 +65,9 @@ async def hosting(
     try:
         ready = await workers.open()
         url = url or ready.url
-        store = await open_store(url, env)
+        store = await open_for_agent(url, env)
         if ready.keys is not None:
-            store = Seal(tuple(Key(*key) for key in ready.keys)).store(store)
+            store = Seal(tuple(Key(*key) for key in ready.keys)).access(store)
         try:
             agent = Agent(
                 env,

@@ -555,6 +555,7 @@ class Watch(msgspec.Struct, frozen=True):
     next_at: Micros | None  # the next watch_at, or end of an agent's lease
     more: bool
     now: Micros
+    guests: bool = False  # agents are there whose leases end by time: look again soon, nobody else may say a word
 
 
 class SupervisorStore(Protocol):
@@ -575,8 +576,18 @@ class SupervisorStore(Protocol):
         """
         ...
 
-    async def bury(self, processes: Sequence[int]) -> None:
-        """End what these processes hold, now: the caller has proof that they are dead."""
+    async def silent(self) -> list[int]:
+        """Give the agents whose connection is gone, and of whom nothing was heard for one beat since.
+
+        Only such as had one to lose: who never had one, or is behind a pooler, is judged by its lease alone.
+        """
+        ...
+
+    async def bury(self, processes: Sequence[int], *, unheard: bool = False) -> None:
+        """End what these processes hold, now: the caller has proof that they are dead.
+
+        `unheard`: it has no more than their silence; agents that have been heard meanwhile are left alone.
+        """
         ...
 
     async def backlog(self) -> list[QueueDepth]:
@@ -675,4 +686,29 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Finish what is under way and let go of the store."""
+        ...
+
+
+class AgentAccess(Protocol):
+    """What an agent in a process of its own has of a store."""
+
+    url: str
+    lasting_leases: bool  # False: an agent that does not beat in time is lost
+
+    @property
+    def agent(self) -> AgentStore:
+        """For agents."""
+        ...
+
+    @property
+    def transactions(self) -> Transactions:
+        """For what is written in a user's own transaction."""
+        ...
+
+    def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
+        """Call `wake` when something may concern that room; gives the function that ends it."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the store."""
         ...

@@ -30,6 +30,7 @@ from watchbill.store.codec import Codec
 from watchbill.store.held import explained
 from watchbill.store.open import Reader
 from watchbill.store.protocol import (
+    AgentAccess,
     AgentStore,
     ClientStore,
     Ending,
@@ -412,7 +413,7 @@ class SealedSupervisor:
     def __init__(self, doors: SupervisorStore, sealer: Sealer) -> None:
         self._doors = doors
         self._sealer = sealer
-        self.processes, self.bury, self.backlog = doors.processes, doors.bury, doors.backlog
+        self.processes, self.silent, self.bury, self.backlog = doors.processes, doors.silent, doors.bury, doors.backlog
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""
@@ -478,6 +479,25 @@ class SealedStore:
         await self.behind.close()
 
 
+class SealedAccess:
+    """What an agent has of a store, behind keys: arguments are opened here, and results sealed before they leave."""
+
+    def __init__(self, access: AgentAccess, sealer: Sealer) -> None:
+        self.url = access.url
+        self.lasting_leases = access.lasting_leases
+        self.agent: AgentStore = SealedAgent(access.agent, sealer)
+        self.transactions: Transactions = SealedTransactions(access.transactions, sealer)
+        self._access = access
+
+    def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
+        """Call `wake` when something may concern that room."""
+        return self._access.listen(whom, wake, elsewhere=elsewhere)
+
+    async def close(self) -> None:
+        """Let go of the store."""
+        await self._access.close()
+
+
 class SealedReader(SealedClient):
     """The client's doors that read, behind keys."""
 
@@ -508,6 +528,10 @@ class Seal:
     def client(self, client: ClientStore) -> ClientStore:
         """Give the client's doors of another process's store: what crosses to it is sealed."""
         return SealedClient(client, self._sealer)
+
+    def access(self, access: AgentAccess) -> AgentAccess:
+        """Give what an agent has of a store: what crosses to it is sealed."""
+        return SealedAccess(access, self._sealer)
 
     def asked(self, asked: Asked) -> Asked:
         """Open a question."""

@@ -90,7 +90,13 @@ class PostgresAgent:
             "kept_for": AGENTS_KEPT_FOR,
             "limit": AGENTS_FORGOTTEN,
         }
-        await self._lines.door(lambda: self._lines.rows(self._lines.beats, "join_agent", values))
+
+        async def work() -> None:
+            # Before the row says so: without its lock the agent would look dead.
+            witness = await self._hints.vouch(agent)
+            await self._lines.rows(self._lines.beats, "join_agent", values | {"witness": witness})
+
+        await self._lines.door(work)
 
     async def beat(  # noqa: PLR0913
         self,
@@ -117,9 +123,13 @@ class PostgresAgent:
             "handed_back": _HANDED_BACK_CANCELLED,
             **news_values(progress, starved),
         }
+        values["witness"] = witnessed = self._hints.witness.vouches_for(agent)
         row = await self._lines.door(lambda: self._lines.row(self._lines.beats, "beat", values))
         alive, now, cancel, lost, wish, needs, newest_queue, ready, reached = cast(Sequence[Any], row)
+        if witnessed and not self._hints.witness.vouches_for(agent):
+            self._hints.witness.take_back([agent])  # what was just said is no longer true
         if not alive:
+            await self._hints.witness.forget(agent)
             return Orders(alive=False, cancel=(), lost=(), now=now)
         self._told(Outcome([], frozenset(_A(state) for state in reached)))
         return Orders(
@@ -208,6 +218,7 @@ class PostgresAgent:
             return await write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in rows], self._lines)
 
         self._told(await self._lines.transact(work))
+        await self._hints.witness.forget(agent)
         self._asked.pop(agent, None)
         self._heads.pop(agent, None)
 

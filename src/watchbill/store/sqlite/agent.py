@@ -74,7 +74,10 @@ class SqliteAgent:
         """Insert this agent, alive."""
         values: Named = {"agent": agent, "namespace": namespace, "region": region, "name": name, "info": info}
         values |= {"needs": json_text(needs), "slots": slots}
-        await self._lanes.write(lambda db: join(db, values, lasting))
+        await self._lanes.write(
+            lambda db: join(db, values, lasting),
+            lambda _: None if lasting is None else self._lanes.hints.give(Hint.SUPERVISOR),  # its time must be watched
+        )
 
     async def beat(  # noqa: PLR0913
         self,

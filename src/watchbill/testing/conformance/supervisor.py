@@ -249,6 +249,20 @@ async def test_a_verdict_on_a_row_that_was_dropped_is_refused(scene, run):
     assert await scene.decisions("o-1") == []
 
 
+async def test_an_agent_at_work_beside_the_supervisor_is_never_silent_whatever_the_time(scene, held_by_other, clock):
+    for _ in range(4):
+        assert await scene.store.supervisor.silent() == []
+        clock.pass_by(5 * SECOND)
+
+
+async def test_who_was_heard_is_not_buried_for_its_silence(scene, held_by_other):
+    await scene.store.agent.beat(OTHER_AGENT, 8 * SECOND, [])
+    await scene.store.supervisor.bury([OTHER_AGENT], unheard=True)
+    assert (await scene.store.agent.beat(OTHER_AGENT, 8 * SECOND, [])).alive
+    await scene.store.supervisor.bury([OTHER_AGENT])
+    assert not (await scene.store.agent.beat(OTHER_AGENT, 8 * SECOND, [])).alive
+
+
 # --- with another agent, if one can
 
 

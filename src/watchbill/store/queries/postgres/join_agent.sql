@@ -39,10 +39,14 @@ forgotten AS (
         FOR UPDATE SKIP LOCKED
     ))
 )
-INSERT INTO watchbill.agent (id, state, until, namespace, region, name, info, needs, slots, joined_at, beat_at)
+INSERT INTO watchbill.agent (
+    id, state, until, namespace, region, name, info, needs, slots, joined_at, beat_at, witness
+)
 VALUES (
     :agent, 1, coalesce((SELECT watchbill.at(:now::bigint)) + :lasting::bigint, 4611686018427387904),
     :namespace, :region, :name, :info, :needs::text[], :slots,
-    (SELECT watchbill.at(:now::bigint)), (SELECT watchbill.at(:now::bigint))
+    (SELECT watchbill.at(:now::bigint)), (SELECT watchbill.at(:now::bigint)), :witness
 )
-ON CONFLICT (id) DO UPDATE SET until = excluded.until, beat_at = excluded.beat_at WHERE agent.state = 1
+ON CONFLICT (id) DO UPDATE
+    SET until = excluded.until, beat_at = excluded.beat_at, witness = excluded.witness
+    WHERE agent.state = 1
