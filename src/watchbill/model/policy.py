@@ -8,6 +8,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.errors import InvalidOptionError
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import kind_name
+from watchbill.model.limit import Allowance
 
 DEFAULT_RETRIES: Final = 3  # most transient faults are gone after the fourth try; more only hides the others
 DEFAULT_TIMEOUT: Final[Micros] = 3_600 * SECOND  # every step has a deadline: no zombie lives for ever
@@ -59,6 +60,7 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
     own: bool = False  # isolation="own"
     on: tuple[str, ...] = ()  # names of the exception classes of Retry(on=), so that no code is needed to match them
     never: tuple[str, ...] = ()
+    limit: Allowance | None = None  # of the gate that its row names
 
     def delay_before(self, retry: int, chance: float) -> Micros:
         """Give the pause before the k-th retry: exponential up to the cap, plus 0-25 %, never less."""
@@ -67,7 +69,7 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
         return plain + round(plain * 0.25 * chance)
 
 
-def policy_of(retry: Retry, timeout: Duration, *, own: bool) -> Policy:
+def policy_of(retry: Retry, timeout: Duration, *, own: bool, limit: Allowance | None = None) -> Policy:
     """Resolve what the author wrote to what is stored."""
     return Policy(
         retries=retry.times,
@@ -78,4 +80,5 @@ def policy_of(retry: Retry, timeout: Duration, *, own: bool) -> Policy:
         own=own,
         on=tuple(kind_name(kind) for kind in retry.on),
         never=tuple(kind_name(kind) for kind in retry.never),
+        limit=limit,
     )
