@@ -85,7 +85,7 @@ INDEXES: Mapping[str, set[str]] = {
     # schedulers
     "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},
     "shards_of_namespace": {"shard_namespace_region_n_key (namespace)"},
-    "find_queue": {"queue_namespace_region_needs_uses_key (namespace, region, needs, uses)"},
+    "find_queue": {"queue_namespace_region_needs_uses_limited_key (namespace, region, needs, uses, limited)"},
     "attend": {"scheduler_pkey (id)", "all of scheduler_pkey", "all of scheduler", "all of lease"},
     "retire": {"scheduler_pkey (id)"},
     "bury": {"scheduler_pkey (id)", "agent_pkey (id)", "all of lease"},
@@ -121,7 +121,13 @@ INDEXES: Mapping[str, set[str]] = {
     },
     # agents
     "join_agent": set(),
-    "beat": {"agent_alive (id)", "attempt_pkey (id)", "attempt_agent (agent)"},
+    "beat": {
+        "agent_alive (id)",
+        "attempt_pkey (id)",
+        "attempt_agent (agent)",
+        "attempt_ready (queue)",
+        "queue_newest ((namespace || ''::text), (region || ''::text))",
+    },
     "lease": {
         "agent_alive (id)",
         "attempt_ready (queue, (alone OR (losses >= 2)), rank, id)",
@@ -324,7 +330,7 @@ async def load(url: str, queue: int = 1) -> None:
 def test_every_statement_is_looked_at():
     others = {
         "notify", "isolation", "place", "store_time",  # read nothing of ours
-        "queues_of_agent", "make_shards", "make_queue",  # a few rows for each namespace
+        "queues", "make_shards", "make_queue",  # a few rows for each namespace
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening
     }  # fmt: skip
@@ -393,14 +399,16 @@ async def a_life(scene: Scene, num: int) -> None:
     await doors.scheduler.turn(begin, again=True)
     [leased] = await scene.lease(lease_no=num, limit=1)
     assert await scene.lease(lease_no=num, limit=1) == [leased]
-    await doors.agent.beat(AGENT, None, [ProgressMark(leased.id, leased.fence, b"{}", increased=True)])
+    await doors.agent.beat(
+        AGENT, None, [ProgressMark(leased.id, leased.fence, b"{}", increased=True)], queues=[scene.queue]
+    )
     await scene.report(leased, Act.FAILED, b"{}")
     await scene.report(leased, Act.FAILED, b"{}")  # again
     await doors.supervisor.watch(10)
     await doors.supervisor.processes()
     assert await scene.judge(a_verdict(await newest_row(scene), AttemptState.READY))
     await doors.agent.join(guest, "default", "", "guest", b"{}", None)
-    await doors.agent.queues("default", "", ())
+    await doors.agent.queues("default", "")
     [theirs] = await scene.lease(guest, limit=1)
     assert theirs.id == row.id
     await doors.agent.leave(guest)

@@ -309,7 +309,8 @@ class InlineAgent(Loop):
         self._cut = True  # until we know better: whoever ends meanwhile makes us ask again
         if room.slots <= 0:
             return
-        queues = await self._store.queues(self._namespace, self._region, ())
+        known = await self._store.queues(self._namespace, self._region)
+        queues = [queue.id for queue in known if not queue.needs]  # it says of nothing that it has it
         if self._lease_asked_at is None:
             self._lease_asked_at = self.env.clock.boot()
         rows = await self._store.lease(self._id, self._lease_no, queues, room)

@@ -16,6 +16,14 @@ class AgentState(IntEnum):
     LEFT = 3
 
 
+class Wish(IntEnum):
+    """What an operator wants of an agent; it gets nothing new as long as it is not NONE."""
+
+    NONE = 0
+    DRAIN = 1  # finish what runs, and leave
+    QUARANTINE = 2  # stay, but get no work
+
+
 class Act(IntEnum):
     """What an agent reports about an attempt it holds."""
 
@@ -67,3 +75,7 @@ class Orders(msgspec.Struct, frozen=True):
     cancel: tuple[int, ...]  # attempts whose run no longer wants them
     lost: tuple[int, ...]  # attempts this agent no longer holds
     now: Micros
+    wish: Wish = Wish.NONE
+    needs: tuple[str, ...] | None = None  # what the store has for this agent now; None when it is not alive
+    newest_queue: int = 0  # of its namespace and region: when it grows, there are queues to read
+    ready: bool = False  # a row waits in one of the queues that were asked about

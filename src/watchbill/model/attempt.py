@@ -9,6 +9,7 @@ from watchbill.clock import Micros
 from watchbill.model.states import AttemptState
 
 FENCE_BITS: Final = 20
+STARVED: Final = "starved"  # as a symptom: its worker does not turn
 
 
 class RowKind(IntEnum):
@@ -83,6 +84,7 @@ class AttemptRow(msgspec.Struct, frozen=True):
     result: bytes | None
     kind: int = 0
     held: bool = False
+    symptom: str | None = None  # what its agent last said is wrong with it, while it runs
 
     @property
     def number(self) -> int:

@@ -21,6 +21,7 @@ from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.lease import Member, Terms
 from watchbill.model.question import Asked
+from watchbill.model.queue import QueueRow
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
 from watchbill.model.states import RunState
@@ -344,8 +345,10 @@ class SchedulerStore(Protocol):
         """Give the ids of the region's shards, making them (and their lease rows) if they are new."""
         ...
 
-    async def queue(self, namespace: str, region: str, needs: Sequence[str], uses: str) -> int:
-        """Give the id of the queue for this set of needs, making it if it is new."""
+    async def queue(
+        self, namespace: str, region: str, needs: Sequence[str], uses: str, *, limited: bool = False
+    ) -> int:
+        """Give the id of the queue for this set of needs (as `written`), making it if it is new."""
         ...
 
     async def attend(  # noqa: PLR0913
@@ -447,23 +450,46 @@ class AgentStore(Protocol):
     """For agents."""
 
     async def join(  # noqa: PLR0913
-        self, agent: int, namespace: str, region: str, name: str, info: bytes, lasting: Micros | None
+        self,
+        agent: int,
+        namespace: str,
+        region: str,
+        name: str,
+        info: bytes,
+        lasting: Micros | None,
+        *,
+        needs: Sequence[str] = (),
+        slots: int = 0,
     ) -> None:
-        """Insert this agent, alive; `lasting` None is for ever."""
+        """Insert this agent, alive, with what it has (as `written`) and how many attempts; `lasting` None is for ever.
+
+        Some who left or were lost long ago, and hold nothing, are forgotten.
+        """
         ...
 
-    async def beat(
+    async def beat(  # noqa: PLR0913
         self,
         agent: int,
         lasting: Micros | None,
         progress: Sequence[ProgressMark],
         held: Sequence[tuple[int, int]] = (),
+        *,
+        said: bytes = b"",
+        starved: Sequence[tuple[int, int]] = (),
+        queues: Sequence[int] = (),
+        lease_no: int | None = None,
     ) -> Orders:
-        """Prolong, write progress of many, and hear what to stop: of the (id, fence) held, those it holds no more."""
+        """Prolong, write progress of many, and hear what to stop: of the (id, fence) held, those it holds no more.
+
+        `said`: what it says of itself, if that is new. `starved`: of those it runs, all whose worker does not turn; the
+        others are well again. `queues`: those it would hear about if something is ready there. `lease_no`: the number
+        of its open or next request; what an earlier one has leased and the agent does not hold never reached it, and
+        is handed back, uncharged.
+        """
         ...
 
-    async def queues(self, namespace: str, region: str, needs: Sequence[str]) -> list[int]:
-        """Give the queues whose needs this agent meets."""
+    async def queues(self, namespace: str, region: str) -> list[QueueRow]:
+        """Give all queues of a namespace and region, by id; an agent serves those whose needs it meets."""
         ...
 
     async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:

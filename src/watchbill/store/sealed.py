@@ -352,15 +352,23 @@ class SealedAgent:
         self._sealer = sealer
         self.join, self.queues, self.undecided, self.leave = doors.join, doors.queues, doors.undecided, doors.leave
 
-    async def beat(
+    async def beat(  # noqa: PLR0913
         self,
         agent: int,
         lasting: Micros | None,
         progress: Sequence[ProgressMark],
         held: Sequence[tuple[int, int]] = (),
+        *,
+        said: bytes = b"",
+        starved: Sequence[tuple[int, int]] = (),
+        queues: Sequence[int] = (),
+        lease_no: int | None = None,
     ) -> Orders:
         """Prolong, and write progress."""
-        return await self._doors.beat(agent, lasting, [self._sealer.progress(mark) for mark in progress], held)
+        sealed = [self._sealer.progress(mark) for mark in progress]
+        return await self._doors.beat(
+            agent, lasting, sealed, held, said=said, starved=starved, queues=queues, lease_no=lease_no
+        )
 
     async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
         """Lease the most urgent ready rows."""

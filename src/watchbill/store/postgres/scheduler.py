@@ -43,9 +43,11 @@ class PostgresScheduler:
         """Give the ids of the region's shards, making them if they are new."""
         return await self._lines.door(lambda: region_shards(self._lines, namespace, region))
 
-    async def queue(self, namespace: str, region: str, needs: Sequence[str], uses: str) -> int:
+    async def queue(
+        self, namespace: str, region: str, needs: Sequence[str], uses: str, *, limited: bool = False
+    ) -> int:
         """Give the id of the queue for this set of needs, making it if it is new."""
-        return await self._lines.door(lambda: find_queue(self._lines, namespace, region, needs, uses))
+        return await self._lines.door(lambda: find_queue(self._lines, namespace, region, needs, uses, limited=limited))
 
     async def attend(  # noqa: PLR0913
         self, owner: int, namespace: str, region: str, knows: Sequence[str], info: bytes, lasting: Micros | None

@@ -29,9 +29,17 @@ async def home_shards(lines: Connections, namespace: str) -> Mapping[int, int]:
     return {cast(int, n): cast(int, id) for n, id in found}
 
 
-async def find_queue(lines: Connections, namespace: str, region: str, needs: Sequence[str], uses: str) -> int:
+async def find_queue(  # noqa: PLR0913 - the door's
+    lines: Connections, namespace: str, region: str, needs: Sequence[str], uses: str, *, limited: bool
+) -> int:
     """Give the queue of a set of needs, made if it is new: whatever their order, the same set is the same queue."""
-    values = {"namespace": namespace, "region": region, "needs": sorted(set(needs)), "uses": uses}
+    values = {
+        "namespace": namespace,
+        "region": region,
+        "needs": sorted(set(needs)),
+        "uses": uses,
+        "limited": limited,
+    }
     found = await lines.rows(lines.others, "find_queue", values)
     if not found:
         await lines.rows(lines.others, "make_queue", values)

@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from watchbill.clock import SECOND
-from watchbill.model.agent import Act, Answer, ProgressMark, Report, Room
+from watchbill.model.agent import Act, Answer, ProgressMark, Report, Room, Wish
 from watchbill.model.attempt import first_fence
 from watchbill.model.policy import OWN_CHILD_FROM
+from watchbill.model.queue import QueueRow
 from watchbill.model.states import AttemptState
 from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_run, a_verdict
 
@@ -93,19 +94,156 @@ async def test_progress_is_written_to_the_running_row_under_its_fence_only(scene
     assert [rows[row.id].progress for row in (mine, other, old, ended)] == [b'{"done":1}', None, None, None]
 
 
+async def test_what_an_operator_has_not_changed_is_as_it_joined(scene):
+    await scene.store.agent.join(71, "default", "", "b", b"{}", None, needs=("eu", "gpu=2"), slots=5)
+    orders = await scene.store.agent.beat(71, None, [])
+    assert (orders.wish, orders.needs) == (Wish.NONE, ("eu", "gpu=2"))
+    assert (await scene.store.agent.beat(AGENT, None, [])).needs == ()
+    gone = await scene.store.agent.beat(12345, None, [], queues=[scene.queue])
+    assert (gone.alive, gone.wish, gone.needs, gone.newest_queue, gone.ready) == (False, Wish.NONE, None, 0, False)
+
+
+async def test_a_beat_hears_of_new_queues_of_its_namespace_and_region(scene):
+    newest = (await scene.store.agent.beat(AGENT, None, [])).newest_queue
+    assert newest == scene.queue
+    for namespace, region in (("other", ""), ("default", "eu")):
+        await scene.store.scheduler.queue(namespace, region, ["gpu"], "")
+    assert (await scene.store.agent.beat(AGENT, None, [])).newest_queue == newest
+    added = await scene.store.scheduler.queue("default", "", ["gpu"], "")
+    assert (await scene.store.agent.beat(AGENT, None, [])).newest_queue == added
+    await scene.store.agent.join(71, "nobody", "", "b", b"{}", None)
+    assert (await scene.store.agent.beat(71, None, [])).newest_queue == 0
+
+
+async def test_a_beat_hears_whether_something_is_ready_in_the_queues_it_asks_about(scene, run):
+    other = await scene.store.scheduler.queue("default", "", ["gpu"], "")
+
+    async def ready(*queues: int) -> bool:
+        return (await scene.store.agent.beat(AGENT, None, [], queues=queues)).ready
+
+    assert not await ready(scene.queue, other)
+    await scene.turn(attempts=[scene.a_row(run, queue=other)])
+    assert await ready(scene.queue, other)
+    assert not await ready(scene.queue)
+    assert not await ready()
+    await scene.turn(holds=[(run.num, True)])
+    assert not await ready(other), "what is held back is not ready"
+    await scene.turn(holds=[(run.num, False)])
+    await scene.turn(attempts=[scene.a_row(run, alone=True)])
+    assert await ready(scene.queue)
+    await scene.lease()
+    assert not await ready(scene.queue)
+
+
+async def test_what_starves_is_known_until_it_turns_again(scene, run):
+    await scene.turn(attempts=[scene.a_row(run) for _ in range(3)])
+    one, two, three = await scene.lease()
+    keys = {row.id: (row.id, row.fence) for row in (one, two, three)}
+
+    async def symptoms() -> list[str | None]:
+        rows = await scene.rows()
+        return [rows[row.id].symptom for row in (one, two, three)]
+
+    beat = scene.store.agent.beat
+    await beat(AGENT, None, [], starved=[keys[one.id], keys[two.id], (three.id, three.fence - 1)])
+    assert await symptoms() == ["starved", "starved", None]
+    mark = ProgressMark(*keys[three.id], b'{"done":1}', increased=True)
+    await beat(AGENT, None, [mark], starved=[keys[two.id], keys[three.id]])
+    assert await symptoms() == [None, "starved", "starved"]
+    assert (await scene.row(three.id)).progress == b'{"done":1}'
+    await beat(AGENT, None, [mark])
+    assert await symptoms() == [None, None, None]
+
+
+async def test_the_next_attempt_begins_without_the_symptoms_of_the_last(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    await scene.store.agent.beat(AGENT, None, [], starved=[(row.id, row.fence)])
+    await scene.report(row, Act.HAND_BACK)
+    [again] = await scene.lease()
+    assert again.symptom is None
+    assert (await scene.row(row.id)).symptom is None
+
+
+async def test_nobody_speaks_for_the_attempts_of_another(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    await scene.store.agent.join(71, "default", "", "b", b"{}", None)
+    await scene.store.agent.beat(AGENT, None, [], starved=[(row.id, row.fence)])
+    await scene.store.agent.beat(71, None, [], lease_no=1_000_000)
+    found = await scene.row(row.id)
+    assert (found.symptom, found.state) == ("starved", AttemptState.RUNNING)
+
+
+async def test_what_a_lost_answer_leased_is_handed_back_uncharged(scene, run):
+    await scene.turn(attempts=[scene.a_row(run) for _ in range(4)])
+    held, unheard, cancelled = await scene.lease(lease_no=1, limit=3)
+    [open_still] = await scene.lease(lease_no=2, limit=1)
+    await scene.turn(dropped=[cancelled.id])
+    keys = [(held.id, held.fence)]
+    beat = scene.store.agent.beat
+    await beat(AGENT, None, [], keys)
+    assert await scene.state_of(unheard.id) is AttemptState.RUNNING, "it did not say which requests are over"
+    orders = await beat(AGENT, None, [], keys, lease_no=2)
+    assert (orders.lost, orders.ready) == ((), False)
+    rows = await scene.rows()
+    assert {row.id: (row.state, row.losses, row.failures) for row in rows.values()} == {
+        held.id: (AttemptState.RUNNING, 1, 0),
+        unheard.id: (AttemptState.READY, 0, 0),
+        cancelled.id: (AttemptState.FAILED, 0, 0),
+        open_still.id: (AttemptState.RUNNING, 1, 0),
+    }
+    assert (rows[unheard.id].watch_at, rows[cancelled.id].watch_at) == (None, NOON)
+    assert b'"cancelled"' in (rows[cancelled.id].result or b"")
+    [again] = await scene.lease(lease_no=3)
+    assert (again.id, again.fence) == (unheard.id, unheard.fence + 1)
+
+
+async def test_what_a_beat_speaks_of_is_held(scene, run):
+    await scene.turn(attempts=[scene.a_row(run) for _ in range(2)])
+    one, two = await scene.lease(lease_no=1)
+    mark = ProgressMark(one.id, one.fence, b'{"done":1}', increased=True)
+    await scene.store.agent.beat(AGENT, None, [mark], starved=[(two.id, two.fence)], lease_no=9)
+    assert [row.state for row in (await scene.rows()).values()] == [AttemptState.RUNNING] * 2
+
+
+async def test_a_row_that_became_visible_is_not_handed_back(scene, run):
+    row = scene.a_row(run, AttemptState.RUNNING)  # of no lease
+    await scene.turn(attempts=[row])
+    await scene.store.agent.beat(AGENT, None, [], lease_no=9)
+    assert await scene.state_of(row.id) is AttemptState.RUNNING
+
+
+async def test_the_dead_hand_nothing_back(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    await scene.store.supervisor.bury([AGENT])
+    assert not (await scene.store.agent.beat(AGENT, None, [], starved=[(row.id, row.fence)], lease_no=10_000_000)).alive
+    found = await scene.row(row.id)
+    assert (found.state, found.symptom) == (AttemptState.RUNNING, None)
+
+
 # --- queues and leases
 
 
-async def test_an_agent_serves_the_queues_whose_needs_it_meets(store):
+async def test_queues_are_read_with_what_they_ask_for(store):
     queue = store.scheduler.queue
-    plain, gpu = await queue("default", "", [], ""), await queue("default", "", ["gpu"], "")
-    both, us = await queue("default", "", ["gpu", "eu"], ""), await queue("default", "", ["us"], "")
+    plain, gpu = await queue("default", "", [], ""), await queue("default", "", ["gpu=1", "eu"], "")
+    uses, limited = await queue("default", "", [], "bank"), await queue("default", "", [], "", limited=True)
     await queue("other", "", [], "")
-    queues = store.agent.queues
-    assert await queues("default", "", []) == [plain]
-    assert await queues("default", "", ["eu", "gpu"]) == [plain, gpu, both]
-    assert await queues("default", "", ["us"]) == [plain, us]
-    assert await queues("default", "eu", ["us"]) == []
+    elsewhere = await queue("default", "eu", [], "")
+    assert await store.agent.queues("default", "") == [
+        QueueRow(plain, (), "", False),
+        QueueRow(gpu, ("eu", "gpu=1"), "", False),
+        QueueRow(uses, (), "bank", False),
+        QueueRow(limited, (), "", True),
+    ]
+    assert await store.agent.queues("default", "eu") == [QueueRow(elsewhere, (), "", False)]
+    assert await store.agent.queues("nobody", "") == []
+
+
+async def test_the_same_needs_are_the_same_queue(store):
+    queue = store.scheduler.queue
+    first = await queue("default", "", ["gpu", "eu"], "")
+    assert await queue("default", "", ["eu", "gpu", "eu"], "") == first
+    assert await queue("default", "", ["eu", "gpu"], "", limited=True) != first
 
 
 async def test_a_lease_gives_a_new_fence_and_puts_a_loss_on_account(scene, run, clock):

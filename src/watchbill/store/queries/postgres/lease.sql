@@ -66,20 +66,21 @@ leased AS (
         state = 1, fence = fence + 1, losses = losses + 1, agent = :agent, lease_no = :lease_no,
         started_at = (SELECT watchbill.at(:now::bigint)),
         watch_at = (SELECT watchbill.at(:now::bigint)) + span * 1000,
-        ended_at = NULL, cancel = false, why = NULL, result = NULL, progress = NULL, progress_at = NULL
+        ended_at = NULL, cancel = false, why = NULL, symptom = NULL, result = NULL, progress = NULL,
+        progress_at = NULL
     WHERE id = ANY (ARRAY(SELECT id FROM chosen))
         AND state = :ready::smallint
     RETURNING
         id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
-        started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result, kind, held, rank,
-        alone OR losses >= 3 AS lonely
+        started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result, kind, held,
+        symptom, rank, alone OR losses >= 3 AS lonely
 )
 SELECT
     EXISTS (SELECT 1 FROM candidates),
     queue, lonely, rank, id,
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,
-    watchbill.whole(run, args), result, kind, held
+    watchbill.whole(run, args), result, kind, held, symptom
 FROM (SELECT 1) AS once
 LEFT JOIN leased ON true
 ORDER BY rank, id
