@@ -4,7 +4,7 @@ How many run is counted each time and never kept, so nothing leaks when an owner
 tokens come steadily, up to a second's worth, and each start takes one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -56,14 +56,6 @@ class Candidate(NamedTuple):
     id: int
     rank: Micros
     lonely: bool  # it needs a process of its own
-    policy: bytes
-
-
-class Offer(NamedTuple):
-    """The numbers for a gate, and the row that says so."""
-
-    said: int
-    allowed: Allowance
 
 
 def tokens(gate: Gate, now: Micros) -> float:
@@ -93,16 +85,23 @@ def next_token_at(gate: Gate, now: Micros) -> Micros | None:
     return now + max(1, int((1 - there) * SECOND / rate) + 1)
 
 
-def next_of(gates: Iterable[Gate], now: Micros) -> Micros | None:
-    """Give when the first of these lets somebody start, as far as that is a matter of time."""
-    return min((at for gate in gates if (at := next_token_at(gate, now)) is not None), default=None)
+def tokens_after(gate: Gate, started: int, now: Micros) -> float:
+    """Give what is left in the bucket when so many have started."""
+    return gate.tokens if gate.allowed.rate is None else max(0.0, tokens(gate, now) - started)
+
+
+def shown_gate(name: str, gate: Gate, waiting: int, now: Micros) -> GateRow:
+    """Give a gate as people see it."""
+    there = None if gate.allowed.rate is None else round(tokens(gate, now), 3)
+    return GateRow(name, gate.allowed.at_once, gate.allowed.rate_text, gate.running, waiting, there, gate.paused)
 
 
 def admitted(
     candidates: Iterable[Candidate], rooms: Mapping[GateKey, int], *, slots: int, alone: int
 ) -> list[Candidate]:
     """Choose the most urgent rows that their gates and the agent have room for."""
-    left, chosen = dict(rooms), []
+    left = dict(rooms)
+    chosen: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda one: (one.rank, one.id)):
         if len(chosen) >= slots:
             break
@@ -114,12 +113,10 @@ def admitted(
     return chosen
 
 
-def offers(candidates: Sequence[Candidate]) -> dict[GateKey, Offer]:
-    """Give the numbers that the newest row says, for each gate, in order of their names."""
-    newest: dict[GateKey, Candidate] = {}
-    for candidate in candidates:
-        if candidate.gate not in newest or candidate.id > newest[candidate.gate].id:
-            newest[candidate.gate] = candidate
-    return {
-        key: Offer(newest[key].id, _decode_policy(newest[key].policy).limit or Allowance()) for key in sorted(newest)
-    }
+def offered(gate: Gate, id: int, policy: bytes) -> Gate:
+    """Give a gate with the numbers that a row says, if it is newer than the one that said the last ones."""
+    if id <= gate.said:
+        return gate
+    allowed = _decode_policy(policy).limit or Allowance()
+    known = gate.said > 0
+    return msgspec.structs.replace(gate, allowed=allowed, said=id, tokens=gate.tokens if known else allowed.burst)

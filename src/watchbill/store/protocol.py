@@ -13,12 +13,14 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from watchbill.borrowed import FinishPlan, Place, Work
-from watchbill.clock import Micros
+from watchbill.clock import SECOND, Micros
 from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
+from watchbill.model.gate import GateRow
+from watchbill.model.incident import CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
 from watchbill.model.question import Asked
 from watchbill.model.queue import QueueRow
@@ -26,9 +28,13 @@ from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
 from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
+from watchbill.model.wait import Wait
 
 INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
 EVERY: Final = (1 << 63) - 1  # as a limit
+MOST_COUNTED: Final = 1_000  # of those who wait behind a gate: more is many
+MOST_WAITS: Final = 100  # of the calls of one run that wait are looked at: more are alike
+IDLE_GATE: Final[Micros] = 3_600 * SECOND  # unused for so long, a gate may be forgotten
 JOURNAL_PAGE: Final = 10_000  # entries that are read at once: others wait for the same doors
 CANCEL_GRACE: Micros = 10_000_000  # a cancelled attempt that still runs is looked at after this
 
@@ -119,6 +125,7 @@ class Record(msgspec.Struct, frozen=True):
     told: tuple[Fact, ...]  # what its scheduler has not yet taken in
     parent: str | None  # the id of the run that started it
     known: bool  # a scheduler that attends its namespace has its code; True also when none attends
+    waits: tuple[Wait, ...] = ()  # of its calls that are ready: what keeps them
 
     @property
     def cancelling(self) -> bool:
@@ -224,6 +231,18 @@ class ClientStore(Protocol):
 
     async def checkup(self, namespace: str, limit: int) -> Checkup:
         """Read what a doctor wants to know; of long lists the first."""
+        ...
+
+    async def gates(self, namespace: str) -> list[GateRow]:
+        """Read all gates of a namespace, by name; those who wait are counted up to MOST_COUNTED."""
+        ...
+
+    async def order_gate(self, namespace: str, name: str, paused: bool) -> bool:
+        """Let nothing start behind a gate, or let it start again; false if there is no such gate."""
+        ...
+
+    async def incidents(self, namespace: str, limit: int) -> list[IncidentRow]:
+        """Read the incidents of a namespace, newest first, also those that are resolved."""
         ...
 
     async def schedules(self, namespace: str) -> Schedules:
@@ -446,6 +465,13 @@ class SchedulerStore(Protocol):
 # --- agent
 
 
+class Limited(msgspec.Struct, frozen=True):
+    """What an agent got of rows that wait behind gates."""
+
+    rows: list[AttemptRow]
+    next_at: Micros | None  # when time alone lets the next one start; None: time keeps nobody back
+
+
 class AgentStore(Protocol):
     """For agents."""
 
@@ -500,6 +526,14 @@ class AgentStore(Protocol):
         """
         ...
 
+    async def lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
+        """Lease likewise from limited queues, what the gates of the rows let through, by number and by rate.
+
+        How many run behind a gate is counted under its lock, so that no two agents exceed it, and what a dead agent
+        held is free again when its row ends. A full gate hides none of the others.
+        """
+        ...
+
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
         """Write outcomes and checkpoints, each under its fence."""
         ...
@@ -546,6 +580,26 @@ class SupervisorStore(Protocol):
 
     async def bury(self, processes: Sequence[int]) -> None:
         """End what these processes hold, now: the caller has proof that they are dead."""
+        ...
+
+    async def incidents(self) -> list[IncidentRow]:
+        """Read the incidents of all namespaces that are open."""
+        ...
+
+    async def open_incidents(self, new: Sequence[NewIncident]) -> list[bool]:
+        """Open incidents; says which are new. One whose cause has an open one makes that say what is so now."""
+        ...
+
+    async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
+        """Resolve incidents; says which were open until now."""
+        ...
+
+    async def codes(self, after: tuple[int, int] | None, limit: int) -> CodeLook:
+        """Read which code open runs need: of those that are due some, and the next ones of the others after a place."""
+        ...
+
+    async def forget_gates(self, after: tuple[str, str] | None, limit: int) -> tuple[str, str] | None:
+        """Forget gates that nobody uses, among the next ones after a place; gives where to go on."""
         ...
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:

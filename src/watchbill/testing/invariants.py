@@ -27,8 +27,8 @@ from watchbill.model.agent import AgentState, Answer, Report
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.policy import QUARANTINE_AT, Policy
 from watchbill.model.recurrence import ScheduleSpec
+from watchbill.model.run import WAITS_FOR_CODE
 from watchbill.model.states import ATTEMPT_MOVES, AttemptState, RunState, run_may_move
-from watchbill.scheduler.plan import WAITS_FOR_CODE
 from watchbill.store.protocol import Turn
 from watchbill.testing.changes import (
     AgentSeen,

@@ -4,7 +4,19 @@ import msgspec
 import pytest
 
 from watchbill.clock import SECOND
-from watchbill.model.gate import Candidate, Gate, GateKey, admitted, next_of, next_token_at, offers, room, tokens
+from watchbill.model.gate import (
+    Candidate,
+    Gate,
+    GateKey,
+    GateRow,
+    admitted,
+    next_token_at,
+    offered,
+    room,
+    shown_gate,
+    tokens,
+    tokens_after,
+)
 from watchbill.model.limit import Allowance
 from watchbill.model.policy import Policy
 
@@ -12,12 +24,12 @@ NOON = 1_800_000_000 * SECOND
 A, B = GateKey("default", "limit:a"), GateKey("default", "limit:b")
 
 
-def a_rate(starts: int, per: int = SECOND, *, there: float = 0.0, at_once: int | None = None, **more: int) -> Gate:
-    return Gate(Allowance(at_once, starts, per), tokens=there, tokens_at=NOON, **more)
+def a_rate(starts: int, per: int = SECOND, *, there: float = 0.0, at_once: int | None = None, running: int = 0) -> Gate:
+    return Gate(Allowance(at_once, starts, per), tokens=there, tokens_at=NOON, running=running)
 
 
-def a_candidate(id: int, gate: GateKey = A, *, rank: int = 0, lonely: bool = False, policy: bytes = b"") -> Candidate:
-    return Candidate(gate, id, rank or id, lonely, policy)
+def a_candidate(id: int, gate: GateKey = A, *, rank: int = 0, lonely: bool = False) -> Candidate:
+    return Candidate(gate, id, rank or id, lonely)
 
 
 # --- room
@@ -81,9 +93,15 @@ def test_no_time_is_told_when_time_is_not_what_keeps_them_back():
     assert next_token_at(a_rate(10, at_once=1, running=1), NOON) is None
 
 
-def test_the_first_token_of_several_gates_counts():
-    assert next_of([a_rate(1), a_rate(10), Gate(Allowance(1), running=1)], NOON) == next_token_at(a_rate(10), NOON)
-    assert next_of([Gate(Allowance(1), running=1)], NOON) is None
+def test_who_starts_takes_a_token():
+    assert tokens_after(a_rate(10, there=3.0), 2, NOON) == 1.0
+    assert tokens_after(Gate(Allowance(5), tokens=1.0), 2, NOON) == 1.0
+
+
+def test_people_see_a_gate_as_it_stands():
+    shown = shown_gate("limit:a", a_rate(100, 60 * SECOND, there=0.5, at_once=3, running=2), 7, NOON)
+    assert shown == GateRow("limit:a", 3, "100/m", 2, 7, 0.5, paused=False)
+    assert shown_gate("limit:a", Gate(Allowance(3), paused=True), 0, NOON).tokens is None
 
 
 # --- whom to admit
@@ -110,7 +128,12 @@ def test_of_those_that_need_a_process_of_their_own_only_as_many_as_there_is_room
 
 
 def test_the_newest_row_says_what_is_allowed():
-    old, new = (msgspec.json.encode(Policy(limit=Allowance(n))) for n in (5, 2))
-    told = offers([a_candidate(8, B, policy=new), a_candidate(7, rank=1, policy=new), a_candidate(3, policy=old)])
-    assert list(told) == [A, B]
-    assert told[A] == (7, Allowance(2))
+    policy = msgspec.json.encode(Policy(limit=Allowance(2)))
+    gate = Gate(Allowance(5), said=7, running=3)
+    assert offered(gate, 7, policy) is gate
+    assert offered(gate, 8, policy) == Gate(Allowance(2), said=8, running=3)
+
+
+def test_a_gate_that_nobody_has_met_has_a_full_bucket():
+    policy = msgspec.json.encode(Policy(limit=Allowance(None, 10, SECOND)))
+    assert room(offered(Gate(), 8, policy), NOON) == 10

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from watchbill.clock import Micros
+from watchbill.model.incident import CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
 from watchbill.model.verdict import Judgement
 from watchbill.store.bodies import fits
@@ -10,6 +11,8 @@ from watchbill.store.hints import concerned
 from watchbill.store.protocol import Watch
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Writer
+from watchbill.store.sqlite.gates import forget_gates
+from watchbill.store.sqlite.incidents import codes, incident_rows, open_incidents, resolve_incidents
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows
 
@@ -31,6 +34,26 @@ class SqliteSupervisor:
     async def bury(self, processes: Sequence[int]) -> None:
         """End what these processes hold, now."""
         await bury(self._lanes, processes)
+
+    async def incidents(self) -> list[IncidentRow]:
+        """Read the incidents of all namespaces that are open."""
+        return await self._lanes.read(lambda db: incident_rows(db.run("open_incidents")))
+
+    async def open_incidents(self, new: Sequence[NewIncident]) -> list[bool]:
+        """Open incidents; says which are new."""
+        return await self._lanes.write(lambda db: open_incidents(db, new))
+
+    async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
+        """Resolve incidents; says which were open until now."""
+        return await self._lanes.write(lambda db: resolve_incidents(db, ids))
+
+    async def codes(self, after: tuple[int, int] | None, limit: int) -> CodeLook:
+        """Read which code open runs need."""
+        return await self._lanes.read(lambda db: codes(db, after, limit))
+
+    async def forget_gates(self, after: tuple[str, str] | None, limit: int) -> tuple[str, str] | None:
+        """Forget gates that nobody uses, among the next ones after a place; gives where to go on."""
+        return await self._lanes.write(lambda db: forget_gates(db, after, limit))
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""

@@ -24,6 +24,7 @@ SUITES = (
     "agent",
     "client",
     "fleet",
+    "gates",
     "hints",
     "keeping",
     "language",
