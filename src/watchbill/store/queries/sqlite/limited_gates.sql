@@ -56,7 +56,7 @@ found (gate, leapt) AS (
     WHERE gate IS NOT NULL
     GROUP BY gate
 ),
-newest (gate, leapt, id) AS (
+newest (gate, leapt, id) AS MATERIALIZED (
     SELECT
         found.gate, found.leapt,
         max(
