@@ -26,6 +26,7 @@ STEP_COMPLETED: Final = "step.completed"
 STEP_FAILED: Final = "step.failed"  # one attempt failed; what becomes of the call is a verdict
 STEP_LOST: Final = "step.lost"
 STEP_LATE: Final = "step.late"
+STEP_STALLED: Final = "step.stalled"  # it runs, and does not move
 STEP_RETRIED: Final = "step.retried"
 STEP_GAVE_UP: Final = "step.gave_up"
 STEP_QUARANTINED: Final = "step.quarantined"
@@ -36,6 +37,8 @@ SHARDS_READY: Final = "shards.ready"  # every live run of the shards just taken 
 SHARDS_LOST: Final = "shards.lost"
 SHARDS_GIVEN: Final = "shards.given"  # to another scheduler, so that each has its share
 PROCESS_BURIED: Final = "process.buried"  # a neighbour is provably dead: what it held is free
+AGENT_ENDED: Final = "agent.ended"  # its process, unasked
+AGENT_LOOPING: Final = "agent.looping"  # its process ends again and again, soon after its start
 TURN_FAILED: Final = "turn.failed"  # a room's turn raised; the room goes on
 UNANSWERED: Final = "StoreUnreachableError"  # the cause of a turn that failed because the store did not answer
 
@@ -68,10 +71,13 @@ TROUBLE: Final = frozenset(
         RUN_UNDO_FAILED,
         STEP_LOST,
         STEP_LATE,
+        STEP_STALLED,
         STEP_GAVE_UP,
         STEP_QUARANTINED,
         SHARDS_LOST,
         PROCESS_BURIED,
+        AGENT_ENDED,
+        AGENT_LOOPING,
         SCHEDULE_REFUSED,
         TURN_FAILED,
     }

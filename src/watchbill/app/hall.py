@@ -45,6 +45,7 @@ from watchbill.errors import (
 from watchbill.events import Events
 from watchbill.flow.endings import error_of
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS
+from watchbill.flow.logs import marked_records
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import current
 from watchbill.flow.scan import scan
@@ -149,7 +150,7 @@ class Hall:
                 async with self._registry.alive() if agent else contextlib.nullcontext():
                     await house.start()
                     try:
-                        with busy_interpreter():
+                        with busy_interpreter(), marked_records():
                             yield
                     finally:
                         self._stop_listening()

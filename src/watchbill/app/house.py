@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from watchbill.agent.inline import InlineAgent
+from watchbill.agent.agent import Agent
+from watchbill.agent.inline import InlineCrew
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.errors import StoreError
@@ -54,16 +55,16 @@ class House:
         if self._executor is not None:
             self._add(
                 Hint.AGENT,
-                InlineAgent(
+                Agent(
                     env,
                     events,
                     store=store.agent,
                     transactions=store.transactions,
-                    registry=registry,
-                    executor=self._executor,
+                    crew=InlineCrew(registry, self._executor),
                     namespace=namespace,
                     region=region,
                     process=process,
+                    name=f"embedded-{process}",
                     lasting=lasting,
                 ),
             )
@@ -100,7 +101,7 @@ class House:
                     )
                 )
 
-    def _add(self, whom: Hint, room: "Scheduler | InlineAgent | Supervisor") -> None:
+    def _add(self, whom: Hint, room: Scheduler | Agent | Supervisor) -> None:
         self.rooms.append(room)
         self._deaf.append(self._store.listen(whom, room.hint))
 

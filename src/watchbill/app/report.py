@@ -8,6 +8,7 @@ from watchbill.app.status import AttemptStatus, Health, RunStatus, State, StepSt
 from watchbill.clock import Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, Progress
 from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.limits import limits_of
 from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.plan import waits_for_code
 from watchbill.store.protocol import Record
@@ -15,6 +16,7 @@ from watchbill.store.protocol import Record
 _WORST: Final = (
     Health.WAITING_FOR_PERSON,
     Health.WAITING_FOR_CODE,
+    Health.STALLED,
     Health.LATE,
     Health.RETRYING,
     Health.WAITING_FOR_AGENT,
@@ -75,13 +77,23 @@ def is_quarantined(row: AttemptRow) -> bool:
 def _health(row: AttemptRow, now: Micros) -> Health:
     if is_quarantined(row):
         return Health.WAITING_FOR_PERSON
-    if row.state is AttemptState.RUNNING and row.watch_at is not None and row.watch_at <= now:
-        return Health.LATE
+    if row.state is AttemptState.RUNNING and (overdue := _overdue(row, now)) is not None:
+        return overdue
     if row.failures or row.state in (AttemptState.FAILED, AttemptState.PARKED):
         return Health.RETRYING
     if row.state is AttemptState.READY:
         return Health.WAITING_FOR_AGENT
     return Health.OK
+
+
+def _overdue(row: AttemptRow, now: Micros) -> Health | None:
+    """Say which limit a running attempt has passed, if any: the supervisor has not seen it yet, or there is none."""
+    if row.watch_at is None:
+        return None
+    limits = limits_of(row)
+    if limits.next_at > now:
+        return None
+    return Health.LATE if limits.next_at == limits.late_at else Health.STALLED
 
 
 def _waiting_for(record: Record, live: list[AttemptRow], held: str | None) -> str | None:
@@ -169,8 +181,7 @@ def _open_step(row: AttemptRow, judged: list[AttemptStatus]) -> StepStatus:
         attempts.append(
             AttemptStatus(row.number, row.rung, row.agent, _at(row.started_at), _at(row.ended_at), failure.cause, error)
         )
-    progress = None if row.progress is None else progress_in(row.progress)
-    return StepStatus(row.call, row.step, _open_state(row), progress, tuple(attempts))
+    return StepStatus(row.call, row.step, _open_state(row), progress_in(row.progress), tuple(attempts))
 
 
 def _open_state(row: AttemptRow) -> StepState:

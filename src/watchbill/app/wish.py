@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from watchbill.errors import InvalidOptionError
-from watchbill.flow.workflows import Workflow, check_deadline, check_priority
+from watchbill.flow.steps import check_priority
+from watchbill.flow.workflows import Workflow, check_deadline
 from watchbill.model.duration import Duration, to_instant, to_micros
 from watchbill.model.run import NewRun
 

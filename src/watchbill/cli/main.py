@@ -9,6 +9,7 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
+from watchbill.cli.agent import agent
 from watchbill.cli.check import check
 from watchbill.cli.dev import dev
 from watchbill.cli.doctor import doctor
@@ -17,6 +18,7 @@ from watchbill.cli.inbox import inbox
 from watchbill.cli.migrate import migrate
 from watchbill.cli.runs import runs
 from watchbill.cli.schedules import schedules
+from watchbill.cli.up import up
 from watchbill.errors import InvalidOptionError, StoreError, WatchbillError
 
 FAILED: Final = 1
@@ -32,6 +34,8 @@ commands.add_typer(schedules, name="schedules")
 commands.command("migrate")(migrate)
 commands.command("check")(check)
 commands.command("dev")(dev)
+commands.command("up")(up)
+commands.command("agent")(agent)
 
 
 def main() -> None:

@@ -9,11 +9,11 @@ from typing import Any, Final
 from watchbill.clock import Micros
 from watchbill.env import Env
 from watchbill.flow.context import Attempt, Host
-from watchbill.flow.failures import failure_of
+from watchbill.flow.failures import failure_of, remedy_of
 from watchbill.flow.own_process import run_in_child
 from watchbill.flow.program import StepNotReachableError
 from watchbill.flow.steps import attempt_here
-from watchbill.model.failure import Cause, Failure
+from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.policy import OWN_CHILD_FROM
 
 DEFAULT_SLOTS: Final = 1_000  # attempts at once in one process; beyond it calls wait, visibly
@@ -140,8 +140,15 @@ class Executor:
         try:
             # Where leases never end there is nothing to ask: the common case, at every step.
             if (self.certain and attempt.host is not None and not attempt.cancelled) or _may_begin(attempt):
-                value = await step.plain(*attempt.args, **attempt.kwargs)
-                attempt.body, attempt.value = step.signature.encode_result(value)
+                given = _given(attempt) if step.local_retries else b""
+                while True:
+                    try:
+                        value = await step.plain(*attempt.args, **attempt.kwargs)
+                        attempt.body, attempt.value = step.signature.encode_result(value)
+                        break
+                    except Exception as error:
+                        if not _tries_again(attempt, error, given):
+                            raise
         except BaseException as error:
             _note(attempt, error)
         # As _end() does it: a call that this path can do without.
@@ -163,14 +170,22 @@ class Executor:
         attempt_here.set(attempt)
         if not ((self.certain and attempt.host is not None and not attempt.cancelled) or _may_begin(attempt)):
             return
-        # It begins now: waiting for a thread is no part of its time.
-        boot = self.env.clock.boot()
-        attempt.started_at += boot - attempt.started_boot
-        attempt.started_boot = boot
+        if attempt.row is None:
+            # It begins now: waiting for a thread is no part of its time. With a row, it began when the store says.
+            boot = self.env.clock.boot()
+            attempt.started_at += boot - attempt.started_boot
+            attempt.started_boot = boot
         attempt.queued = False
         step = attempt.step
-        value = step.plain(*attempt.args, **attempt.kwargs)
-        attempt.body, attempt.value = step.signature.encode_result(value)
+        given = _given(attempt) if step.local_retries else b""
+        while True:
+            try:
+                value = step.plain(*attempt.args, **attempt.kwargs)
+                attempt.body, attempt.value = step.signature.encode_result(value)
+                return
+            except Exception as error:
+                if not _tries_again(attempt, error, given):
+                    raise
 
     def _left_thread(self, left: tuple[Attempt, BaseException | None] | None, broken: BaseException | None) -> None:
         if left is None:
@@ -246,6 +261,25 @@ def _may_begin(attempt: Attempt) -> bool:
     else:
         return True
     return False
+
+
+def _given(attempt: Attempt) -> bytes:
+    """Keep the arguments: a try may change what it was given, and the next one begins with the same."""
+    return attempt.step.signature.encode_args(attempt.args, attempt.kwargs)
+
+
+def _tries_again(attempt: Attempt, error: Exception, given: bytes) -> bool:
+    """Say whether it is tried again here and now, within the same attempt: nobody hears of this failure."""
+    if attempt.local_tries >= attempt.step.local_retries or attempt.cancelled or attempt.host is None:
+        return False
+    # What has called finish() may have taken effect; and a step that has used up its time is late.
+    if attempt.finishing is not None or attempt.remaining() <= 0:
+        return False
+    if remedy_of(error, attempt.policy) is not Remedy.RETRY or attempt.host.refusal(attempt) is not None:
+        return False
+    attempt.local_tries += 1
+    attempt.args, attempt.kwargs = attempt.step.signature.decode_args(given)
+    return True
 
 
 def _note(attempt: Attempt, error: BaseException) -> None:

@@ -13,7 +13,7 @@ from watchbill.flow.futures import ChildCall
 from watchbill.flow.names import check_options, did_you_mean, name_of
 from watchbill.flow.replay import WorkflowLoop, current
 from watchbill.flow.signatures import Signature
-from watchbill.flow.steps import Step, check_undo, wishes
+from watchbill.flow.steps import Step, check_priority, check_undo, wishes
 from watchbill.model.duration import Duration, to_instant, to_micros
 from watchbill.model.failure import Cause
 from watchbill.model.policy import Retry
@@ -25,7 +25,6 @@ T = TypeVar("T")
 LATER_OPTIONS: Final = ("region",)
 SCHEDULE_OPTIONS: Final = ("cron", "every", "tz", "overlap", "catchup")
 ON_FAILURE: Final = ("undo", "keep")
-MOST_PRIORITY: Final = 100
 # The keywords of app.start: all others go to the workflow, so no parameter of a workflow may be called like one.
 START_KEYWORDS: Final = frozenset({"id", "priority", "at", "delay", "tags", "region", "deadline", "tx"})
 
@@ -116,15 +115,6 @@ def check_version(version: object, owner: str) -> int:
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < 1 << 31:
         raise InvalidOptionError(f"version of {owner} must be a number from 1 on, got {version!r}")
     return version
-
-
-def check_priority(priority: object, owner: str) -> int:
-    """Refuse what is no priority."""
-    if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > MOST_PRIORITY:
-        raise InvalidOptionError(
-            f"priority of {owner} must be a number from -{MOST_PRIORITY} to {MOST_PRIORITY}, got {priority!r}"
-        )
-    return priority
 
 
 def check_deadline(deadline: Duration | datetime | None, owner: str) -> tuple[Micros | None, Micros | None]:

@@ -7,14 +7,16 @@ import msgspec
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import InvalidOptionError
 from watchbill.model.duration import Duration, to_micros
-from watchbill.model.failure import kind_name
+from watchbill.model.failure import Cause, kind_name
 from watchbill.model.limit import Allowance
 
 DEFAULT_RETRIES: Final = 3  # most transient faults are gone after the fourth try; more only hides the others
 DEFAULT_TIMEOUT: Final[Micros] = 3_600 * SECOND  # every step has a deadline: no zombie lives for ever
+SEEN_WITHIN: Final[Micros] = SECOND  # of what a step says: until then, that it said nothing tells nothing
 OWN_CHILD_FROM: Final = (
     2  # losses: from here on the attempt runs in a child of its own, so that its death names it alone
 )
+OWN_CHILD_AFTER: Final = frozenset({Cause.STARVED})  # at once after these: it keeps the others there from running
 QUARANTINE_AT: Final = 5  # losses: whatever kills its process five times waits for a person
 
 ErrorTypes = tuple[type[BaseException], ...]
@@ -60,7 +62,15 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
     own: bool = False  # isolation="own"
     on: tuple[str, ...] = ()  # names of the exception classes of Retry(on=), so that no code is needed to match them
     never: tuple[str, ...] = ()
+    stall: Micros | None = None  # no increase of progress for this long is a failure
+    priority: int = 0  # added to the run's
+    needs: tuple[str, ...] = ()  # what an agent must have, as queues write it
     limit: Allowance | None = None  # of the gate that its row names
+
+    @property
+    def first_look(self) -> Micros:
+        """The time from an attempt's start to the moment at which something may be wrong with it."""
+        return self.timeout if self.stall is None else min(self.timeout, self.stall + SEEN_WITHIN)
 
     def delay_before(self, retry: int, chance: float) -> Micros:
         """Give the pause before the k-th retry: exponential up to the cap, plus 0-25 %, never less."""
@@ -69,7 +79,16 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
         return plain + round(plain * 0.25 * chance)
 
 
-def policy_of(retry: Retry, timeout: Duration, *, own: bool, limit: Allowance | None = None) -> Policy:
+def policy_of(  # noqa: PLR0913 - what an author may say
+    retry: Retry,
+    timeout: Duration,
+    *,
+    own: bool,
+    stall: Duration | None = None,
+    priority: int = 0,
+    needs: tuple[str, ...] = (),
+    limit: Allowance | None = None,
+) -> Policy:
     """Resolve what the author wrote to what is stored."""
     return Policy(
         retries=retry.times,
@@ -80,5 +99,8 @@ def policy_of(retry: Retry, timeout: Duration, *, own: bool, limit: Allowance | 
         own=own,
         on=tuple(kind_name(kind) for kind in retry.on),
         never=tuple(kind_name(kind) for kind in retry.never),
+        stall=None if stall is None else to_micros(stall, what="stall", at_least=1),
+        priority=priority,
+        needs=needs,
         limit=limit,
     )

@@ -21,6 +21,7 @@ class TryNow:
     """Ready again, at once."""
 
     rule: str
+    alone: bool = False  # from now on in a process of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,14 @@ class LetEnd:
     rule: str
 
 
-Verdict = MarkFailed | TryNow | TryLater | GiveUp | Quarantine | LetEnd
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Running on, and looked at again: nothing was decided, so nothing is written down."""
+
+    delay: Micros
+
+
+Verdict = MarkFailed | TryNow | TryLater | GiveUp | Quarantine | LetEnd | LookAgain
 
 
 class Judgement(NamedTuple):
@@ -71,4 +79,7 @@ class Judgement(NamedTuple):
     result: bytes | None
     run: int
     call: str
-    body: bytes  # the Decision
+    body: bytes | None  # the Decision; None when nothing was decided
+    unmoved: bool = False  # evidence: what it says about itself is still `progress`, and not only its time
+    progress: bytes | None = None
+    alone: bytes | None = None  # its policy, when from now on it runs in a process of its own

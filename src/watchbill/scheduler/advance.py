@@ -718,7 +718,7 @@ class Advance:
     def _put_question(self, resident: Resident, call: Call, batch: Batch) -> None:
         facts = CallFacts(
             resident.num, resident.id, resident.part, resident.shard, call.key, "ask", self.queue, b"{}", call.body,
-            timeout=0, alone=False,
+            first_look=0, alone=False,
         )  # fmt: skip
         id = resident.rows[call.key] = self._env.new_id()
         batch.turn.terms[resident.shard] = resident.term
@@ -976,9 +976,9 @@ class Advance:
             self.queue,
             resolved.policy_body,
             call.body,
-            resolved.policy.timeout,
+            resolved.first_look,
             resolved.policy.own,
-            resident.priority,
+            resident.priority + resolved.policy.priority,
             resident.paused,
         )
 

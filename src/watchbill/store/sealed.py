@@ -22,6 +22,7 @@ from watchbill.model.keys import Keys
 from watchbill.model.question import Asked
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow
+from watchbill.model.sealed import as_stored, opened
 from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
 from watchbill.store.codec import Codec
@@ -147,7 +148,8 @@ class Sealer:
         place = b"%d %d" % (judgement.id, judgement.fence)
         return judgement._replace(
             result=self._optional(judgement.result, b"verdict " + place),
-            body=self._codec.seal(judgement.body, b"judgement " + place),
+            body=self._optional(judgement.body, b"judgement " + place),
+            progress=as_stored(judgement.progress),
         )
 
     def _optional(self, body: bytes | None, place: bytes) -> bytes | None:
@@ -166,7 +168,7 @@ class Sealer:
             args=self.open_body(row.args),
             result=self._opened(row.result),
             checkpoint=self._opened(row.checkpoint),
-            progress=self._opened(row.progress),
+            progress=self._opened_evidence(row.progress),
         )
 
     def open_entry(self, entry: JournalEntry) -> JournalEntry:
@@ -185,6 +187,10 @@ class Sealer:
     def open_schedule(self, row: ScheduleRow) -> ScheduleRow:
         """Open the input that the runs of a schedule get."""
         return replace(row, input=self.open_body(row.input))
+
+    def _opened_evidence(self, body: bytes | None) -> bytes | None:
+        shown = self._opened(body)
+        return shown if body is None or shown is None or shown == body else opened(shown, body)
 
     def _opened(self, body: bytes | None) -> bytes | None:
         return None if body is None else self.open_body(body)

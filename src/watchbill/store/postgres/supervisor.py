@@ -137,5 +137,8 @@ def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, obj
         "runs": [verdict.run for verdict in ordered],
         "calls": [verdict.call for verdict in ordered],
         "decisions": [verdict.body for verdict in ordered],
+        "unmoved": [verdict.unmoved for verdict in ordered],
+        "progresses": [verdict.progress for verdict in ordered],
+        "alones": [verdict.alone for verdict in ordered],
         **blobs.values(),
     }

@@ -96,5 +96,6 @@ def _judge(db: Writer, judgement: Judgement, now: Micros) -> bool:
     if result is not None and large:
         # Only now: a verdict that is refused must leave no blob behind.
         db.run("judge_result", {"id": judgement.id, "result": db.spill(judgement.run, result)})
-    db.run("judge_decision", values)
+    if judgement.body is not None:
+        db.run("judge_decision", values)
     return True

@@ -1,12 +1,13 @@
 """The supervisor's doors: what is due for a look, and verdicts that repeat their evidence."""
 
+import msgspec
 import pytest
 
 from watchbill.clock import SECOND
-from watchbill.model.agent import Act, ProgressMark
+from watchbill.model.agent import Act, ProgressMark, Room
 from watchbill.model.attempt import first_fence
 from watchbill.model.states import AttemptState
-from watchbill.testing.conformance.scene import AGENT, NOON, a_run, a_verdict
+from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_run, a_verdict
 
 FAILURE = b'{"type":"Late","message":"too slow"}'
 OTHER_AGENT = 71
@@ -158,6 +159,60 @@ async def test_a_verdict_on_old_progress_is_refused(scene, run, clock):
     await scene.store.agent.beat(AGENT, None, [mark])
     assert not await scene.judge(a_verdict(seen, AttemptState.FAILED)), "it has moved again"
     assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.FAILED))
+
+
+async def test_what_is_well_is_looked_at_again_and_leaves_no_reason(scene, run, clock):
+    row = await scene.row_in(AttemptState.RUNNING, run, span=5_000)
+    clock.pass_by(5 * SECOND)
+    assert await scene.judge(a_verdict(row, AttemptState.RUNNING, watch_in=7 * SECOND, message=None))
+    assert await scene.row(row.id) == msgspec.structs.replace(row, watch_at=NOON + 12 * SECOND)
+    assert await scene.decisions("o-1") == []
+    assert (await scene.store.supervisor.watch(10)).next_at == NOON + 12 * SECOND
+
+
+async def test_what_was_asked_to_stop_is_not_looked_at_later_for_that(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    await scene.turn(dropped=[row.id])
+    stopping = await scene.row(row.id)
+    assert not await scene.judge(a_verdict(row, AttemptState.RUNNING, watch_in=9 * SECOND, message=None))
+    assert await scene.row(row.id) == stopping
+    assert await scene.judge(a_verdict(stopping, AttemptState.RUNNING, message="left to end")), "it does not stop"
+    assert (await scene.row(row.id)).watch_at is None
+
+
+async def test_what_it_said_meanwhile_wins_where_that_is_evidence(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    for said in (b'{"done":0,"extended":1}', b'{"done":0,"extended":2}'):
+        await scene.store.agent.beat(AGENT, None, [ProgressMark(row.id, row.fence, said, increased=False)])
+        assert not await scene.judge(a_verdict(row, AttemptState.FAILED, unmoved=True)), "it needs longer"
+        row = await scene.row(row.id)
+        assert row.progress == said
+        assert row.progress_at is None
+    assert await scene.decisions("o-1") == []
+    assert await scene.judge(a_verdict(row, AttemptState.FAILED, unmoved=True))
+
+
+async def test_a_note_does_not_save_anybody_where_what_it_said_is_no_evidence(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    await scene.store.agent.beat(AGENT, None, [ProgressMark(row.id, row.fence, b'{"done":0}', increased=False)])
+    assert await scene.judge(a_verdict(row, AttemptState.FAILED))
+
+
+async def test_what_shall_run_alone_waits_for_room_of_its_own_and_says_so(scene, run):
+    row = await scene.row_in(AttemptState.FAILED, run)
+    assert await scene.judge(a_verdict(row, AttemptState.READY, alone=b'{"own":true}'))
+    assert (await scene.row(row.id)).policy == b'{"own":true}'
+    shared = Room(slots=5, alone=0, steps=STEPS)
+    assert await scene.store.agent.lease(AGENT, 901, [scene.queue], shared) == []
+    [leased] = await scene.store.agent.lease(AGENT, 902, [scene.queue], Room(slots=5, alone=1, steps=STEPS))
+    assert (leased.id, leased.policy) == (row.id, b'{"own":true}')
+
+
+async def test_what_ran_alone_stays_alone(scene, run):
+    row = await scene.row_in(AttemptState.FAILED, run, alone=True)
+    assert await scene.judge(a_verdict(row, AttemptState.READY))
+    assert (await scene.row(row.id)).policy == row.policy
+    assert await scene.store.agent.lease(AGENT, 901, [scene.queue], Room(slots=5, alone=0, steps=STEPS)) == []
 
 
 async def test_nobody_is_pronounced_dead_who_has_come_back(scene, held_by_other, clock):

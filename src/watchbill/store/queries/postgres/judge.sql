@@ -1,4 +1,5 @@
 -- Apply verdicts whose evidence still holds: fence, state, progress, and the death of the agent if they say so.
+-- What runs on is looked at again without a reason; only what was asked to stop is left to itself, with one.
 -- The agents are locked before that is judged: one that beats at this moment is waited for, and is alive.
 WITH agents AS MATERIALIZED (
     SELECT id, state, until
@@ -16,20 +17,25 @@ judged AS (
         watch_at = (SELECT watchbill.at(:now::bigint)) + verdict.watch_in,
         why = verdict.why,
         result = coalesce(verdict.result, attempt.result),
+        alone = attempt.alone OR verdict.alone IS NOT NULL,
+        policy = coalesce(verdict.alone, attempt.policy),
         ended_at = CASE WHEN attempt.state = 1 AND verdict.after <> 1 THEN (SELECT watchbill.at(:now::bigint)) ELSE ended_at END
     FROM unnest(
         :ids::bigint[], :fences::bigint[], :states::smallint[], :progress_ats::bigint[], :dead_agents::bigint[],
         :afters::smallint[], :failures::integer[], :losses::integer[], :watch_ins::bigint[], :whys::text[],
-        :results::bytea[], :runs::bigint[], :calls::text[], :decisions::bytea[]
+        :results::bytea[], :runs::bigint[], :calls::text[], :decisions::bytea[], :unmoved::boolean[],
+        :progresses::bytea[], :alones::bytea[]
     ) AS verdict (
-        id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result, run, call, reason
+        id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result, run, call, reason,
+        unmoved, progress, alone
     )
     WHERE attempt.id = verdict.id
         AND attempt.fence = verdict.fence
         AND attempt.state = verdict.state
         AND attempt.progress_at IS NOT DISTINCT FROM verdict.progress_at
+        AND (NOT verdict.unmoved OR attempt.progress IS NOT DISTINCT FROM verdict.progress)
         AND CASE verdict.state
-            WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND attempt.cancel)
+            WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND attempt.cancel = (verdict.reason IS NOT NULL))
             WHEN 2 THEN verdict.after IN (0, 3, 5)
             WHEN 3 THEN verdict.after = 0
         END
@@ -61,6 +67,7 @@ reasons AS (
         ), 0),
         (SELECT watchbill.at(:now::bigint)), 'supervisor', judged.reason
     FROM judged
+    WHERE judged.reason IS NOT NULL
 ),
 kept AS (
     INSERT INTO watchbill.blob (run, n, body)
