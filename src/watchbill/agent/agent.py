@@ -6,7 +6,7 @@ worker children (agent/workers.py).
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -18,11 +18,12 @@ from watchbill.errors import StoreUnreachableError
 from watchbill.events import Events, log
 from watchbill.flow.context import Checkpoint
 from watchbill.loop import Loop
-from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Wish
+from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room, Wish
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
 from watchbill.model.needs import meets, parse_needs
 from watchbill.model.policy import OWN_CHILD_FROM, Policy
+from watchbill.model.queue import QueueRow
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.store.protocol import AgentStore, Transactions
 
@@ -31,6 +32,8 @@ POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint
 DECIDE_EVERY: Final[Micros] = SECOND // 5  # whether a user's transaction has ended is seen by looking
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 SILENCE: Final[Micros] = 60 * SECOND  # how long what runs goes on after the lease has ended while the store is away
+
+Lease = Callable[[list[int], Room], Awaitable[list[AttemptRow]]]
 
 _encode = msgspec.json.Encoder().encode
 _decode_policy = msgspec.json.Decoder(Policy).decode
@@ -75,7 +78,7 @@ class Agent(Loop):
         self._slots = slots
         self._drain = drain
         self.dismissed = asyncio.Event()  # an operator wants it to drain
-        self._queues: list[int] | None = None  # that it serves; None: to be read
+        self._queues: list[QueueRow] | None = None  # that it serves; None: to be read
         self._newest_queue = 0
         self._said = b""
         self._running: dict[int, Errand] = {}
@@ -88,6 +91,8 @@ class Agent(Loop):
         self._cut = False  # the last lease left something behind for want of room
         self._lease_no = 1
         self._lease_asked_at: Micros | None = None  # the first time under this number
+        self._limited_first = False  # in turn, so that neither the others nor those behind gates have all the room
+        self._passes_at: Micros | None = None  # when time lets somebody pass a gate
         self._beat_at: Micros = 0
         self._poll_at: Micros = 0
         self._trusted_until: Micros = 0
@@ -130,6 +135,7 @@ class Agent(Loop):
         await self._report()
         asked, self._asked = self._asked, False
         boot = self.env.clock.boot()
+        asked = asked or (self._passes_at is not None and boot >= self._passes_at)
         try:
             if self._beat_is_due(asked, boot):
                 await self._beat(boot)
@@ -303,7 +309,7 @@ class Agent(Loop):
                 held,
                 said=said if said != self._said else b"",
                 starved=[(_row(attempt), attempt.fence) for attempt in self._crew.starved],
-                queues=self._queues or () if self._beats_are_polls else (),
+                queues=[queue.id for queue in self._queues or ()] if self._beats_are_polls else (),
                 lease_no=self._lease_no,
             )
         except StoreUnreachableError:
@@ -368,24 +374,49 @@ class Agent(Loop):
         if room.slots <= 0:
             return
         queues = await self._served_queues()
+        plain = [queue.id for queue in queues if not queue.limited]
+        limited = [queue.id for queue in queues if queue.limited]
+        ways = [(self._lease_plain, plain), (self._lease_limited, limited)]
+        self._limited_first = not self._limited_first
+        self._passes_at, cut = None, False
+        for way, ids in reversed(ways) if self._limited_first else ways:
+            if ids and room.slots > 0:
+                rows = await self._leased(way, ids, room)
+                alone = sum(needs_own_process(row) for row in rows)
+                cut = cut or len(rows) >= room.slots or alone >= room.alone
+                room = room._replace(slots=room.slots - len(rows), alone=room.alone - alone)
+        self._cut = cut
+        if room.slots <= 0 and self._crew.room().slots > 0:
+            self._asked = True  # more room came up meanwhile
+
+    async def _leased(self, way: Lease, queues: list[int], room: Room) -> list[AttemptRow]:
+        """Lease and start rows, under a number of their own."""
         if self._lease_asked_at is None:
             self._lease_asked_at = self.env.clock.boot()
-        rows = await self._store.lease(self._id, self._lease_no, queues, room)
+        rows = await way(queues, room)
         # Only now: an answer that was lost is asked for again under the same number, and its rows date from then.
         self._lease_no += 1
         asked_at, self._lease_asked_at = self._lease_asked_at, None
         for row in rows:
             self._start(row, asked_at)
-        self._cut = len(rows) >= room.slots or sum(needs_own_process(row) for row in rows) >= room.alone
-        if len(rows) >= room.slots and self._crew.room().slots > 0:
-            self._asked = True  # more room came up meanwhile
+        return rows
 
-    async def _served_queues(self) -> list[int]:
+    async def _lease_plain(self, queues: list[int], room: Room) -> list[AttemptRow]:
+        return await self._store.lease(self._id, self._lease_no, queues, room)
+
+    async def _lease_limited(self, queues: list[int], room: Room) -> list[AttemptRow]:
+        before = self.env.clock.boot()
+        found = await self._store.lease_limited(self._id, self._lease_no, queues, room)
+        if found.next_at is not None:
+            self._passes_at = before + max(1, found.next_at - found.now)
+        return found.rows
+
+    async def _served_queues(self) -> list[QueueRow]:
         """Give the queues whose needs this agent meets; they are read anew when a beat says that there are others."""
         if self._queues is None or not self._beats_are_polls:
             have = parse_needs(self._needs)
             there = await self._store.queues(self._namespace, self._region)
-            self._queues = [queue.id for queue in there if meets(have, parse_needs(queue.needs))]
+            self._queues = [queue for queue in there if meets(have, parse_needs(queue.needs))]
         return self._queues
 
     def _start(self, row: AttemptRow, asked_at: Micros) -> None:
@@ -432,6 +463,8 @@ class Agent(Loop):
             wishes.append(self._show_at)
         if self._undecided:
             wishes.append(boot + DECIDE_EVERY)
+        if self._passes_at is not None and not self._stopping:
+            wishes.append(self._passes_at)
         return max(0, min(wishes) - boot) if wishes else None
 
 

@@ -470,6 +470,7 @@ class Limited(msgspec.Struct, frozen=True):
 
     rows: list[AttemptRow]
     next_at: Micros | None  # when time alone lets the next one start; None: time keeps nobody back
+    now: Micros = 0
 
 
 class AgentStore(Protocol):

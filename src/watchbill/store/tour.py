@@ -141,6 +141,7 @@ async def go_round(house: Gatehouse, places: dict[int, str], queues: Sequence[in
     """Lease the most urgent rows that gates let through, as many as there is room for."""
     tour = Tour(places, queues, room)
     rows: list[AttemptRow] = []
+    now = 0
     while not tour.over:
         now, found = await house.look(tour.afters)
         openings = tour.met(found, now)
@@ -151,4 +152,4 @@ async def go_round(house: Gatehouse, places: dict[int, str], queues: Sequence[in
             rows += taken
         else:
             tour.passed(found, now)
-    return Limited(rows, tour.next_at)
+    return Limited(rows, tour.next_at, now)

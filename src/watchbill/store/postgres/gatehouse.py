@@ -49,6 +49,7 @@ class PostgresGatehouse:
     async def waiting(self, openings: Sequence[Opening], slots: int, alone: int) -> list[Candidate]:
         """Find the most urgent rows behind gates that have room."""
         values = {
+            **self._me,
             "places": list(range(len(openings))),
             "queues": [opening.queue for opening in openings],
             "gates": [opening.key.name for opening in openings],

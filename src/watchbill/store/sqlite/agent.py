@@ -102,7 +102,7 @@ class SqliteAgent:
         if again:
             return Limited(again, None)
         take = partial(take_rows, asked)
-        house = SqliteGatehouse(self._lanes, room, take, self._leased)
+        house = SqliteGatehouse(self._lanes, agent, room, take, self._leased)
         return await go_round(house, self._places.setdefault(agent, {}), queues, room)
 
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
@@ -203,11 +203,13 @@ def hand_back_unheard(db: Writer, beat: Beat) -> "Outcome":
 
 
 def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
-    """Lease ready rows to an agent that is alive and in time."""
+    """Lease ready rows to an agent that is alive, in time and wanted."""
     asked: Named = {"agent": agent, "lease_no": lease_no}
     if again := leased_before(db, asked):
         return again
     wanted: Named = {
+        "agent": agent,
+        "now": db.now(),
         "queues": json_text(queues),
         "steps": json_text(room.steps),
         "limit": room.slots,
@@ -229,10 +231,10 @@ def leased_before(db: Writer, asked: Named) -> list[AttemptRow]:
 
 
 def take_rows(asked: Named, db: Writer, ids: Sequence[int]) -> list[AttemptRow]:
-    """Lease these rows to an agent that is alive and in time."""
+    """Lease these rows to an agent that is alive, in time and wanted."""
     now = db.now()
     found = db.run("agent_lease", asked).fetchone()
-    if not ids or found is None or found[0] != AgentState.ALIVE or found[1] <= now:
+    if not ids or found is None or found[0] != AgentState.ALIVE or found[1] <= now or found[3] != Wish.NONE:
         return []
     leased = attempt_rows(db, db.run("lease_rows", {**asked, "now": now, "ids": json_text(ids)}))
     db.run("agent_leased", asked)

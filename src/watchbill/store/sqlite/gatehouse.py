@@ -18,9 +18,11 @@ Take = Callable[[Writer, Sequence[int]], list[AttemptRow]]  # leases rows, if th
 class SqliteGatehouse:
     """What one request of an agent needs of the file."""
 
-    def __init__(self, lanes: Lanes, room: Room, take: Take, taken: Callable[[list[AttemptRow]], None]) -> None:
+    def __init__(
+        self, lanes: Lanes, agent: int, room: Room, take: Take, taken: Callable[[list[AttemptRow]], None]
+    ) -> None:
         self._lanes = lanes
-        self._steps = room.steps
+        self._whose: Named = {"agent": agent, "steps": json_text(room.steps)}
         self._take = take
         self._taken = taken
 
@@ -30,7 +32,7 @@ class SqliteGatehouse:
 
     async def waiting(self, openings: Sequence[Opening], slots: int, alone: int) -> list[Candidate]:
         """Find the most urgent rows behind gates that have room."""
-        return await self._lanes.read(lambda db: waiting(db, openings, self._steps, slots, alone))
+        return await self._lanes.read(lambda db: waiting(db, openings, self._whose, slots, alone))
 
     async def take(self, chosen: Sequence[Candidate], gates: Mapping[GateKey, Gate]) -> list[AttemptRow]:
         """Lease rows, as many of them as their gates let through now."""
@@ -47,14 +49,14 @@ def look(db: Database, afters: Mapping[int, str]) -> list[Met]:
     return found
 
 
-def waiting(db: Database, openings: Sequence[Opening], steps: Sequence[str], slots: int, alone: int) -> list[Candidate]:
+def waiting(db: Database, openings: Sequence[Opening], whose: Named, slots: int, alone: int) -> list[Candidate]:
     """Find rows, gate by gate."""
-    found = []
+    found, now = [], db.now()
     for opening in openings:
-        values: Named = {"queue": opening.queue, "gate": opening.key.name, "steps": json_text(steps)}
         for lonely, most in ((0, slots), (1, alone)):
-            limited = {**values, "lonely": lonely, "limit": min(most, opening.room)}
-            found += [Candidate(opening.key, *row) for row in db.run("limited_rows", limited)]
+            values: Named = {**whose, "now": now, "queue": opening.queue, "gate": opening.key.name}
+            values |= {"lonely": lonely, "limit": min(most, opening.room)}
+            found += [Candidate(opening.key, *row) for row in db.run("limited_rows", values)]
     return found
 
 

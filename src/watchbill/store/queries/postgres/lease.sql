@@ -1,4 +1,5 @@
--- Lease the most urgent ready rows to an agent that is alive and in time; two agents never get the same one.
+-- Lease the most urgent ready rows to an agent that is alive, in time and wanted; two agents never get the same one.
+-- What failed or was lost with this agent is left to others for a while.
 -- Candidates are found without locks, twice as many as asked for, so that somebody else at the same head leaves some;
 -- in each queue from a place on, before which the caller has lately found nothing.
 WITH me AS MATERIALIZED (
@@ -7,6 +8,7 @@ WITH me AS MATERIALIZED (
     WHERE id = :agent
         AND state = 1
         AND until > (SELECT watchbill.at(:now::bigint))
+        AND wish = 0
     FOR SHARE
 ),
 candidates AS MATERIALIZED (
@@ -25,6 +27,10 @@ candidates AS MATERIALIZED (
                 AND waiting.state = 0
                 AND NOT waiting.held
                 AND waiting.step = ANY (:steps::text[])
+                AND (
+                    waiting.avoid IS DISTINCT FROM :agent
+                    OR waiting.avoid_until <= (SELECT watchbill.at(:now::bigint))
+                )
             ORDER BY waiting.rank, waiting.id
             LIMIT 2 * kind.room
         ) AS attempt

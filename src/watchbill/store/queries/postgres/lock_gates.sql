@@ -1,4 +1,4 @@
--- Lock gates for a lease by an agent that is alive and in time: in the order of their names, so that nobody waits for
+-- Lock gates for a lease by an agent that is alive, in time and wanted: in the order of their names, so that nobody waits for
 -- whom he keeps waiting. A gate that is new is made, full; a newer policy than the last one says what is allowed.
 WITH me AS MATERIALIZED (
     SELECT id
@@ -6,6 +6,7 @@ WITH me AS MATERIALIZED (
     WHERE id = :agent
         AND state = 1
         AND until > (SELECT watchbill.at(:now::bigint))
+        AND wish = 0
     FOR SHARE
 ),
 locked AS (
