@@ -101,6 +101,7 @@ INDEXES: Mapping[str, set[str]] = {
     "living_agents": {"all of agent_alive"},
     "incidents": {"incident_list ((namespace || ''::text))"},
     "order_schedule": {"schedule_namespace_name_key (namespace, name)"},
+    "order_agent": {"agent_alive (id)"},
     # schedulers
     "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},
     "shards_of_namespace": {"shard_namespace_region_n_key (namespace)"},
@@ -176,7 +177,13 @@ INDEXES: Mapping[str, set[str]] = {
     # supervisors
     "watch": {"attempt_watch (watch_at)", "attempt_agent (agent)", "agent_alive (id)"},
     "attempts_by_id": {"attempt_pkey (id)"},
-    "judge": {"agent_pkey (id)", "attempt_pkey (id)", "decision_pkey (run, call, fence)"},
+    "judge": {
+        "agent_pkey (id)",
+        "attempt_pkey (id)",
+        "decision_pkey (run, call, fence)",
+        "queue_pkey (id)",
+        "all of agent_alive",  # once for each queue, not for each row
+    },
     "open_incidents": {"all of incident_open"},
     "open_incident": set(),
     "resolve_incidents": {"incident_pkey (id)"},

@@ -18,7 +18,7 @@ from watchbill.agent.crew import Errand, Tender
 from watchbill.agent.remote import Remote
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Child, Env
-from watchbill.errors import WatchbillError
+from watchbill.errors import InvalidOptionError
 from watchbill.events import log
 from watchbill.flow.context import Checkpoint, Finishing
 from watchbill.flow.execute import CHILDREN
@@ -59,12 +59,13 @@ MEGABYTE: Final = 1 << 20
 _encode = msgspec.json.Encoder().encode
 
 
-class WorkerError(WatchbillError):
-    """No worker can read the program."""
+class WorkerError(InvalidOptionError):
+    """No worker can start: the program cannot be read, or its lifespan raises."""
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
-        super().__init__(f"the program cannot be read: {failure.type}: {failure.message}")
+        ours = failure.type.endswith(InvalidOptionError.__name__)  # it says what, which one, and what to do
+        super().__init__(failure.message if ours else f"no worker can start: {failure.type}: {failure.message}")
 
 
 class Staff(msgspec.Struct, frozen=True):

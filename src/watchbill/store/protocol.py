@@ -36,6 +36,7 @@ MOST_COUNTED: Final = 1_000  # of those who wait behind a gate: more is many
 MOST_WAITS: Final = 100  # of the calls of one run that wait are looked at: more are alike
 IDLE_GATE: Final[Micros] = 3_600 * SECOND  # unused for so long, a gate may be forgotten
 JOURNAL_PAGE: Final = 10_000  # entries that are read at once: others wait for the same doors
+AVOID_FOR: Micros = 10_000_000  # so long an attempt is left to other agents than the one with which the last one failed
 CANCEL_GRACE: Micros = 10_000_000  # a cancelled attempt that still runs is looked at after this
 
 
@@ -253,6 +254,16 @@ class ClientStore(Protocol):
         """Pause or resume a schedule, or let slots of it wait for their run; false if it has changed meanwhile.
 
         It is looked at anew, at once. Asking again with the same values is no second order: the first one changed it.
+        """
+        ...
+
+    async def order_agent(
+        self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
+    ) -> bool:
+        """Say what is wanted of an agent (a Wish), or what it has now (as `written`); None leaves it as it is.
+
+        It hears of it with its next beat, and is woken to beat now. False when there is none that has not left and is
+        not lost; one that is silent may come back, and then obeys.
         """
         ...
 
@@ -522,6 +533,7 @@ class AgentStore(Protocol):
     async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
         """Lease the most urgent ready rows; asking again with the same lease_no gives the same rows.
 
+        Nothing for an agent that is to drain or quarantined, and nothing that is to be tried with another one first.
         Only what the agent knows, and at most `room.alone` that need a process of their own (their author wants it, or
         they were lost twice): a lease counts as a loss until it is reported, so nobody leases what must wait.
         """
@@ -604,7 +616,11 @@ class SupervisorStore(Protocol):
         ...
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
-        """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
+        """Apply verdicts whose evidence still holds, each with its decision row; says which were applied.
+
+        A row that becomes ready is kept from the agent that had it for AVOID_FOR, if another one, alive, in time and
+        wanted, of the same namespace and region, has everything by name that its queue asks for.
+        """
         ...
 
 

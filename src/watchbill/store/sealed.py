@@ -236,7 +236,7 @@ class SealedClient:
         self._sealer = sealer
         # What carries no bodies goes straight through.
         self.order_schedule, self.beginning = doors.order_schedule, doors.beginning
-        self.delete, self.checkup = doors.delete, doors.checkup
+        self.delete, self.checkup, self.order_agent = doors.delete, doors.checkup, doors.order_agent
         self.gates, self.order_gate, self.incidents = doors.gates, doors.order_gate, doors.incidents
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:

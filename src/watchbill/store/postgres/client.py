@@ -11,6 +11,7 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
+from watchbill.model.agent import Wish
 from watchbill.model.decision import DecisionRow
 from watchbill.model.gate import GateRow
 from watchbill.model.incident import IncidentRow
@@ -174,6 +175,22 @@ class PostgresClient:
         """Do what a person wants of a schedule; false if it has changed meanwhile."""
         hints = self._writing()
         return await self._lines.door(lambda: self._order_schedule(order, hints))
+
+    async def order_agent(
+        self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
+    ) -> bool:
+        """Say what is wanted of an agent, or what it has now."""
+        hints = self._writing()
+        values = {
+            "namespace": namespace,
+            "agent": agent,
+            "wish": None if wish is None else Wish(wish),
+            "needs": None if needs is None else list(needs),
+        }
+        done = bool(await self._lines.door(lambda: self._lines.rows(self._lines.others, "order_agent", values)))
+        if done:
+            hints.give(Hint.AGENT)
+        return done
 
     def _writing(self) -> SharedHints:
         if self._hints is None:

@@ -15,7 +15,7 @@ from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.incidents import codes, incident_rows, incident_values
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.scheduler import bury
-from watchbill.store.protocol import Hint, Watch
+from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 
 
 class PostgresSupervisor:
@@ -140,5 +140,7 @@ def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, obj
         "unmoved": [verdict.unmoved for verdict in ordered],
         "progresses": [verdict.progress for verdict in ordered],
         "alones": [verdict.alone for verdict in ordered],
+        "ready_ids": [verdict.id for verdict in ordered if verdict.after == AttemptState.READY],
+        "avoid_for": AVOID_FOR,
         **blobs.values(),
     }

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from watchbill.clock import Micros
+from watchbill.model.agent import Wish
 from watchbill.model.decision import DecisionRow
 from watchbill.model.gate import GateRow
 from watchbill.model.incident import IncidentRow
@@ -155,6 +156,17 @@ class SqliteClient:
     async def order_schedule(self, order: ScheduleOrder) -> bool:
         """Do what a person wants of a schedule; false if it has changed meanwhile."""
         return await self._lanes.write(lambda db: order_schedule(db, order), self._ordered)
+
+    async def order_agent(
+        self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
+    ) -> bool:
+        """Say what is wanted of an agent, or what it has now."""
+        values: Named = {"namespace": namespace, "agent": agent, "wish": None if wish is None else Wish(wish)}
+        values["needs"] = None if needs is None else json_text(needs)
+        return await self._lanes.write(
+            lambda db: db.run("order_agent", values).rowcount == 1,
+            lambda done: self._lanes.hints.give(Hint.AGENT) if done else None,
+        )
 
     def _ordered(self, done: bool) -> None:
         if done:

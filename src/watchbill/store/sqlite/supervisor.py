@@ -1,6 +1,7 @@
 """Supervisor: the doors of those who find what is wrong. They hold no term: each verdict repeats its evidence."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from watchbill.clock import Micros
 from watchbill.model.incident import CodeLook, IncidentRow, NewIncident
@@ -8,19 +9,19 @@ from watchbill.model.lease import FOREVER
 from watchbill.model.verdict import Judgement
 from watchbill.store.bodies import fits
 from watchbill.store.hints import concerned
-from watchbill.store.protocol import Watch
+from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Writer
 from watchbill.store.sqlite.gates import forget_gates
 from watchbill.store.sqlite.incidents import codes, incident_rows, open_incidents, resolve_incidents
-from watchbill.store.sqlite.lanes import Lanes
+from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.sqlite.rows import attempt_rows
 
 
 class SqliteSupervisor:
     """Doors for supervisors."""
 
-    def __init__(self, lanes: Lanes) -> None:
+    def __init__(self, lanes: OwnerLanes) -> None:
         self._lanes = lanes
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
@@ -57,17 +58,20 @@ class SqliteSupervisor:
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
-        return await self._lanes.write(
-            lambda db: judge_all(db, judgements), lambda applied: self._judged(judgements, applied)
+        judged = await self._lanes.write(
+            lambda db: judge_all(db, judgements), lambda judged: self._judged(judgements, judged)
         )
+        return judged.applied
 
-    def _judged(self, judgements: Sequence[Judgement], applied: list[bool]) -> None:
+    def _judged(self, judgements: Sequence[Judgement], judged: "Judged") -> None:
         hints = set()
-        for judgement, done in zip(judgements, applied, strict=True):
+        for judgement, done in zip(judgements, judged.applied, strict=True):
             if done:
                 hints.update(concerned(judgement))
         for whom in sorted(hints):
             self._lanes.hints.give(whom)
+        if judged.avoids:
+            self._lanes.give_later(Hint.AGENT, AVOID_FOR)  # then it is for whoever must not have it now, too
 
 
 def watch(db: Database, limit: int, *, expired: bool) -> Watch:
@@ -81,21 +85,31 @@ def watch(db: Database, limit: int, *, expired: bool) -> Watch:
     return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now)
 
 
-def judge_all(db: Writer, judgements: Sequence[Judgement]) -> list[bool]:
+class Judged(NamedTuple):
+    """Which verdicts were applied, and whether some of their rows wait for other agents than they had."""
+
+    applied: list[bool]
+    avoids: bool
+
+
+def judge_all(db: Writer, judgements: Sequence[Judgement]) -> Judged:
     """Apply verdicts one by one: each stands on its own evidence."""
     now = db.now()
-    return [_judge(db, judgement, now) for judgement in judgements]
+    avoided = [_judge(db, judgement, now) for judgement in judgements]
+    return Judged([avoids is not None for avoids in avoided], any(avoided))
 
 
-def _judge(db: Writer, judgement: Judgement, now: Micros) -> bool:
+def _judge(db: Writer, judgement: Judgement, now: Micros) -> bool | None:
+    """Apply one; says whether its row now waits for another agent, or None when its evidence does not hold."""
     result = judgement.result
     large = result is not None and not fits(result)
-    values = {**judgement._asdict(), "result": None if large else result, "now": now}
-    if db.run("judge", values).rowcount == 0:
-        return False
+    values = {**judgement._asdict(), "result": None if large else result, "now": now, "avoid_for": AVOID_FOR}
+    changed = db.run("judge", values).fetchone()
+    if changed is None:
+        return None
     if result is not None and large:
         # Only now: a verdict that is refused must leave no blob behind.
         db.run("judge_result", {"id": judgement.id, "result": db.spill(judgement.run, result)})
     if judgement.body is not None:
         db.run("judge_decision", values)
-    return True
+    return bool(changed[0])

@@ -387,6 +387,60 @@ async def test_no_row_is_leased_twice_and_none_is_missed(scene, run):
     assert all(claimed), "every agent got some"
 
 
+# --- what an operator wants
+
+
+@pytest.mark.parametrize("wish", [Wish.DRAIN, Wish.QUARANTINE])
+async def test_who_is_to_drain_or_quarantined_gets_nothing_until_wanted_again(scene, run, wish):
+    await scene.turn(attempts=[scene.a_row(run) for _ in range(2)])
+    order, beat = scene.store.client.order_agent, scene.store.agent.beat
+    [before] = await scene.lease(lease_no=1, limit=1)
+    assert await order("default", AGENT, wish)
+    orders = await beat(AGENT, None, [])
+    assert (orders.alive, orders.wish) == (True, wish)
+    assert await scene.lease(lease_no=2) == []
+    assert await scene.lease(lease_no=1, limit=1) == [before], "what it holds it can ask for again"
+    assert await scene.report(before, Act.DONE, b"1") is Answer.ACCEPTED
+    assert await order("default", AGENT, Wish.NONE)
+    assert (await beat(AGENT, None, [])).wish is Wish.NONE
+    assert len(await scene.lease()) == 1
+
+
+async def test_an_operator_may_change_what_an_agent_has(scene):
+    order, beat = scene.store.client.order_agent, scene.store.agent.beat
+    assert await order("default", AGENT, None, ("eu", "gpu=2"))
+    assert (await beat(AGENT, None, [])).needs == ("eu", "gpu=2")
+    assert await order("default", AGENT, Wish.DRAIN)
+    orders = await beat(AGENT, None, [])
+    assert (orders.wish, orders.needs) == (Wish.DRAIN, ("eu", "gpu=2"))
+    assert await order("default", AGENT, None, ())
+    orders = await beat(AGENT, None, [])
+    assert (orders.wish, orders.needs) == (Wish.DRAIN, ())
+    await scene.store.agent.join(AGENT, "default", "", "a", b"{}", None, needs=("us",))
+    assert (await beat(AGENT, None, [])).needs == (), "joining twice is joining once"
+
+
+async def test_nobody_orders_the_gone_the_unknown_or_those_of_others(scene):
+    order = scene.store.client.order_agent
+    assert not await order("other", AGENT, Wish.DRAIN)
+    assert not await order("default", 12345, Wish.DRAIN)
+    await scene.store.agent.join(71, "default", "", "b", b"{}", None)
+    assert (await scene.store.agent.beat(AGENT, None, [])).wish is Wish.NONE
+    await scene.store.supervisor.bury([71])
+    await scene.store.agent.leave(AGENT)
+    assert not await order("default", AGENT, Wish.DRAIN)
+    assert not await order("default", 71, Wish.DRAIN)
+
+
+async def test_a_silent_agent_obeys_when_it_comes_back(scene, run, clock):
+    await scene.store.agent.join(71, "default", "", "b", b"{}", 8 * SECOND)
+    clock.pass_by(9 * SECOND)
+    assert await scene.store.client.order_agent("default", 71, Wish.QUARANTINE)
+    assert (await scene.store.agent.beat(71, 8 * SECOND, [])).wish is Wish.QUARANTINE
+    await scene.turn(attempts=[scene.a_row(run)])
+    assert await scene.lease(71) == []
+
+
 # --- reports
 
 

@@ -4,9 +4,10 @@ import msgspec
 import pytest
 
 from watchbill.clock import SECOND
-from watchbill.model.agent import Act, ProgressMark, Room
-from watchbill.model.attempt import first_fence
+from watchbill.model.agent import Act, ProgressMark, Room, Wish
+from watchbill.model.attempt import AttemptRow, first_fence
 from watchbill.model.states import AttemptState
+from watchbill.store.protocol import AVOID_FOR
 from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_run, a_verdict
 
 FAILURE = b'{"type":"Late","message":"too slow"}'
@@ -245,3 +246,109 @@ async def test_a_verdict_on_a_row_that_was_dropped_is_refused(scene, run):
     await scene.turn(dropped=[row.id])
     assert not await scene.judge(a_verdict(row, AttemptState.READY))
     assert await scene.decisions("o-1") == []
+
+
+# --- with another agent, if one can
+
+
+async def leased_by(scene, *agents: int) -> list[bool]:
+    """Say which of these agents get something, each on its own; whoever does hands it back."""
+    got = []
+    for agent in agents:
+        rows = await scene.lease(agent)
+        got.append(bool(rows))
+        for row in rows:
+            await scene.report(row, Act.HAND_BACK)
+    return got
+
+
+async def failed_with_the_agent(scene, run, queue: int | None = None) -> AttemptRow:
+    await scene.turn(attempts=[scene.a_row(run, queue=queue or scene.queue)])
+    [row] = await scene.store.agent.lease(AGENT, 1, [queue or scene.queue], Room(1, 1, STEPS))
+    await scene.report(row, Act.FAILED, FAILURE)
+    return await scene.row(row.id)
+
+
+async def test_what_failed_is_tried_with_another_agent(scene, run, clock):
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", None)
+    assert await scene.judge(a_verdict(await failed_with_the_agent(scene, run), AttemptState.READY))
+    assert await leased_by(scene, AGENT, OTHER_AGENT, AGENT) == [False, True, False]
+    clock.pass_by(AVOID_FOR - 1)
+    assert await leased_by(scene, AGENT, OTHER_AGENT) == [False, True]
+    clock.pass_by(1)
+    assert await leased_by(scene, AGENT) == [True], "after a while anybody may have it"
+
+
+async def test_what_was_lost_is_tried_with_another_agent(scene, held_by_other, clock):
+    clock.pass_by(9 * SECOND)
+    assert await scene.judge(a_verdict(held_by_other, AttemptState.FAILED, dead_agent=OTHER_AGENT, watch_in=0))
+    assert await scene.judge(a_verdict(await scene.row(held_by_other.id), AttemptState.READY))
+    await scene.store.agent.beat(OTHER_AGENT, 60 * SECOND, [])  # it was only silent
+    assert await leased_by(scene, OTHER_AGENT, AGENT) == [False, True]
+
+
+async def test_after_a_backoff_it_is_tried_with_another_agent(scene, run, clock):
+    row = await failed_with_the_agent(scene, run)
+    assert await scene.judge(a_verdict(row, AttemptState.PARKED, watch_in=60 * SECOND))
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", None)
+    clock.pass_by(60 * SECOND)
+    assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.READY))
+    assert await leased_by(scene, AGENT, OTHER_AGENT) == [False, True]
+    clock.pass_by(AVOID_FOR)
+    assert await leased_by(scene, AGENT) == [True]
+
+
+async def test_who_is_alone_tries_again(scene, run):
+    assert await scene.judge(a_verdict(await failed_with_the_agent(scene, run), AttemptState.READY))
+    assert await leased_by(scene, AGENT) == [True]
+
+
+@pytest.mark.parametrize("why", ["namespace", "region", "time", "gone", "wish", "needs"])
+async def test_who_could_not_do_it_is_no_other_agent(scene, run, clock, why):
+    queue = await scene.store.scheduler.queue("default", "", ["eu", "gpu=2"], "")
+    row = await failed_with_the_agent(scene, run, queue)
+    await scene.store.agent.join(
+        OTHER_AGENT,
+        "other" if why == "namespace" else "default",
+        "eu" if why == "region" else "",
+        "b",
+        b"{}",
+        8 * SECOND,
+        needs=("gpu=4", "us") if why == "needs" else ("eu", "gpu=4", "us"),
+    )
+    match why:
+        case "time":
+            clock.pass_by(8 * SECOND)
+        case "gone":
+            await scene.store.agent.leave(OTHER_AGENT)
+        case "wish":
+            await scene.store.client.order_agent("default", OTHER_AGENT, Wish.DRAIN)
+    assert await scene.judge(a_verdict(row, AttemptState.READY))
+    assert len(await scene.store.agent.lease(AGENT, 2, [queue], Room(1, 1, STEPS))) == 1
+
+
+async def test_who_has_all_that_is_asked_for_by_name_is_another_agent(scene, run):
+    queue = await scene.store.scheduler.queue("default", "", ["eu", "gpu=2"], "")
+    row = await failed_with_the_agent(scene, run, queue)
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", None, needs=("eu", "gpu=4", "us"))
+    assert await scene.judge(a_verdict(row, AttemptState.READY))
+    assert await scene.store.agent.lease(AGENT, 2, [queue], Room(1, 1, STEPS)) == []
+    assert len(await scene.store.agent.lease(OTHER_AGENT, 1, [queue], Room(1, 1, STEPS))) == 1
+
+
+async def test_rows_of_several_queues_are_judged_each_by_its_own(scene, run):
+    queues = [scene.queue, await scene.store.scheduler.queue("default", "", ["gpu"], "")]
+    rows = [await failed_with_the_agent(scene, run, queue) for queue in queues]
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", None)
+    assert await scene.judge(*(a_verdict(row, AttemptState.READY) for row in rows))
+    assert [row.id for row in await scene.store.agent.lease(AGENT, 9, queues, Room(9, 9, STEPS))] == [rows[1].id]
+
+
+async def test_others_are_not_hidden_behind_what_an_agent_must_not_have(scene, run, clock):
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", None)
+    rows = [await failed_with_the_agent(scene, run) for _ in range(5)]
+    assert await scene.judge(*(a_verdict(row, AttemptState.READY) for row in rows))
+    clock.pass_by(1)
+    new = scene.a_row(run)
+    await scene.turn(attempts=[new])
+    assert [row.id for row in await scene.lease(limit=1)] == [new.id]

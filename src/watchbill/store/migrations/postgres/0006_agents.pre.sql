@@ -25,6 +25,10 @@ ALTER TABLE watchbill.agent
 
 CREATE INDEX agent_gone ON watchbill.agent (gone_at) WHERE state <> 1;
 
+-- The names in needs, without their amounts.
+CREATE FUNCTION watchbill.need_names(needs text[]) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+$$ SELECT ARRAY(SELECT split_part(need, '=', 1) FROM unnest(needs) AS need) $$;
+
 -- Until when `avoid` is honoured.
 ALTER TABLE watchbill.attempt ADD COLUMN avoid_until bigint;
 

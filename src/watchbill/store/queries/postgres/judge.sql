@@ -1,12 +1,31 @@
 -- Apply verdicts whose evidence still holds: fence, state, progress, and the death of the agent if they say so.
 -- What runs on is looked at again without a reason; only what was asked to stop is left to itself, with one.
 -- The agents are locked before that is judged: one that beats at this moment is waited for, and is alive.
+-- What becomes ready is kept from the agent that had it, for a while, if another one could do it by what it has.
 WITH agents AS MATERIALIZED (
     SELECT id, state, until
     FROM watchbill.agent
     WHERE id = ANY (:dead_agents::bigint[])
     ORDER BY id
     FOR SHARE
+),
+others AS MATERIALIZED (
+    SELECT
+        queue.id AS queue,
+        -- Two, so that one of them is another.
+        ARRAY(
+            SELECT agent.id
+            FROM watchbill.agent
+            WHERE agent.state = 1
+                AND agent.until > (SELECT watchbill.at(:now::bigint))
+                AND agent.wish = 0
+                AND agent.namespace = queue.namespace
+                AND agent.region = queue.region
+                AND watchbill.need_names(queue.needs) <@ watchbill.need_names(agent.needs)
+            LIMIT 2
+        ) AS able
+    FROM watchbill.queue
+    WHERE queue.id = ANY (ARRAY(SELECT queue FROM watchbill.attempt WHERE id = ANY (:ready_ids::bigint[])))
 ),
 judged AS (
     UPDATE watchbill.attempt
@@ -16,6 +35,20 @@ judged AS (
         losses = attempt.losses + verdict.losses,
         watch_at = (SELECT watchbill.at(:now::bigint)) + verdict.watch_in,
         why = verdict.why,
+        avoid = CASE
+            WHEN verdict.after <> 0 THEN attempt.avoid
+            WHEN EXISTS (
+                SELECT 1
+                FROM others
+                CROSS JOIN unnest(others.able) AS other (id)
+                WHERE others.queue = attempt.queue
+                    AND other.id <> attempt.agent
+            ) THEN attempt.agent
+        END,
+        avoid_until = CASE
+            WHEN verdict.after <> 0 THEN attempt.avoid_until
+            ELSE (SELECT watchbill.at(:now::bigint)) + :avoid_for::bigint
+        END,
         result = coalesce(verdict.result, attempt.result),
         alone = attempt.alone OR verdict.alone IS NOT NULL,
         policy = coalesce(verdict.alone, attempt.policy),

@@ -1,5 +1,6 @@
 -- Apply a verdict if its evidence still holds: fence, state, progress, and the death of the agent if it says so.
 -- What runs on is looked at again without a reason; only what was asked to stop is left to itself, with one.
+-- What becomes ready is kept from the agent that had it, for a while, if another one could do it by what it has.
 UPDATE attempt
 SET
     state = :after,
@@ -7,6 +8,28 @@ SET
     losses = losses + :losses,
     watch_at = :now + :watch_in,
     why = :why,
+    avoid = CASE
+        WHEN :after <> 0 THEN avoid
+        WHEN EXISTS (
+            SELECT 1
+            FROM queue
+            CROSS JOIN agent AS other ON other.namespace = queue.namespace AND other.region = queue.region
+            WHERE queue.id = attempt.queue
+                AND other.state = 1
+                AND other.until > :now
+                AND other.wish = 0
+                AND other.id <> attempt.agent
+                AND NOT EXISTS (
+                    SELECT 1
+                    FROM json_each(queue.needs) AS need
+                    WHERE substr(need.value, 1, instr(need.value || '=', '=') - 1) NOT IN (
+                        SELECT substr(had.value, 1, instr(had.value || '=', '=') - 1)
+                        FROM json_each(other.needs) AS had
+                    )
+                )
+        ) THEN agent
+    END,
+    avoid_until = CASE WHEN :after <> 0 THEN avoid_until ELSE :now + :avoid_for END,
     result = coalesce(:result, result),
     alone = alone OR :alone IS NOT NULL,
     policy = coalesce(:alone, policy),
@@ -34,3 +57,4 @@ WHERE id = :id
             )
         )
     )
+RETURNING state = 0 AND avoid IS NOT NULL
