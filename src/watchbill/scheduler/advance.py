@@ -96,6 +96,7 @@ class Advance:
         self._local = local  # this process runs attempts itself
         self._events = events
         self.queue = 0
+        self.limited_queue = 0  # of what must pass a gate
         self.watchdog: Watchdog | None = None
         self.stopping: set[int] = set()  # runs that wait for rows to end before they undo
         self._dropped: dict[int, Cause | None] = {}  # such rows, with why an attempt of theirs may have taken effect
@@ -973,13 +974,14 @@ class Advance:
             resident.shard,
             call.key,
             step.name,
-            self.queue,
+            self.queue if step.limit is None else self.limited_queue,
             resolved.policy_body,
             call.body,
             resolved.first_look,
             resolved.policy.own,
             resident.priority + resolved.policy.priority,
             resident.paused,
+            None if call.options is None else call.options.gate,
         )
 
 

@@ -151,6 +151,9 @@ class Scheduler(Loop):
         self._watch()
         self._leases.region = await self._store.shards(self._namespace, self._region)
         self._advance.queue = await self._store.queue(self._namespace, self._region, (), "")
+        if any(step.limit is not None for step in self._registry.steps.values()):
+            limited = await self._store.queue(self._namespace, self._region, (), "", limited=True)
+            self._advance.limited_queue = limited
 
     def _watch(self) -> None:
         """Have workflow code that never yields interrupted: it would stop this room, and all others beside it."""
