@@ -1,12 +1,13 @@
 """Incident: something that concerns somebody until it is resolved; of each cause one is open at most."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from enum import IntEnum
 from typing import NamedTuple
 
 import msgspec
 
-from watchbill.clock import Micros
+from watchbill.clock import Micros, to_datetime
 
 
 class IncidentState(IntEnum):
@@ -51,6 +52,19 @@ class IncidentRow(msgspec.Struct, frozen=True):
     resolved_at: Micros | None
 
 
+class Incident(msgspec.Struct, frozen=True):
+    """An incident, for people."""
+
+    id: str
+    cause: str
+    state: str
+    members: int
+    said: str
+    remedy: str
+    opened_at: datetime
+    resolved_at: datetime | None
+
+
 class OpenCode(NamedTuple):
     """Runs that are open and due, by the code they need; `run` is the id of one of them."""
 
@@ -60,6 +74,14 @@ class OpenCode(NamedTuple):
     version: int
     runs: int
     run: str
+
+
+class Able(NamedTuple):
+    """An agent that is alive and may get work, and what it has, as `written`."""
+
+    namespace: str
+    region: str
+    needs: tuple[str, ...]
 
 
 class Attending(NamedTuple):
@@ -90,6 +112,16 @@ def open_codes(
 
 
 _decode_told = msgspec.json.Decoder(Told).decode
+
+
+def incident_of(row: IncidentRow) -> Incident:
+    """Give an incident as people see it."""
+    told = told_by(row)
+    resolved_at = None if row.resolved_at is None else to_datetime(row.resolved_at)
+    return Incident(
+        f"{row.id:x}", row.cause, row.state.word, row.members, told.said, told.remedy, to_datetime(row.opened_at),
+        resolved_at,
+    )  # fmt: skip
 
 
 def told_by(row: IncidentRow) -> Told:

@@ -20,7 +20,7 @@ from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateRow
-from watchbill.model.incident import CodeLook, IncidentRow, NewIncident
+from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
 from watchbill.model.question import Asked
 from watchbill.model.queue import QueueRow
@@ -34,6 +34,7 @@ INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; 
 EVERY: Final = (1 << 63) - 1  # as a limit
 MOST_COUNTED: Final = 1_000  # of those who wait behind a gate: more is many
 MOST_WAITS: Final = 100  # of the calls of one run that wait are looked at: more are alike
+DUE_OF_SHARD: Final = 100  # runs that are due are looked at for their code: behind more, schedulers are merely late
 IDLE_GATE: Final[Micros] = 3_600 * SECOND  # unused for so long, a gate may be forgotten
 JOURNAL_PAGE: Final = 10_000  # entries that are read at once: others wait for the same doors
 AVOID_FOR: Micros = 10_000_000  # so long an attempt is left to other agents than the one with which the last one failed
@@ -605,6 +606,10 @@ class SupervisorStore(Protocol):
 
     async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
         """Resolve incidents; says which were open until now."""
+        ...
+
+    async def able(self) -> list[Able]:
+        """Read what the agents of all namespaces have that are alive, in time and wanted."""
         ...
 
     async def codes(self, after: tuple[int, int] | None, limit: int) -> CodeLook:

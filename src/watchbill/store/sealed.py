@@ -401,7 +401,7 @@ class SealedSupervisor:
         self.processes, self.bury = doors.processes, doors.bury
         self.incidents, self.open_incidents = doors.incidents, doors.open_incidents
         self.resolve_incidents, self.codes = doors.resolve_incidents, doors.codes
-        self.forget_gates = doors.forget_gates
+        self.forget_gates, self.able = doors.forget_gates, doors.able
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""

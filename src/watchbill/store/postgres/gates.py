@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from watchbill.clock import Micros
 from watchbill.model.gate import GateRow, shown_gate
+from watchbill.model.incident import Able
 from watchbill.model.needs import meets, parse_needs
 from watchbill.model.states import AttemptState
 from watchbill.model.wait import Wait
@@ -29,14 +30,19 @@ async def forget_gates(db: Session, after: Place | None, limit: int) -> Place | 
     return (rows[0][0], rows[0][1]) if rows else None
 
 
+async def able(db: Session) -> list[Able]:
+    """Read what the agents have that may get work."""
+    rows = cast(Sequence[Any], await db.rows("living_agents", {}))
+    return [Able(namespace, region, tuple(needs)) for namespace, region, needs in rows]
+
+
 async def waits(db: Session, namespace: str, run: int, now: Micros) -> tuple[Wait, ...]:
     """Say what the ready rows of a run wait for."""
     values = {"run": run, "ready": AttemptState.READY, "most": MOST_COUNTED, "limit": MOST_WAITS}
     rows = cast(Sequence[Any], await db.rows("waits_of_run", values))
     if not rows:
         return ()
-    agents = cast(Sequence[Any], await db.rows("living_agents", {"namespace": namespace}))
-    living = [(region, parse_needs(have)) for region, have in agents]
+    living = [(one.region, parse_needs(one.needs)) for one in await able(db) if one.namespace == namespace]
     found = []
     for id, region, needs, name, *gate, before in rows:
         served = any(where == region and meets(have, parse_needs(needs)) for where, have in living)

@@ -6,6 +6,7 @@ from typing import Any, cast
 from watchbill.model.incident import Attending, CodeLook, IncidentRow, IncidentState, NewIncident, open_codes
 from watchbill.model.run import WAITS_FOR_CODE
 from watchbill.store.postgres.connections import Row, Session
+from watchbill.store.protocol import DUE_OF_SHARD
 
 
 def incident_rows(rows: Iterable[Row]) -> list[IncidentRow]:
@@ -32,7 +33,9 @@ async def codes(db: Session, after: tuple[int, int] | None, limit: int) -> CodeL
     shard, num = after or (0, 0)
     places = cast(Sequence[Any], await db.rows("all_shards", {}))
     shards = {id: (namespace, region) for id, namespace, region in places}
-    due = cast(Sequence[Any], await db.rows("due_codes", {"shards": sorted(shards), "limit": limit}))
+    due: Sequence[Any] = ()
+    if after is None:
+        due = cast(Sequence[Any], await db.rows("due_codes", {"shards": sorted(shards), "limit": DUE_OF_SHARD}))
     values = {"after_shard": shard, "after_num": num, "limit": limit, "waits_for_code": f"{WAITS_FOR_CODE}%"}
     live = cast(Sequence[Any], await db.rows("live_codes", values))
     attending = cast(Sequence[Any], await db.rows("schedulers", {}))

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from watchbill.model.attempt import AttemptRow
-from watchbill.model.incident import CodeLook, IncidentRow, IncidentState, NewIncident
+from watchbill.model.incident import Able, CodeLook, IncidentRow, IncidentState, NewIncident
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
 from watchbill.store.hints import concerned
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Session
-from watchbill.store.postgres.gates import forget_gates
+from watchbill.store.postgres.gates import able, forget_gates
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.incidents import codes, incident_rows, incident_values
 from watchbill.store.postgres.rows import attempt_rows
@@ -57,6 +57,10 @@ class PostgresSupervisor:
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "resolve_incidents", values))
         done = {cast(int, id) for (id,) in found}
         return [id in done for id in ids]
+
+    async def able(self) -> list[Able]:
+        """Read what the agents have that may get work."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, able))
 
     async def codes(self, after: tuple[int, int] | None, limit: int) -> CodeLook:
         """Read which code open runs need."""

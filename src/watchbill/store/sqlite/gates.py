@@ -1,6 +1,9 @@
 """Gates: what people see of them and order; and what keeps calls from starting that are ready."""
 
+from collections.abc import Sequence
+
 from watchbill.model.gate import GateRow, shown_gate
+from watchbill.model.incident import Able
 from watchbill.model.needs import meets, parse_needs
 from watchbill.model.wait import Wait
 from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_WAITS
@@ -25,15 +28,25 @@ def order_gate(db: Writer, namespace: str, name: str, *, paused: bool) -> bool:
     return db.run("order_gate", {"namespace": namespace, "name": name, "paused": paused}).rowcount == 1
 
 
-def forget_gates(db: Writer, after: Place | None, limit: int) -> Place | None:
-    """Forget gates that nobody uses, among the next ones after a place."""
+def forget_gates(db: Writer, keys: Sequence[Place]) -> int:
+    """Forget those of these gates that nobody uses."""
+    now = db.now()
+    return db.run_many("forget_gate", [(*key, now, IDLE_GATE) for key in keys])
+
+
+def page_of_gates(db: Database, after: Place | None, limit: int) -> list[tuple[str, str, bool]]:
+    """Name the next gates after a place, and say of which it may be that nobody uses them."""
     namespace, name = after or ("", "")
     values: Named = {"after_namespace": namespace, "after_name": name, "limit": limit}
-    page = db.run("gates_page", values).fetchall()
-    now = db.now()
-    if page:
-        db.run_many("forget_gate", [(*key, now, IDLE_GATE) for key in page])
-    return page[-1] if len(page) == limit else None
+    return db.run("gates_page", {**values, "unused_since": db.now() - IDLE_GATE}).fetchall()
+
+
+def able(db: Database) -> list[Able]:
+    """Read what the agents have that may get work."""
+    return [
+        Able(namespace, region, read_needs(needs))
+        for namespace, region, needs in db.run("living_agents", {"now": db.now()})
+    ]
 
 
 def waits(db: Database, namespace: str, run: int) -> tuple[Wait, ...]:
@@ -42,10 +55,7 @@ def waits(db: Database, namespace: str, run: int) -> tuple[Wait, ...]:
     rows = db.run("waits_of_run", values).fetchall()
     if not rows:
         return ()
-    living = [
-        (region, parse_needs(read_needs(have)))
-        for region, have in db.run("living_agents", {"namespace": namespace, "now": now})
-    ]
+    living = [(one.region, parse_needs(one.needs)) for one in able(db) if one.namespace == namespace]
     found = []
     for id, region, needs, name, *gate, before in rows:
         asked = read_needs(needs)

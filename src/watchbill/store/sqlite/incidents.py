@@ -8,6 +8,7 @@ import msgspec
 
 from watchbill.model.incident import Attending, CodeLook, IncidentRow, IncidentState, NewIncident, open_codes
 from watchbill.model.run import WAITS_FOR_CODE
+from watchbill.store.protocol import DUE_OF_SHARD
 from watchbill.store.sqlite.database import Database, Named, Writer
 
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
@@ -38,7 +39,8 @@ def codes(db: Database, after: tuple[int, int] | None, limit: int) -> CodeLook:
     now = db.now()
     shard, num = after or (0, 0)
     shards = {id: (namespace, region) for id, namespace, region in db.run("all_shards")}
-    due = [row for id in shards for row in db.run("due_codes", {"shard": id, "now": now, "limit": limit})]
+    first = list(shards) if after is None else []
+    due = [row for id in first for row in db.run("due_codes", {"shard": id, "now": now, "limit": DUE_OF_SHARD})]
     values: Named = {"after_shard": shard, "after_num": num, "limit": limit, "waits_for_code": f"{WAITS_FOR_CODE}%"}
     live = db.run("live_codes", values).fetchall()
     attending = db.run("schedulers", {"now": now})

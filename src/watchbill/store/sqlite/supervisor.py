@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from watchbill.clock import Micros
-from watchbill.model.incident import CodeLook, IncidentRow, NewIncident
+from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
 from watchbill.model.verdict import Judgement
 from watchbill.store.bodies import fits
@@ -12,7 +12,7 @@ from watchbill.store.hints import concerned
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Writer
-from watchbill.store.sqlite.gates import forget_gates
+from watchbill.store.sqlite.gates import able, forget_gates, page_of_gates
 from watchbill.store.sqlite.incidents import codes, incident_rows, open_incidents, resolve_incidents
 from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.sqlite.rows import attempt_rows
@@ -48,13 +48,21 @@ class SqliteSupervisor:
         """Resolve incidents; says which were open until now."""
         return await self._lanes.write(lambda db: resolve_incidents(db, ids))
 
+    async def able(self) -> list[Able]:
+        """Read what the agents have that may get work."""
+        return await self._lanes.read(able)
+
     async def codes(self, after: tuple[int, int] | None, limit: int) -> CodeLook:
         """Read which code open runs need."""
         return await self._lanes.read(lambda db: codes(db, after, limit))
 
     async def forget_gates(self, after: tuple[str, str] | None, limit: int) -> tuple[str, str] | None:
         """Forget gates that nobody uses, among the next ones after a place; gives where to go on."""
-        return await self._lanes.write(lambda db: forget_gates(db, after, limit))
+        page = await self._lanes.read(lambda db: page_of_gates(db, after, limit))
+        idle = [(namespace, name) for namespace, name, unused in page if unused]
+        if idle:  # whoever only looks needs no commit
+            await self._lanes.write(lambda db: forget_gates(db, idle))
+        return page[-1][:2] if len(page) == limit else None
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""

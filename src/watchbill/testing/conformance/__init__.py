@@ -26,6 +26,7 @@ SUITES = (
     "fleet",
     "gates",
     "hints",
+    "incidents",
     "keeping",
     "language",
     "races",

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -242,7 +243,7 @@ def test_a_rate_is_kept_at_any_instant_and_nothing_waits_longer_than_it_must(clo
 
 def test_a_slow_rate_starts_one_at_a_time(clocked: Watch) -> None:
     assert clocked.run(slowly, 4) == 6
-    gaps = [after - before for before, after in zip(starts, starts[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(starts)]
     assert all(timedelta(seconds=10) <= gap < timedelta(seconds=10.1) for gap in gaps), gaps
 
 
