@@ -526,7 +526,13 @@ def _read_framed(file: IO[bytes]) -> bytes | None:
 
 def process_identity() -> dict[str, str | int]:
     """Name this process so that a neighbour can prove its death: boot, pid namespace, pid, start time."""
-    return {"boot": _boot_id(), "pid_namespace": _pid_namespace(), "pid": os.getpid(), "started": _started(os.getpid())}
+    return {
+        "boot": _boot_id(),
+        "pid_namespace": _pid_namespace(),
+        "pid": os.getpid(),
+        "started": _started(os.getpid()),
+        "host": os.uname().nodename,  # for people: never who it is
+    }
 
 
 def is_dead(identity: dict[str, str | int]) -> bool:

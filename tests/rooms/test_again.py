@@ -602,7 +602,7 @@ async def test_the_more_urgent_runs_are_served_first(app: App) -> None:
         ({"deadline": 0}, "above zero"),
         ({"tags": "one"}, "a list of texts"),
         ({"tags": ["a\nb"]}, "a tag is text"),
-        ({"region": "eu"}, "later version"),
+        ({"region": "e u"}, "is a name of 1-100 characters"),
     ],
 )
 async def test_odd_wishes_are_refused(app: App, wish: dict[str, Any], said: str) -> None:

@@ -111,7 +111,7 @@ async def test_a_slot_is_free_again_after_a_failure_and_while_the_backoff_lasts(
 
     @app.workflow
     async def fan() -> list[str]:
-        return await asyncio.gather(work("flaky"), work("solid"))
+        return list(await asyncio.gather(work("flaky"), work("solid")))
 
     async with app.rooms():
         assert await ends(await app.start(fan)) == ["flaky", "solid"]

@@ -6,11 +6,12 @@ worker children (agent/workers.py).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from watchbill.agent.capacity import Capacity, Served, served_by
 from watchbill.agent.crew import Crew, Errand, Refused
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
@@ -21,9 +22,8 @@ from watchbill.loop import Loop
 from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room, Wish
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
-from watchbill.model.needs import meets, parse_needs
+from watchbill.model.needs import parse_needs, written
 from watchbill.model.policy import OWN_CHILD_FROM, Policy
-from watchbill.model.queue import QueueRow
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.store.protocol import AgentStore, Transactions
 
@@ -32,8 +32,6 @@ POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint
 DECIDE_EVERY: Final[Micros] = SECOND // 5  # whether a user's transaction has ended is seen by looking
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 SILENCE: Final[Micros] = 60 * SECOND  # how long what runs goes on after the lease has ended while the store is away
-
-Lease = Callable[[list[int], Room], Awaitable[list[AttemptRow]]]
 
 _encode = msgspec.json.Encoder().encode
 _decode_policy = msgspec.json.Decoder(Policy).decode
@@ -74,11 +72,11 @@ class Agent(Loop):
         self._lasting = lasting
         self._beat_every = beat if beat is not None else (lasting or 0) // 4
         self._beats_are_polls = beat is not None  # an answer to a beat says whether something is ready
-        self._needs = tuple(needs)
+        self._capacity = Capacity(parse_needs(needs))
         self._slots = slots
         self._drain = drain
         self.dismissed = asyncio.Event()  # an operator wants it to drain
-        self._queues: list[QueueRow] | None = None  # that it serves; None: to be read
+        self._served: list[Served] | None = None  # queues in the order in which they are asked; None: to be read
         self._newest_queue = 0
         self._said = b""
         self._running: dict[int, Errand] = {}
@@ -121,7 +119,7 @@ class Agent(Loop):
             self.called,
             identity,
             self._lasting,
-            needs=self._needs,
+            needs=written(self._capacity.have),
             slots=self._slots,
         )
         self._trust_from(before)
@@ -277,6 +275,7 @@ class Agent(Loop):
         """Somebody else has the call now: stop, and say nothing more about it."""
         self._forget(attempt)
         self._crew.abandon(attempt)
+        self._capacity.abandon(attempt)
 
     # --- beating
 
@@ -309,7 +308,7 @@ class Agent(Loop):
                 held,
                 said=said if said != self._said else b"",
                 starved=[(_row(attempt), attempt.fence) for attempt in self._crew.starved],
-                queues=[queue.id for queue in self._queues or ()] if self._beats_are_polls else (),
+                queues=[id for served in self._served or () for id in served.queues] if self._beats_are_polls else (),
                 lease_no=self._lease_no,
             )
         except StoreUnreachableError:
@@ -328,11 +327,11 @@ class Agent(Loop):
         """Note what has changed for this agent: an operator's wish, what it has, what there is to do."""
         if orders.wish is Wish.DRAIN:
             self.dismissed.set()
-        if orders.needs is not None and orders.needs != self._needs:
-            self._needs, self._queues = orders.needs, None
+        if orders.needs is not None and orders.needs != written(self._capacity.have):
+            self._capacity.have, self._served = parse_needs(orders.needs), None
         if orders.newest_queue > self._newest_queue:
-            self._newest_queue, self._queues = orders.newest_queue, None
-        self._asked = self._asked or orders.ready or (self._queues is None and self._beats_are_polls)
+            self._newest_queue, self._served = orders.newest_queue, None
+        self._asked = self._asked or orders.ready or (self._served is None and self._beats_are_polls)
 
     def _trust_from(self, before: Micros) -> None:
         # Counted from before the request was sent: the store's lease began later, so ours ends earlier.
@@ -373,27 +372,26 @@ class Agent(Loop):
         self._cut = True  # until we know better: whoever ends meanwhile makes us ask again
         if room.slots <= 0:
             return
-        queues = await self._served_queues()
-        plain = [queue.id for queue in queues if not queue.limited]
-        limited = [queue.id for queue in queues if queue.limited]
-        ways = [(self._lease_plain, plain), (self._lease_limited, limited)]
-        self._limited_first = not self._limited_first
-        self._passes_at, cut = None, False
-        for way, ids in reversed(ways) if self._limited_first else ways:
-            if ids and room.slots > 0:
-                rows = await self._leased(way, ids, room)
-                alone = sum(needs_own_process(row) for row in rows)
-                cut = cut or len(rows) >= room.slots or alone >= room.alone
-                room = room._replace(slots=room.slots - len(rows), alone=room.alone - alone)
+        left, cut = room.slots, False
+        self._limited_first, self._passes_at = not self._limited_first, None
+        for served in sorted(await self._served_queues(), key=self._turn_of):
+            at_most = self._capacity.room(served, self._running.values(), left)
+            alone = self._crew.room().alone
+            rows = await self._lease_from(served, Room(at_most, alone, room.steps)) if at_most > 0 else []
+            cut = cut or len(rows) >= at_most or sum(needs_own_process(row) for row in rows) >= alone
+            left -= len(rows)
         self._cut = cut
-        if room.slots <= 0 and self._crew.room().slots > 0:
+        if left <= 0 and self._crew.room().slots > 0:
             self._asked = True  # more room came up meanwhile
 
-    async def _leased(self, way: Lease, queues: list[int], room: Room) -> list[AttemptRow]:
-        """Lease and start rows, under a number of their own."""
+    def _turn_of(self, served: Served) -> tuple[bool, bool]:
+        return not served.takes, served.limited is not self._limited_first
+
+    async def _lease_from(self, served: Served, room: Room) -> list[AttemptRow]:
+        """Lease rows, and start them."""
         if self._lease_asked_at is None:
             self._lease_asked_at = self.env.clock.boot()
-        rows = await way(queues, room)
+        rows = await self._lease_rows(served, room)
         # Only now: an answer that was lost is asked for again under the same number, and its rows date from then.
         self._lease_no += 1
         asked_at, self._lease_asked_at = self._lease_asked_at, None
@@ -401,23 +399,22 @@ class Agent(Loop):
             self._start(row, asked_at)
         return rows
 
-    async def _lease_plain(self, queues: list[int], room: Room) -> list[AttemptRow]:
-        return await self._store.lease(self._id, self._lease_no, queues, room)
-
-    async def _lease_limited(self, queues: list[int], room: Room) -> list[AttemptRow]:
+    async def _lease_rows(self, served: Served, room: Room) -> list[AttemptRow]:
+        if not served.limited:
+            return await self._store.lease(self._id, self._lease_no, served.queues, room)
         before = self.env.clock.boot()
-        found = await self._store.lease_limited(self._id, self._lease_no, queues, room)
+        found = await self._store.lease_limited(self._id, self._lease_no, served.queues, room)
         if found.next_at is not None:
-            self._passes_at = before + max(1, found.next_at - found.now)
+            passes_at = before + max(1, found.next_at - found.now)
+            self._passes_at = passes_at if self._passes_at is None else min(self._passes_at, passes_at)
         return found.rows
 
-    async def _served_queues(self) -> list[QueueRow]:
+    async def _served_queues(self) -> list[Served]:
         """Give the queues whose needs this agent meets; they are read anew when a beat says that there are others."""
-        if self._queues is None or not self._beats_are_polls:
-            have = parse_needs(self._needs)
+        if self._served is None or not self._beats_are_polls:
             there = await self._store.queues(self._namespace, self._region)
-            self._queues = [queue for queue in there if meets(have, parse_needs(queue.needs))]
-        return self._queues
+            self._served = served_by(self._capacity.have, there)
+        return self._served
 
     def _start(self, row: AttemptRow, asked_at: Micros) -> None:
         before = self._running.get(row.id)
@@ -482,8 +479,8 @@ def _report(attempt: Errand, *, stopping: bool) -> Report:
     """Say how an attempt ended; one that never began, or was ended by our own stop, is handed back, uncharged."""
     failure: Failure | None = attempt.failure
     if failure is None:
-        return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body)
+        return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body, attempt.log_body)
     if failure.cause is Cause.CANCELLED and (stopping or not attempt.cancelled):
-        return Report(_row(attempt), attempt.fence, Act.HAND_BACK)
+        return Report(_row(attempt), attempt.fence, Act.HAND_BACK, None, attempt.log_body)
     act = Act.DIED if failure.cause in (Cause.KILLED, Cause.STARVED) else Act.FAILED
-    return Report(_row(attempt), attempt.fence, act, _encode(failure))
+    return Report(_row(attempt), attempt.fence, act, _encode(failure), attempt.log_body)

@@ -4,6 +4,7 @@ import contextlib
 import os
 import platform
 from collections.abc import AsyncIterator
+from importlib.metadata import version
 from typing import Final, NamedTuple
 
 from watchbill.agent.agent import Agent
@@ -59,6 +60,7 @@ async def hosting(
         grace=wanted.grace,
         recycle_after=wanted.recycle_after,
         most_megabytes=wanted.recycle_megabytes,
+        version=version("watchbill"),
     )
     try:
         ready = await workers.open()

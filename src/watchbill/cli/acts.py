@@ -133,6 +133,7 @@ def start(  # noqa: PLR0913
     priority: Annotated[int | None, typer.Option(metavar="N", help="From -100 to 100; larger is more urgent.")] = None,
     tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="To find it by; may be given again.")] = None,
     deadline: Annotated[str | None, typer.Option(metavar="SPAN", help="Stop it when so much time is over.")] = None,
+    region: Annotated[str | None, typer.Option(metavar="NAME", help="Whose schedulers and agents do it.")] = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
@@ -142,7 +143,14 @@ def start(  # noqa: PLR0913
     from watchbill.cli.output import print_run_fields
     from watchbill.cli.starting import started
 
-    wish = {"id": id, "delay": delay, "priority": priority, "tags": tag or None, "deadline": deadline}
+    wish = {
+        "id": id,
+        "delay": delay,
+        "priority": priority,
+        "tags": tag or None,
+        "deadline": deadline,
+        "region": region,
+    }
     record = started(program, (store, namespace), workflow, arguments or [], wish)
     print_run_fields(record, output)
 

@@ -13,7 +13,7 @@ from watchbill.events import Events
 from watchbill.flow.program import Named, named_program
 from watchbill.model.duration import to_micros
 from watchbill.model.needs import parse_needs, written
-from watchbill.model.pace import pace_of
+from watchbill.model.profile import profile_named
 from watchbill.store.address import parse_url, redacted
 
 BEATS_PER_LEASE = 4
@@ -40,7 +40,7 @@ def employment(  # noqa: PLR0913 - each option is one
     recycle_megabytes: int | None,
 ) -> Employment:
     """Read what an operator says."""
-    pace = pace_of(profile)
+    pace = profile_named(profile)
     given: dict[str, Any] = {
         "name": name,
         "region": region,

@@ -157,6 +157,8 @@ class Executor:
             self._tell_room()
         if attempt.host is not None:
             attempt.host.finished(attempt)
+        else:
+            self._tell_room()  # what it took is free again, and nobody else hears of its end
 
     def _next_in_thread(self) -> tuple[Attempt, BaseException | None]:
         attempt = self._for_threads.popleft()
@@ -219,6 +221,8 @@ class Executor:
             self._tell_room()
         if attempt.host is not None:
             attempt.host.finished(attempt)
+        else:
+            self._tell_room()
 
     def _tell_room(self) -> None:
         # Whoever ended need not be whoever waits: retries wait for first tries, and both for abandoned threads.

@@ -1,7 +1,7 @@
 """Step: a function that does one thing, with a policy for trouble."""
 
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import (
@@ -40,7 +40,6 @@ T = TypeVar("T")
 ISOLATIONS: Final = ("auto", "own")
 LATER_OPTIONS: Final = (
     "idempotent",
-    "needs",
     "probe",
     "then",
     "uses",
@@ -62,6 +61,7 @@ class StepOptions(TypedDict, total=False):
     name: str | None
     timeout: Duration | None
     retry: int | Retry | None
+    needs: str | Iterable[str] | Mapping[str, int] | None
     stall: Duration | None
     local_retries: int
     priority: int | None
@@ -161,6 +161,25 @@ def check_limit(limit: object, signature: Signature) -> Limit | None:
     return limit
 
 
+def _read_needs(needs: object, owner: str) -> dict[str, int]:
+    if needs is None:
+        return {}
+    from watchbill.model.needs import parse_needs  # most steps need nothing
+
+    try:
+        return parse_needs(needs)  # type: ignore[arg-type]
+    except InvalidOptionError as error:
+        raise InvalidOptionError(f"{owner}: {error}") from None
+
+
+def _written(needs: Mapping[str, int]) -> tuple[str, ...]:
+    if not needs:
+        return ()
+    from watchbill.model.needs import written
+
+    return written(needs)
+
+
 def check_undo(undo: object, owner: str) -> "Step[..., Any] | None":
     """Refuse what is no step."""
     if undo is not None and not isinstance(undo, Step):
@@ -210,8 +229,11 @@ class Step(Generic[P, T]):
         self.signature = Signature(function, owner)
         self.own = isolation == "own"
         self.limit = check_limit(options.get("limit"), self.signature)
-        # Before they start: an attempt in a process of its own is watched from then on, and one behind a gate waits.
-        self.needs_row = self.own or self.limit is not None
+        self.asked = _read_needs(options.get("needs"), owner)
+        self.needs = _written(self.asked)
+        # In a process of its own it is watched from the start; what it takes is counted; at a gate it waits.
+        self.always_has_row = self.own or any(self.asked.values()) or self.limit is not None
+        self.needs_row = self.always_has_row or bool(self.needs)  # unless this process has what it needs
         self.local_retries = _check_local_retries(options.get("local_retries", 0), owner)
         self.undone_by = check_undo(options.get("undo"), owner)
         self.home: Home | None = None  # the registry of its App
@@ -273,6 +295,7 @@ class Step(Generic[P, T]):
             stall=next((w.stall for w in by_rank if w.stall is not None), None),
             priority=next((w.priority for w in by_rank if w.priority is not None), 0),
             limit=None if self.limit is None else self.limit.allowance(),
+            needs=self.needs,
         )
         return Resolved(policy, _encode_policy(policy), policy.first_look)
 

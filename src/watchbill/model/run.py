@@ -18,6 +18,7 @@ BY_START: Final = "by start()"
 WAITS_FOR_CODE: Final = "waits for code"
 _OURS: Final = r"[/~@]"
 _NOT_IN_IDS: Final = r"[^A-Za-z0-9._:@~/-]"
+_REGION: Final = r"[A-Za-z0-9._-]{1,100}\Z"
 _ID: Final = r"[A-Za-z0-9._:@~/-]{1,200}\Z"
 
 
@@ -42,6 +43,12 @@ class NewRun(msgspec.Struct, frozen=True):
     parent: int | None = None  # the run that waits for its end
     root: int | None = None  # the run at the top; None: itself
     shard: int | None = None  # of its schedule; None: that of its id
+    region: str = ""  # whose schedulers and agents do it; nothing: those without one
+
+    @property
+    def home(self) -> tuple[str, str]:
+        """Where it lives: each namespace has shards of its own in each region."""
+        return self.namespace, self.region
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -185,6 +192,17 @@ def check_id(id: str) -> str:
             f" children, forks and schedules), got {id!r:.240}"
         )
     return id
+
+
+def check_region(region: object, what: str) -> str:
+    """Read the name of a region; None is nowhere in particular, and written as nothing."""
+    if region is None:
+        return ""
+    if not isinstance(region, str) or not re.match(_REGION, region):
+        raise InvalidOptionError(
+            f"region of {what} is a name of 1-100 characters of A-Z a-z 0-9 . _ -, or None, got {region!r:.240}"
+        )
+    return region
 
 
 def shard_number(id: str) -> int:

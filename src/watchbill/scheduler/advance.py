@@ -60,6 +60,7 @@ from watchbill.scheduler.plan import (
     unknown_outcome,
     unopened_of,
 )
+from watchbill.scheduler.queues import Queues
 from watchbill.scheduler.residence import Deadline, Residence, Resident
 from watchbill.scheduler.resuming import Resuming, replay_slowly
 from watchbill.store.protocol import Fact, Loaded
@@ -84,19 +85,21 @@ class Advance:
         residence: Residence,
         *,
         namespace: str,
+        region: str,
         agent: int,
         local: bool,
+        queues: Queues,
         events: Events,
     ) -> None:
         self._env = env
         self._namespace = namespace
+        self._region = region
         self._registry = registry
         self._residence = residence
         self._agent = agent
         self._local = local  # this process runs attempts itself
         self._events = events
-        self.queue = 0
-        self.limited_queue = 0  # of what must pass a gate
+        self._queues = queues
         self.watchdog: Watchdog | None = None
         self.stopping: set[int] = set()  # runs that wait for rows to end before they undo
         self._dropped: dict[int, Cause | None] = {}  # such rows, with why an attempt of theirs may have taken effect
@@ -681,7 +684,7 @@ class Advance:
         if call.kind is Kind.ASK:
             self._put_question(resident, call, batch)
             return
-        if self._local and not call.target.needs_row:
+        if self._local and self._queues.may_be_rowless(call.target):
             batch.started.append((resident, call))
         else:
             self._insert(resident, call, batch, lambda facts, new: ready_row(facts, new, resident.term))
@@ -712,14 +715,14 @@ class Advance:
             NewRun(
                 self._env.new_id(), self._namespace, id, workflow.name, workflow.version, call.body,
                 priority=workflow.priority or resident.priority, deadline=at, deadline_in=span,
-                parent=resident.num, root=resident.root,
+                parent=resident.num, root=resident.root, region=workflow.region or self._region,
             )
         )  # fmt: skip
 
     def _put_question(self, resident: Resident, call: Call, batch: Batch) -> None:
         facts = CallFacts(
-            resident.num, resident.id, resident.part, resident.shard, call.key, "ask", self.queue, b"{}", call.body,
-            first_look=0, alone=False,
+            resident.num, resident.id, resident.part, resident.shard, call.key, "ask", self._queues.plain, b"{}",
+            call.body, first_look=0, alone=False,
         )  # fmt: skip
         id = resident.rows[call.key] = self._env.new_id()
         batch.turn.terms[resident.shard] = resident.term
@@ -915,7 +918,8 @@ class Advance:
             if resident.workflow.signature.seals and ended is not None:
                 body = encode_hidden(ended.value)  # it leaves the house
         news = News(resident.id, resident.workflow.name, resident.status.word, **{part: msgspec.Raw(body)})
-        batch.turn.starts.append(delivery(self._env.new_id(), self._namespace, url, news, resident.root))
+        home = self._namespace, self._region
+        batch.turn.starts.append(delivery(self._env.new_id(), home, url, news, resident.root))
 
     def _broken(self, resident: Resident, broken: Broken, batch: Batch) -> None:
         if isinstance(broken.__cause__, KeyboardInterrupt):
@@ -974,7 +978,7 @@ class Advance:
             resident.shard,
             call.key,
             step.name,
-            self.queue if step.limit is None else self.limited_queue,
+            self._queues.of(step),
             resolved.policy_body,
             call.body,
             resolved.first_look,

@@ -14,7 +14,7 @@ import msgspec
 
 from watchbill.borrowed import FinishPlan, Place, Work
 from watchbill.clock import SECOND, Micros
-from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
+from watchbill.model.agent import AgentRow, Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
@@ -23,7 +23,7 @@ from watchbill.model.gate import GateRow
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
 from watchbill.model.question import Asked
-from watchbill.model.queue import QueueRow
+from watchbill.model.queue import QueueDepth, QueueRow
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
 from watchbill.model.states import RunState
@@ -126,7 +126,9 @@ class Record(msgspec.Struct, frozen=True):
     now: Micros
     told: tuple[Fact, ...]  # what its scheduler has not yet taken in
     parent: str | None  # the id of the run that started it
-    known: bool  # a scheduler that attends its namespace has its code; True also when none attends
+    known: bool  # a scheduler that attends its region has its code; True also when none attends
+    region: str = ""  # where it lives
+    served: bool = True  # a scheduler attends its region
     waits: tuple[Wait, ...] = ()  # of its calls that are ready: what keeps them
 
     @property
@@ -196,6 +198,10 @@ class ClientStore(Protocol):
         """Read all about one run, in one snapshot."""
         ...
 
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts, oldest first."""
+        ...
+
     async def runs(  # noqa: PLR0913
         self,
         namespace: str,
@@ -258,6 +264,10 @@ class ClientStore(Protocol):
         """
         ...
 
+    async def agents(self, namespace: str) -> list[AgentRow]:
+        """Read the agents of a namespace, those alive first; who is gone since more than a day is left out."""
+        ...
+
     async def order_agent(
         self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
     ) -> bool:
@@ -266,6 +276,10 @@ class ClientStore(Protocol):
         It hears of it with its next beat, and is woken to beat now. False when there is none that has not left and is
         not lost; one that is silent may come back, and then obeys.
         """
+        ...
+
+    async def backlog(self, namespace: str) -> list[QueueDepth]:
+        """Read what waits in each queue of a namespace, by id."""
         ...
 
 
@@ -549,7 +563,7 @@ class AgentStore(Protocol):
         ...
 
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
-        """Write outcomes and checkpoints, each under its fence."""
+        """Write outcomes and checkpoints, each under its fence; of what is accepted also the log, if there is one."""
         ...
 
     async def undecided(self, ids: Sequence[int]) -> list[int]:
@@ -618,6 +632,10 @@ class SupervisorStore(Protocol):
 
     async def forget_gates(self, after: tuple[str, str] | None, limit: int) -> tuple[str, str] | None:
         """Forget gates that nobody uses, among the next ones after a place; gives where to go on."""
+        ...
+
+    async def backlog(self) -> list[QueueDepth]:
+        """Read what waits in each queue of all namespaces; its cost grows with the queues, not with what waits."""
         ...
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:

@@ -1,8 +1,9 @@
 """Sealed: a store's doors, with keys. What goes in is sealed, what comes out is opened; no room knows of it.
 
-Sealed are: inputs, the journal's bodies (and the checksums of arguments beside them), arguments, results, checkpoints
-and progress of attempts, what runs are told and publish, decisions. In the open stay what stores and people search by:
-ids, names of workflows, steps and calls, topics, tags, times, states, policies, and the short reasons in `run.held`.
+Sealed are: inputs, the journal's bodies (and the checksums of arguments beside them), arguments, results,
+checkpoints, progress and logs of attempts, what runs are told and publish, decisions. In the open stay what stores and
+people search by: ids, names of workflows, steps and calls, topics, tags, times, states, policies, and the short reasons
+in `run.held`.
 
 A body that cannot be opened comes out as `Unopened`, with the reason, and goes in again as it was.
 """
@@ -14,7 +15,7 @@ import msgspec
 from watchbill.borrowed import FinishPlan, Place, Work
 from watchbill.clock import Micros
 from watchbill.errors import DuplicateRun
-from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
+from watchbill.model.agent import Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
@@ -22,7 +23,7 @@ from watchbill.model.keys import Keys
 from watchbill.model.question import Asked
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow
-from watchbill.model.sealed import as_stored, opened
+from watchbill.model.sealed import as_stored, is_sealed, opened
 from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
 from watchbill.store.codec import Codec
@@ -135,9 +136,20 @@ class Sealer:
         return mark._replace(body=self._codec.seal(mark.body, b"progress %d %d" % (mark.id, mark.fence)))
 
     def report(self, report: Report) -> Report:
-        """Seal the result, failure or checkpoint of an attempt."""
+        """Seal the result, failure or checkpoint of an attempt, and its last words."""
         place = b"report %d %d %d" % (report.id, report.fence, report.act)
-        return report._replace(body=self._optional(report.body, place))
+        return report._replace(body=self._optional(report.body, place), log=self._log(report))
+
+    def _log(self, report: Report) -> bytes | None:
+        if report.log is None:
+            return None
+        # Text of anybody: what looks sealed would be stored in the open.
+        log = b" " + report.log if is_sealed(report.log) else report.log
+        return self._codec.seal(log, b"log %d %d" % (report.id, report.fence))
+
+    def open_log(self, log: AttemptLog) -> AttemptLog:
+        """Open the last words of an attempt."""
+        return log._replace(body=self.open_body(log.body))
 
     def result(self, id: int, body: bytes) -> bytes:
         """Seal the result of an attempt that has its row."""
@@ -236,7 +248,8 @@ class SealedClient:
         self._sealer = sealer
         # What carries no bodies goes straight through.
         self.order_schedule, self.beginning = doors.order_schedule, doors.beginning
-        self.delete, self.checkup, self.order_agent = doors.delete, doors.checkup, doors.order_agent
+        self.delete, self.checkup = doors.delete, doors.checkup
+        self.agents, self.order_agent, self.backlog = doors.agents, doors.order_agent, doors.backlog
         self.gates, self.order_gate, self.incidents = doors.gates, doors.order_gate, doors.incidents
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
@@ -279,6 +292,10 @@ class SealedClient:
         """Read all about one run."""
         record = await self._doors.record(namespace, id)
         return None if record is None else self._sealer.record(record)
+
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts."""
+        return [self._sealer.open_log(log) for log in await self._doors.logs(namespace, id)]
 
     async def runs(  # noqa: PLR0913
         self,
@@ -398,7 +415,7 @@ class SealedSupervisor:
     def __init__(self, doors: SupervisorStore, sealer: Sealer) -> None:
         self._doors = doors
         self._sealer = sealer
-        self.processes, self.bury = doors.processes, doors.bury
+        self.processes, self.bury, self.backlog = doors.processes, doors.bury, doors.backlog
         self.incidents, self.open_incidents = doors.incidents, doors.open_incidents
         self.resolve_incidents, self.codes = doors.resolve_incidents, doors.codes
         self.forget_gates, self.able = doors.forget_gates, doors.able

@@ -16,8 +16,8 @@ FIVE = GateRow("limit:charge", 5, None, 5, 12, None, paused=False)
 RATE = GateRow("limit:charge:ann", None, "100/m", 0, 3, 0.25, paused=False)
 
 
-def waiting(wait: Wait | None, **row: object) -> Record:
-    row_of_it = an_attempt(state=AttemptState.READY, failures=0, losses=0, started_at=None, agent=None, **row)
+def waiting(wait: Wait | None, *, held: bool = False) -> Record:
+    row_of_it = an_attempt(state=AttemptState.READY, failures=0, losses=0, started_at=None, agent=None, held=held)
     record = a_record(attempts=[row_of_it])
     return msgspec.structs.replace(record, waits=() if wait is None else (wait,))
 

@@ -6,7 +6,17 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room, Wish
+from watchbill.model.agent import (
+    AGENTS_FORGOTTEN,
+    AGENTS_KEPT_FOR,
+    Act,
+    Answer,
+    Orders,
+    ProgressMark,
+    Report,
+    Room,
+    Wish,
+)
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.queue import QueueRow
@@ -42,7 +52,8 @@ _HANDED_BACK_CANCELLED: Final = msgspec.json.encode(
 )
 _CONCERNS: Final = {_A.DONE: Hint.SCHEDULER, _A.FAILED: Hint.SUPERVISOR, _A.READY: Hint.AGENT}
 _REPORT: Final = (("accepted", "report"),)
-_REPORT_LARGE: Final = (*_REPORT, ("kept", "report_blobs"))
+_LARGE: Final = (("kept", "report_blobs"),)
+_LOGS: Final = (("logged", "report_logs"),)
 
 
 class PostgresAgent:
@@ -79,6 +90,8 @@ class PostgresAgent:
             "lasting": lasting,
             "needs": list(needs),
             "slots": slots,
+            "kept_for": AGENTS_KEPT_FOR,
+            "limit": AGENTS_FORGOTTEN,
         }
         await self._lines.door(lambda: self._lines.rows(self._lines.beats, "join_agent", values))
 
@@ -296,6 +309,7 @@ class Said(NamedTuple):
     body: bytes | None
     kept: bool
     checkpoint: bytes | None
+    log: bytes | None = None
 
 
 class Found(NamedTuple):
@@ -313,8 +327,9 @@ async def write_reports(db: Session, reports: Sequence[Report], lines: Connectio
     said = summed_up(reports)
     blobs = Blobs(lines.env)
     values = report_values(said, blobs)
-    parts = _REPORT_LARGE if blobs.found else _REPORT
-    accepted = await db.rows(composed(lines.address.schema, parts, "report_answer", ()), values | blobs.values())
+    logs = log_values(said)
+    parts = _REPORT + (_LARGE if blobs.found else ()) + (_LOGS if logs else ())
+    accepted = await db.rows(composed(lines.address.schema, parts, "report_answer", ()), values | blobs.values() | logs)
     found: dict[Key, Found] = {}
     for id, fence, cancel, gated in cast(Sequence[Any], accepted):
         found[id, fence] = Found(_A.RUNNING, cancel, gated)
@@ -338,7 +353,7 @@ def summed_up(reports: Sequence[Report]) -> dict[Key, Said]:
             said[key] = before._replace(kept=True, checkpoint=report.body)
         else:
             body = _HANDED_BACK_CANCELLED if report.act == Act.HAND_BACK else report.body
-            said[key] = before._replace(act=report.act, body=body)
+            said[key] = before._replace(act=report.act, body=body, log=report.log)
     return said
 
 
@@ -353,6 +368,18 @@ def report_values(said: Mapping[Key, Said], blobs: Blobs) -> dict[str, object]:
         "bodies": [blobs.stored_if_any(said[key].body, of=key[0], fence=key[1]) for key in keys],
         "kept": [said[key].kept for key in keys],
         "checkpoints": [blobs.stored_if_any(said[key].checkpoint, of=key[0], fence=key[1]) for key in keys],
+    }
+
+
+def log_values(said: Mapping[Key, Said]) -> dict[str, object]:
+    """Give the last words of attempts as columns; nothing when there are none."""
+    logs = [(id, fence, one.log) for (id, fence), one in said.items() if one.log is not None]
+    if not logs:
+        return {}
+    return {
+        "log_ids": [id for id, _, _ in logs],
+        "log_fences": [fence for _, fence, _ in logs],
+        "log_bodies": [log for _, _, log in logs],
     }
 
 

@@ -37,7 +37,7 @@ class PostgresScheduler:
         self._lines = lines
         self._hints = hints
         self._open = OpenRows(lines.env.clock)
-        self._homes: dict[str, Mapping[int, int]] = {}  # shards never change: read once
+        self._homes: dict[tuple[str, str], Sequence[int]] = {}  # shards never change: read once
 
     async def shards(self, namespace: str, region: str) -> list[int]:
         """Give the ids of the region's shards, making them if they are new."""
@@ -202,8 +202,8 @@ class PostgresScheduler:
         return answer
 
     async def _write(self, turn: Turn, *, again: bool) -> TurnAnswer:
-        for namespace in {run.namespace for run in turn.starts} - self._homes.keys():
-            self._homes[namespace] = await home_shards(self._lines, namespace)
+        if turn.starts:
+            self._homes.update(await home_shards(self._lines, turn.starts, self._homes))
         values = turn_values(turn, self._lines.env, self._homes)
         statement = turn_statement(self._lines.address.schema, turn, large=bool(values["blob_ns"]))
         try:

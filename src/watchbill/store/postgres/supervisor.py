@@ -5,11 +5,13 @@ from typing import Any, cast
 
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.incident import Able, CodeLook, IncidentRow, IncidentState, NewIncident
+from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
 from watchbill.store.hints import concerned
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Session
+from watchbill.store.postgres.fleet import backlog
 from watchbill.store.postgres.gates import able, forget_gates
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.incidents import codes, incident_rows, incident_values
@@ -39,6 +41,10 @@ class PostgresSupervisor:
     async def bury(self, processes: Sequence[int]) -> None:
         """End what these processes hold, now."""
         await bury(self._lines, self._hints, processes)
+
+    async def backlog(self) -> list[QueueDepth]:
+        """Read what waits in each queue of all namespaces."""
+        return await backlog(self._lines, None)
 
     async def incidents(self) -> list[IncidentRow]:
         """Read the incidents of all namespaces that are open."""
