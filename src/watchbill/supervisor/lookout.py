@@ -1,7 +1,7 @@
 """Lookout: the part of the supervisor that looks for what nobody can do, and keeps incidents about it.
 
-It looks now and then, and only while something waits: a hint that something is ready, or was submitted, makes it look
-once; whatever waits then makes it look again. So an idle house has no timer of it.
+It looks now and then. On a store of one process it looks only while something waits: a hint that something is ready, or
+was submitted, makes it look once; whatever waits then makes it look again. So an idle house has no timer of it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,9 +35,10 @@ class Lookout(Loop):
 
     name = "lookout"
 
-    def __init__(self, env: Env, events: Events, *, store: SupervisorStore) -> None:
+    def __init__(self, env: Env, events: Events, *, store: SupervisorStore, polls: bool) -> None:
         super().__init__(env, events)
         self._store = store
+        self._polls = polls  # others write to the store, too, and their hints may be lost
         self._asked = True
         self._look_at: Micros | None = None
         self._seen: dict[Cause, Micros] = {}  # since when
@@ -57,7 +58,7 @@ class Lookout(Loop):
         boot = self.env.clock.boot()
         if self._look_at is None:
             self._look_at = boot + LOOK_EVERY  # what has only just begun finds its way
-        if not self._asked:
+        if not self._asked and not self._polls:
             return None
         if boot < self._look_at:
             return self._look_at - boot
@@ -69,7 +70,7 @@ class Lookout(Loop):
             raise
         self._look_at = boot + LOOK_EVERY
         self._asked = self._asked or waits
-        return LOOK_EVERY if self._asked else None
+        return LOOK_EVERY if self._asked or self._polls else None
 
     async def _look(self) -> bool:
         """Look once; says whether there is something to look at again."""
