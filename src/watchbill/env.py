@@ -7,6 +7,7 @@ import functools
 import gc
 import os
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -57,7 +58,11 @@ class Wire(Protocol):
 
 
 class Child(Wire, Protocol):
-    """A child process that runs one attempt."""
+    """A child process in which steps run."""
+
+    def memory(self) -> int:
+        """Say how many bytes of memory it has; 0 where the system does not tell."""
+        ...
 
     def kill(self) -> None:
         """Kill it now."""
@@ -98,7 +103,7 @@ class Env(Protocol):
         ...
 
     async def spawn(self) -> Child:
-        """Start a child process that waits for one attempt."""
+        """Start a child process in which steps run."""
         ...
 
     def process_identity(self) -> bytes:
@@ -172,6 +177,7 @@ class SystemEnv:
                 "watchbill.flow.child",
                 str(theirs.fileno()),
                 pass_fds=(theirs.fileno(),),
+                process_group=0,  # what its steps start can be killed with it
                 # What is typed is for the program itself, not for a step of it.
                 stdin=asyncio.subprocess.DEVNULL,
             )
@@ -395,10 +401,16 @@ class SystemChild(FramedWire):
         super().__init__(reader, writer)
         self._process = process
 
+    def memory(self) -> int:
+        """Say how many bytes of memory it has; 0 where the system does not tell."""
+        fields = _read(f"/proc/{self._process.pid}/statm").split()
+        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0
+
     def kill(self) -> None:
-        """Kill it now."""
+        """Kill it now, with all that its steps have started."""
         if self._process.returncode is None:
-            self._process.kill()
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     async def ended(self) -> str:
         """Wait until the process is gone; gives how it ended, in words."""
@@ -429,6 +441,47 @@ class Served:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+class Employed:
+    """A program of ours in a process of its own, for whoever has an event loop."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    async def ended(self) -> int:
+        """Wait until it has ended; gives its exit code, which is negative after a signal."""
+        return await self._process.wait()
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        if self._process.returncode is None:
+            self._process.terminate()
+
+    async def end(self, grace: float) -> None:
+        """Ask it to end, and wait; kill it when it has not after the grace."""
+        self.terminate()
+        try:
+            async with asyncio.timeout(grace):
+                await self._process.wait()
+        except TimeoutError:
+            if self._process.returncode is None:
+                self._process.kill()
+            await self._process.wait()
+
+
+async def employ(*arguments: str) -> Employed:
+    """Start a program of ours, in a session of its own: Ctrl-C is for whoever started it, who decides what follows."""
+    return Employed(
+        await asyncio.create_subprocess_exec(
+            sys.executable, *arguments, start_new_session=True, stdin=asyncio.subprocess.DEVNULL
+        )
+    )
 
 
 class Companion:
@@ -482,7 +535,13 @@ def _read_framed(file: IO[bytes]) -> bytes | None:
 
 def process_identity() -> dict[str, str | int]:
     """Name this process so that a neighbour can prove its death: boot, pid namespace, pid, start time."""
-    return {"boot": _boot_id(), "pid_namespace": _pid_namespace(), "pid": os.getpid(), "started": _started(os.getpid())}
+    return {
+        "boot": _boot_id(),
+        "pid_namespace": _pid_namespace(),
+        "pid": os.getpid(),
+        "started": _started(os.getpid()),
+        "host": os.uname().nodename,  # for people: never who it is
+    }
 
 
 def is_dead(identity: dict[str, str | int]) -> bool:
@@ -563,6 +622,19 @@ def busy_interpreter() -> Iterator[None]:
     finally:
         sys.setswitchinterval(interval)
         gc.set_threshold(*thresholds)
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when its parent dies, where it can: Linux, by PR_SET_PDEATHSIG."""
+    import ctypes  # only a child asks
+
+    parent = os.getppid()
+    try:
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+    except (OSError, AttributeError):
+        return  # elsewhere the end of its socket tells it, as soon as its event loop turns
+    if os.getppid() != parent:  # it died before anybody was asked
+        os._exit(1)
 
 
 async def pause(seconds: float) -> None:

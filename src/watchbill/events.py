@@ -22,10 +22,12 @@ RUN_CONTINUED: Final = "run.continued"  # another part of it has begun
 RUN_DIVERGED: Final = "run.diverged"
 RUN_HELD: Final = "run.held"  # quarantined, or waits for nothing: .cause says which
 RUN_WARNED: Final = "run.warned"
+RUN_DELETED: Final = "run.deleted"  # because somebody wanted it: .cause says who, .note why
 STEP_COMPLETED: Final = "step.completed"
 STEP_FAILED: Final = "step.failed"  # one attempt failed; what becomes of the call is a verdict
 STEP_LOST: Final = "step.lost"
 STEP_LATE: Final = "step.late"
+STEP_STALLED: Final = "step.stalled"  # it runs, and does not move
 STEP_RETRIED: Final = "step.retried"
 STEP_GAVE_UP: Final = "step.gave_up"
 STEP_QUARANTINED: Final = "step.quarantined"
@@ -36,6 +38,8 @@ SHARDS_READY: Final = "shards.ready"  # every live run of the shards just taken 
 SHARDS_LOST: Final = "shards.lost"
 SHARDS_GIVEN: Final = "shards.given"  # to another scheduler, so that each has its share
 PROCESS_BURIED: Final = "process.buried"  # a neighbour is provably dead: what it held is free
+AGENT_ENDED: Final = "agent.ended"  # its process, unasked
+AGENT_LOOPING: Final = "agent.looping"  # its process ends again and again, soon after its start
 TURN_FAILED: Final = "turn.failed"  # a room's turn raised; the room goes on
 UNANSWERED: Final = "StoreUnreachableError"  # the cause of a turn that failed because the store did not answer
 
@@ -45,7 +49,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
     kind: str
     at: int  # the store's time, in microseconds
-    actor: str  # the room: scheduler, agent, supervisor
+    actor: str  # the room: scheduler, agent, supervisor; or who gave the command
     run: str = ""
     step: str = ""
     call: str = ""
@@ -65,13 +69,17 @@ TROUBLE: Final = frozenset(
         RUN_DIVERGED,
         RUN_HELD,
         RUN_WARNED,
+        RUN_DELETED,  # no trouble, but nothing else is left that could tell of it
         RUN_UNDO_FAILED,
         STEP_LOST,
         STEP_LATE,
+        STEP_STALLED,
         STEP_GAVE_UP,
         STEP_QUARANTINED,
         SHARDS_LOST,
         PROCESS_BURIED,
+        AGENT_ENDED,
+        AGENT_LOOPING,
         SCHEDULE_REFUSED,
         TURN_FAILED,
     }

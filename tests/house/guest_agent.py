@@ -105,7 +105,7 @@ class Agent:
         while True:
             self._hinted.clear()
             try:
-                queues = await self._doors.queues("default", "", ())
+                queues = [queue.id for queue in await self._doors.queues("default", "")]
                 rows = await self._doors.lease(self._id, self._lease_no, queues, Room(1, 1, ("work",)))
             except StoreUnreachableError:
                 await asyncio.sleep(AGAIN)

@@ -341,10 +341,15 @@ async def test_an_idle_owner_writes_nothing(url):
     assert isinstance(store, SqliteStore)
     scene = Scene(store, clock)
     await scene.open()
+    [run] = await scene.submit(a_run(1))
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    held = [(row.id, row.fence)]
+    await store.agent.beat(70, None, [], held, said=b"{}", starved=held)
     before = store.commits
     for _ in range(3):
         clock.pass_by(10 * SECOND)
-        await store.agent.beat(70, None, [])
+        await store.agent.beat(70, None, [], held, starved=held)
+        await store.agent.beat(70, None, [], held, said=b"{}", starved=held, queues=[scene.queue], lease_no=9_999_999)
         await store.scheduler.renew(7, scene.terms, None)
         await store.scheduler.take(8, list(scene.terms), None)
         await scene.lease()

@@ -1,397 +1,77 @@
-"""InlineAgent: the agent that shares its process with the other rooms; its steps run on the loop, in threads, or alone.
-
-It tends every attempt of this process that has a row: those it leased, and those of the scheduler's rowless lane that
-became visible. One beat speaks for all of them.
-"""
+"""InlineCrew: the process itself runs the attempts, on its event loop, in threads, or each in a process of its own."""
 
 import zlib
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import msgspec
 
-from watchbill.clock import SECOND, Micros
-from watchbill.env import Env
-from watchbill.errors import InvalidValueError, StoreUnreachableError
-from watchbill.events import Events, log
-from watchbill.flow.context import Attempt, Checkpoint
+from watchbill.agent.crew import Errand, Refused, Tender
+from watchbill.clock import Micros
+from watchbill.errors import InvalidValueError
+from watchbill.flow.context import Attempt, Host
 from watchbill.flow.execute import Executor
 from watchbill.flow.failures import failure_of
 from watchbill.flow.registry import Registry
-from watchbill.loop import Loop
-from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room
+from watchbill.model.agent import Act, Room
 from watchbill.model.attempt import AttemptRow
-from watchbill.model.failure import Cause, Failure, Remedy
-from watchbill.model.policy import OWN_CHILD_FROM, Policy
-from watchbill.model.sealed import is_sealed, why_sealed
-from watchbill.store.protocol import AgentStore, Transactions
-
-SHOW_PROGRESS_EVERY: Final[Micros] = SECOND // 4  # visible within a second, and not a write per mark
-POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
-DECIDE_EVERY: Final[Micros] = SECOND // 5  # whether a user's transaction has ended is seen by looking
-DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
-
-_encode = msgspec.json.Encoder().encode
-_decode_policy = msgspec.json.Decoder(Policy).decode
+from watchbill.model.failure import Remedy
+from watchbill.model.policy import Policy
 
 
-class InlineAgent(Loop):
-    """Leases, runs, beats and reports for one process."""
+class InlineCrew:
+    """The executor that the rowless lane uses, too."""
 
-    name = "agent"
-
-    def __init__(  # noqa: PLR0913 - a room is built in one place, by name
-        self,
-        env: Env,
-        events: Events,
-        *,
-        store: AgentStore,
-        transactions: Transactions,
-        registry: Registry,
-        executor: Executor,
-        namespace: str,
-        region: str,
-        process: int,
-        lasting: Micros | None,
-    ) -> None:
-        super().__init__(env, events)
-        self._store = store
-        self._transactions = transactions
+    def __init__(self, registry: Registry, executor: Executor) -> None:
         self._registry = registry
         self._executor = executor
-        self._namespace = namespace
-        self._region = region
-        self._id = process
-        self._lasting = lasting
-        self._running: dict[int, Attempt] = {}
-        self._ended: list[Attempt] = []
-        self._undecided: dict[int, Attempt] = {}  # ended, but the transaction of their finish() may still be open
-        self._waited_for: set[int] = set()  # of these, those that have been said to be waited for
-        self._moved: dict[int, Attempt] = {}
-        self._reports: list[tuple[Report, Attempt | None, Checkpoint | None]] = []
-        self._asked = True  # the store may hold something for us
-        self._cut = False  # the last lease left something behind for want of room
-        self._lease_no = 1
-        self._lease_asked_at: Micros | None = None  # the first time under this number
-        self._beat_at: Micros = 0
-        self._poll_at: Micros = 0
-        self._trusted_until: Micros = 0
-        self._show_at: Micros = 0
-        executor.on_room.append(self._find_room)
 
-    def hint(self) -> None:
-        """The store may hold something for this room."""
-        self._asked = True
-        self.wake()
+    def listen(self, found_room: Callable[[], None]) -> None:
+        """Call back when there is room again after there was none."""
+        self._executor.on_room.append(found_room)
 
-    async def open(self) -> None:
-        """Join."""
-        info = self.env.process_identity()
-        name = f"embedded-{self._id}"
-        before = self.env.clock.boot()
-        await self._store.join(self._id, self._namespace, self._region, name, info, self._lasting)
-        self._trust_from(before)
-        self._executor.take_rows(self)
+    def serve(self, agent: Tender) -> None:
+        """From now on this agent tends rows: its own, and those of the rowless lane."""
+        self._executor.take_rows(cast(Host, agent))
 
-    async def turn(self) -> Micros | None:
-        """Report what ended, beat, lease what there is room for."""
-        self._gather()
-        await self._decide()
-        await self._report()
-        asked, self._asked = self._asked, False
-        boot = self.env.clock.boot()
-        try:
-            if self._beat_is_due(asked, boot):
-                await self._beat(boot)
-            if (asked or self._polls) and not self._stopping:
-                self._poll_at = boot + POLL
-                await self._lease()
-        except StoreUnreachableError:
-            self._asked = self._asked or asked  # whatever the hint was about is still there
-            raise
-        return self._wish()
-
-    async def close(self) -> None:
-        """Stop what can be stopped, wait for what cannot, report it all, hand back the rest and leave."""
-        for attempt in list(self._running.values()):
-            self._executor.cancel(attempt)
-        until = self.env.clock.boot() + DRAIN
-        while self._running and (left := until - self.env.clock.boot()) > 0:
-            self._woken.clear()
-            if not self._ended and not self._reports:
-                await self.env.wait(self._woken, min(left, DECIDE_EVERY) if self._undecided else left)
-            self._gather()
-            await self._decide()
-            await self._report()
-        for attempt in self._running.values():
-            self._executor.abandon(attempt)
-        await self._store.leave(self._id)
-
-    def abandon(self) -> None:
-        """Stop what runs here: nobody could report it."""
-        for attempt in list(self._running.values()):
-            self._lose(attempt)
-        for _, attempt_of, checkpoint in self._reports:
-            if attempt_of is not None and checkpoint is not None:
-                attempt_of.save(checkpoint)
-                attempt_of.lose()
-
-    # --- what the executor tells
-
-    def finished(self, attempt: Attempt) -> None:
-        """Keep the outcome for the next report; there is room for more now."""
-        self._ended.append(attempt)
-        self._asked = self._asked or self._cut
-        self.wake()
-
-    def lasts(self, attempt: Attempt) -> None:
-        """It has its row: everybody can see it."""
-
-    def refusal(self, attempt: Attempt) -> Failure | None:
-        """Refuse what may be somebody else's by now: this agent was silent for long, or the attempt is late already."""
-        if not self._trusted:
-            return Failure("NotBegun", "this process was silent for longer than its lease", cause=Cause.CANCELLED)
-        if self.env.clock.boot() >= attempt.started_boot + attempt.policy.timeout:
-            return Failure("Late", "its timeout was over before it could begin", cause=Cause.LATE)
-        return None
-
-    def _find_room(self) -> None:
-        """Lease what was left behind for want of room."""
-        if self._cut:
-            self._asked = True
-            self.wake()
-
-    def moved(self, attempt: Attempt) -> None:
-        """It has progress or checkpoints; or it is new here, handed over by the rowless lane."""
-        if attempt.row is None:
-            return
-        self._running.setdefault(attempt.row, attempt)
-        self._moved[attempt.row] = attempt
-        if attempt.finishing is not None:
-            body = attempt.finishing.body
-            attempt.finishing.settle(self._transactions.finishing(attempt.row, attempt.fence, body))
-        # At once: whoever waits for a checkpoint must not wait for the next beat, which takes the progress along.
-        for checkpoint in attempt.take_checkpoints():
-            self._reports.append(
-                (Report(attempt.row, attempt.fence, Act.CHECKPOINT, checkpoint.body), attempt, checkpoint)
-            )
-        self.wake()
-
-    # --- reporting
-
-    def _gather(self) -> None:
-        ended, self._ended = self._ended, []
-        for attempt in ended:
-            if attempt.finishing is not None:
-                self._undecided[_row(attempt)] = attempt
-            else:
-                self._reports.append((_report(attempt, stopping=self._stopping), attempt, None))
-
-    async def _decide(self) -> None:
-        """Report those that called finish() once its transaction has ended: a report would wait for it, and all others.
-
-        If it was committed, the row is done, and what is reported now comes late; if not, it counts.
-        """
-        if not self._undecided:
-            return
-        still = set(await self._store.undecided(list(self._undecided)))
-        for row in [row for row in self._undecided if row not in still]:
-            attempt = self._undecided.pop(row)
-            self._waited_for.discard(row)
-            self._reports.append((_report(attempt, stopping=self._stopping), attempt, None))
-        for row in still - self._waited_for:
-            self._waited_for.add(row)
-            attempt = self._undecided[row]
-            log.warning(
-                "step %r of run %r has ended, but the transaction in which it called finish() is open: its outcome"
-                " waits for the end of that",
-                attempt.step.name,
-                attempt.run,
-            )
-
-    async def _report(self) -> None:
-        if not self._reports:
-            return
-        sending = list(self._reports)
-        answers = await self._store.report(self._id, [report for report, _, _ in sending])
-        del self._reports[: len(sending)]
-        for (_, attempt, checkpoint), answer in zip(sending, answers, strict=True):
-            if attempt is not None and checkpoint is not None:
-                self._answer(attempt, checkpoint, answer)
-            elif attempt is not None:
-                self._forget(attempt)
-
-    def _answer(self, attempt: Attempt, checkpoint: Checkpoint, answer: Answer) -> None:
-        if answer is not Answer.LATE:
-            checkpoint.settle()
-        else:
-            attempt.save(checkpoint)
-            self._lose(attempt)
-
-    def _forget(self, attempt: Attempt) -> None:
-        row = _row(attempt)
-        if self._running.get(row) is attempt:  # not the next attempt of the same row
-            del self._running[row]
-            self._moved.pop(row, None)
-
-    def _lose(self, attempt: Attempt) -> None:
-        """Somebody else has the call now: stop, and say nothing more about it."""
-        self._forget(attempt)
-        self._executor.abandon(attempt)
-
-    # --- beating
+    def room(self) -> Room:
+        """Say what there is room for."""
+        return Room(self._executor.free, max(0, self._executor.free_children), tuple(self._registry.steps))
 
     @property
-    def _polls(self) -> bool:
-        return self._lasting is not None
+    def starved(self) -> Sequence[Errand]:
+        """None that anybody could tell of: who would tell is starved, too."""
+        return ()
 
-    def _beat_is_due(self, asked: bool, boot: Micros) -> bool:
-        if self._lasting is not None and boot >= self._beat_at:
-            return True
-        return bool(self._running) and (asked or (bool(self._moved) and boot >= self._show_at))
+    def said(self) -> bytes:
+        """Say nothing: the process is its own crew."""
+        return b""
 
-    async def _beat(self, boot: Micros) -> None:
-        marks = []
-        moved, self._moved = self._moved, {}
-        for row, attempt in moved.items():
-            progress = attempt.take_progress()
-            if progress is not None:
-                marks.append(ProgressMark(row, attempt.fence, *progress))
-        held = [(row, attempt.fence) for row, attempt in self._running.items()]
-        try:
-            orders = await self._store.beat(self._id, self._lasting, marks, held)
-        except StoreUnreachableError:
-            self._moved = {**moved, **self._moved}
-            raise
-        self._show_at = boot + SHOW_PROGRESS_EVERY
-        if self._lasting is not None:
-            self._beat_at = boot + self._lasting // 4
-        if orders.alive:
-            self._trust_from(boot)
-        await self._obey(orders)
-
-    def _trust_from(self, before: Micros) -> None:
-        # Counted from before the request was sent: the store's lease began later, so ours ends earlier.
-        if self._lasting is not None:
-            self._trusted_until = before + self._lasting - self._lasting // 8
-
-    @property
-    def _trusted(self) -> bool:
-        """True while nobody can have pronounced this agent lost: asked before anything is started."""
-        return self._lasting is None or self.env.clock.boot() < self._trusted_until
-
-    async def _obey(self, orders: Orders) -> None:
-        ended = {attempt.row for attempt in self._ended}
-        for row in orders.cancel:
-            attempt = self._running.get(row)
-            if attempt is not None and not attempt.cancelled:
-                self._executor.cancel(attempt)
-        for row in orders.lost:
-            # What has called finish() may be done by it, and is not to be stopped for that: at its end it will show.
-            if row in self._running and row not in ended and self._running[row].finishing is None:
-                self._lose(self._running[row])
-        if not orders.alive:
-            await self._join_anew()
-
-    async def _join_anew(self) -> None:
-        """Everything this agent held is somebody else's now; a lost agent comes back under a new id."""
-        for attempt in list(self._running.values()):
-            self._lose(attempt)
-        self._id = self.env.new_id()
-        self._lease_no = 1
-        self._lease_asked_at = None
-        await self.open()
-
-    # --- leasing
-
-    async def _lease(self) -> None:
-        steps = tuple(self._registry.steps)
-        room = Room(self._executor.free, max(0, self._executor.free_children), steps)
-        self._cut = True  # until we know better: whoever ends meanwhile makes us ask again
-        if room.slots <= 0:
-            return
-        queues = await self._store.queues(self._namespace, self._region, ())
-        if self._lease_asked_at is None:
-            self._lease_asked_at = self.env.clock.boot()
-        rows = await self._store.lease(self._id, self._lease_no, queues, room)
-        # Only now: an answer that was lost is asked for again under the same number, and its rows date from then.
-        self._lease_no += 1
-        asked_at, self._lease_asked_at = self._lease_asked_at, None
-        for row in rows:
-            self._start(row, asked_at)
-        self._cut = len(rows) >= room.slots or sum(needs_own_process(row) for row in rows) >= room.alone
-        if len(rows) >= room.slots and self._executor.free > 0:
-            self._asked = True  # more room came up meanwhile
-
-    def _start(self, row: AttemptRow, asked_at: Micros) -> None:
-        before = self._running.get(row.id)
-        if before is not None:
-            if before.fence == row.fence:
-                return  # the same lease, asked for again
-            self._lose(before)  # it was pronounced late or lost, and has not heard of it yet
-        attempt = self._attempt(row)
-        if attempt is None:
-            return
-        self._running[row.id] = attempt
-        attempt.started_boot = asked_at
-        attempt.failure = self.refusal(attempt)
-        if attempt.failure is not None:
-            self.finished(attempt)
-        else:
-            self._executor.start(attempt, self, at=row.started_at or 0, boot=asked_at)
-
-    def _attempt(self, row: AttemptRow) -> Attempt | None:
+    def take(self, row: AttemptRow, namespace: str, policy: Policy) -> Errand:
+        """Make an attempt of a leased row; raises Refused when its arguments do not fit the code."""
         step = self._registry.steps[row.step]  # nothing else is leased
-        policy = _decode_policy(row.policy)
-        sealed = next((body for body in (row.args, row.checkpoint) if body is not None and is_sealed(body)), None)
-        if sealed is not None:
-            # Not the step's failure: it never ran. It counts as one more death, and a person will see why.
-            self._refuse(row, Act.DIED, Failure("Sealed", why_sealed(sealed), cause=Cause.KILLED))
-            return None
         try:
             args, kwargs = step.signature.decode_args(row.args)
         except InvalidValueError as error:
-            self._refuse(row, Act.FAILED, msgspec.structs.replace(failure_of(error), remedy=Remedy.GIVE_UP))
-            return None
-        key = (self._namespace, row.run_id, row.part, row.call, zlib.crc32(row.args))
+            failure = msgspec.structs.replace(failure_of(error), remedy=Remedy.GIVE_UP)
+            raise Refused(Act.FAILED, failure) from error
+        key = (namespace, row.run_id, row.part, row.call, zlib.crc32(row.args))
         attempt = Attempt(step, args, kwargs, policy, key, row.fence)
         attempt.number, attempt.rung, attempt.losses = row.number, row.rung, row.losses - 1
         attempt.restored_body, attempt.row = row.checkpoint, row.id
         return attempt
 
-    def _refuse(self, row: AttemptRow, act: Act, failure: Failure) -> None:
-        self._reports.append((Report(row.id, row.fence, act, _encode(failure)), None, None))
-        self.wake()
+    def start(self, attempt: Errand, agent: Tender, *, at: Micros, boot: Micros) -> None:
+        """Start it."""
+        self._executor.start(cast(Attempt, attempt), cast(Host, agent), at=at, boot=boot)
 
-    def _wish(self) -> Micros | None:
-        if self._ended or self._reports or self._asked:
-            return 0
-        boot = self.env.clock.boot()
-        wishes = []
-        if self._polls:
-            wishes += [self._beat_at, self._poll_at]
-        if self._moved:
-            wishes.append(self._show_at)
-        if self._undecided:
-            wishes.append(boot + DECIDE_EVERY)
-        return max(0, min(wishes) - boot) if wishes else None
+    def cancel(self, attempt: Errand) -> None:
+        """Ask it to stop."""
+        self._executor.cancel(cast(Attempt, attempt))
 
+    def abandon(self, attempt: Errand) -> None:
+        """Stop it, and let nobody hear of it: its slot stays busy until it has really ended."""
+        self._executor.abandon(cast(Attempt, attempt))
 
-def needs_own_process(row: AttemptRow) -> bool:
-    """True when a leased row is run in a process of its own."""
-    return row.losses > OWN_CHILD_FROM or _decode_policy(row.policy).own
-
-
-def _row(attempt: Attempt) -> int:
-    assert attempt.row is not None  # noqa: S101 - only attempts with a row come here
-    return attempt.row
-
-
-def _report(attempt: Attempt, *, stopping: bool) -> Report:
-    """Say how an attempt ended; one that never began, or was ended by our own stop, is handed back, uncharged."""
-    failure: Failure | None = attempt.failure
-    if failure is None:
-        return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body)
-    if failure.cause is Cause.CANCELLED and (stopping or not attempt.cancelled):
-        return Report(_row(attempt), attempt.fence, Act.HAND_BACK)
-    act = Act.DIED if failure.cause is Cause.KILLED else Act.FAILED
-    return Report(_row(attempt), attempt.fence, act, _encode(failure))
+    async def stop(self) -> None:
+        """Nothing: threads cannot be killed, and the executor is closed by whoever made it."""

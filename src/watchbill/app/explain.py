@@ -4,6 +4,7 @@ Each sentence stands for itself; the facts say the same to programs.
 """
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -14,9 +15,10 @@ from watchbill.app.status import Explanation
 from watchbill.app.words import moment, said_of, span
 from watchbill.clock import Micros, to_datetime
 from watchbill.flow.values import plain
-from watchbill.model.attempt import AttemptRow, RowKind
+from watchbill.model.attempt import STARVED, AttemptRow, RowKind
 from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
+from watchbill.model.limits import limits_of, mark_of
 from watchbill.model.policy import QUARANTINE_AT, Policy
 from watchbill.model.run import code_name
 from watchbill.model.states import AttemptState, RunState
@@ -44,6 +46,7 @@ def explain(record: Record) -> Explanation:
         "health": status.health.value,
         "since": status.since,
         "waiting_for": status.waiting_for,
+        "region": record.region or None,
     }
     if run.status.terminal:
         sentences = list(_ended(record, facts))
@@ -153,6 +156,11 @@ def _state(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[s
         facts["held"] = held
         yield f"It is held: {held}."
         yield "Nothing of it is lost. `retry` lets it go on; `cancel` ends it."
+    elif record.region and not record.served:
+        yield (
+            f"It lives in region {record.region!r}, and no process serves that region: it goes on when one opens its"
+            f" rooms with region={record.region!r}."
+        )
     elif not record.known:
         facts["code"] = code_name(run.workflow, run.version)
         yield (
@@ -230,7 +238,9 @@ def _call(row: AttemptRow, now: Micros, facts: dict[str, Any]) -> Iterator[str]:
             " `retry` tries it again; `cancel` ends the run."
         )
     elif row.state is AttemptState.READY:
-        held = ": its run is paused" if row.held else "; an agent that knows the step will take it"
+        needs = told["needs"] = _decode_policy(row.policy).needs
+        able = f"has {' and '.join(needs)} free and knows" if needs else "knows"
+        held = ": its run is paused" if row.held else f"; an agent that {able} the step will take it"
         yield f"Call {row.call!r} is ready for attempt {row.number + 1}{held}."
     else:
         yield _between(row, now, told)
@@ -240,17 +250,38 @@ def _running(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
     started = row.started_at if row.started_at is not None else now
     told |= {"attempt": row.number, "agent": row.agent, "since": to_datetime(started)}
     said = f"Call {row.call!r} runs as attempt {row.number} on agent {row.agent}, for {_since(started, now)}"
-    if row.progress is not None:
-        progress = progress_in(row.progress)
+    progress = progress_in(row.progress)
+    if progress is not None:
         told["progress"] = progress
         moved = "" if row.progress_at is None else f", {_since(row.progress_at, now)} ago"
         said += f"; it is at {said_of(progress)}{moved}"
-    if row.watch_at is not None:
-        told["deadline"] = to_datetime(row.watch_at)
-        if row.watch_at <= now:
-            return f"{said}. Its time is over since {_since(row.watch_at, now)}: the supervisor will stop it."
-        said += f". It has {_since(now, row.watch_at)} left"
-    return f"{said}."
+    mark = mark_of(row)
+    if mark is not None and mark.quiet_until is not None and mark.quiet_until > now:
+        told["quiet_for"], told["quiet_until"] = mark.quiet_for, to_datetime(mark.quiet_until)
+        said += f"; it is quiet on purpose ({mark.quiet_for}), for {_since(now, mark.quiet_until)} more at most"
+    if row.symptom == STARVED:
+        told["symptom"] = STARVED
+        said += "; the process in which it runs does not turn: it starves, or keeps the others there from running"
+    return f"{said}. {_left(row, now, told)}" if row.watch_at is not None else f"{said}."
+
+
+def _left(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
+    """Say how long it may run, and stand still; or since when it should not have."""
+    limits, mark = limits_of(row), mark_of(row)
+    told["deadline"] = to_datetime(limits.late_at)
+    if limits.stalled_at is not None:
+        told["stalled_at"] = to_datetime(limits.stalled_at)
+    if limits.next_at <= now and limits.next_at == limits.late_at:
+        return f"Its time is over since {_since(limits.late_at, now)}: the supervisor will stop it."
+    if limits.next_at <= now:
+        return f"It has not moved for {_since(limits.moved_at, now)}, longer than it may: the supervisor will stop it."
+    left = f"It has {_since(now, limits.late_at)} left"
+    if mark is not None and mark.extended:
+        told["extended"] = timedelta(microseconds=mark.extended)
+        left += f", {_since(0, mark.extended)} more than its timeout"
+    if limits.stalled_at is not None:
+        left += f", and has to move within {_since(now, limits.stalled_at)}"
+    return f"{left}."
 
 
 def _between(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:

@@ -1,23 +1,23 @@
 """House: the rooms of one process around one store."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
 
-from watchbill.agent.inline import InlineAgent
-from watchbill.clock import SECOND, Micros
+from watchbill.agent.agent import Agent
+from watchbill.agent.inline import InlineCrew
+from watchbill.clock import Micros
 from watchbill.env import Env
 from watchbill.errors import StoreError
 from watchbill.events import Events
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS, Executor
 from watchbill.flow.registry import Registry
 from watchbill.loop import Loop
+from watchbill.model.needs import written
+from watchbill.model.profile import PROFILES, Profile, lease_of
 from watchbill.scheduler.pruner import Pruner, shortest
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.store.protocol import Hint, Store
 from watchbill.supervisor.supervisor import Supervisor
-
-LEASE: Final[Micros] = 30 * SECOND  # rooms that share a process with steps: a blocked interpreter is not a death
 
 
 class House:
@@ -37,6 +37,8 @@ class House:
         supervisor: bool = True,
         slots: int = DEFAULT_SLOTS,
         threads: int = DEFAULT_THREADS,
+        have: Mapping[str, int] | None = None,
+        profile: Profile = PROFILES["critical"],
         look_limit: int = LOOK_LIMIT,
         load_limit: int = LOAD_LIMIT,
         lease: Micros | None = None,
@@ -47,24 +49,27 @@ class House:
         self._on_failure = on_failure
         certain = store.lasting_leases
         self._executor = Executor(env, slots=slots, threads=threads, certain=certain) if agent else None
-        lasting = None if store.lasting_leases else LEASE if lease is None else lease
+        own = lease_of(profile, inline=agent) if lease is None else lease
+        lasting = None if store.lasting_leases else own
         process = env.new_id()
         self.rooms: list[Loop] = []
         self._deaf: list[Callable[[], None]] = []
         if self._executor is not None:
             self._add(
                 Hint.AGENT,
-                InlineAgent(
+                Agent(
                     env,
                     events,
                     store=store.agent,
                     transactions=store.transactions,
-                    registry=registry,
-                    executor=self._executor,
+                    crew=InlineCrew(registry, self._executor),
                     namespace=namespace,
                     region=region,
                     process=process,
+                    name=f"embedded-{process}",
                     lasting=lasting,
+                    needs=written(have or {}),
+                    slots=slots,
                 ),
             )
         if supervisor:
@@ -83,6 +88,7 @@ class House:
                     region=region,
                     process=process,
                     lasting=lasting,
+                    have=have if agent else None,
                     look_limit=look_limit,
                     load_limit=load_limit,
                 ),
@@ -100,7 +106,7 @@ class House:
                     )
                 )
 
-    def _add(self, whom: Hint, room: "Scheduler | InlineAgent | Supervisor") -> None:
+    def _add(self, whom: Hint, room: Scheduler | Agent | Supervisor) -> None:
         self.rooms.append(room)
         self._deaf.append(self._store.listen(whom, room.hint))
 

@@ -2,14 +2,14 @@
 
 import msgspec
 
-from watchbill.model.attempt import Progress
+from watchbill.model.attempt import Mark, Progress
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Failure, FinalFailure, RunError
 from watchbill.model.question import Question
 from watchbill.model.sealed import is_sealed, shown
 
 _decode_decision = msgspec.json.Decoder(Decision).decode
-_decode_progress = msgspec.json.Decoder(Progress).decode
+_decode_mark = msgspec.json.Decoder(Mark).decode
 _decode_failure = msgspec.json.Decoder(Failure).decode
 _decode_final = msgspec.json.Decoder(FinalFailure).decode
 _decode_error = msgspec.json.Decoder(RunError).decode
@@ -22,9 +22,14 @@ def decision_in(body: bytes) -> Decision:
     return Decision(rule="", chosen="", message=shown(body)) if is_sealed(body) else _decode_decision(body)
 
 
-def progress_in(body: bytes) -> Progress:
-    """Read how far a step says it is."""
-    return Progress(0, None, shown(body)) if is_sealed(body) else _decode_progress(body)
+def progress_in(body: bytes | None) -> Progress | None:
+    """Read how far a step says it is; None when it has said nothing about that."""
+    if body is None:
+        return None
+    if is_sealed(body):
+        return Progress(0, None, shown(body))
+    mark = _decode_mark(body)
+    return Progress(mark.done, mark.total, mark.note) if mark.begun else None
 
 
 def failure_in(body: bytes) -> Failure:

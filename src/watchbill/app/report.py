@@ -4,10 +4,13 @@ from datetime import datetime
 from typing import Final
 
 from watchbill.app.opened import decision_in, failure_in, final_in, progress_in
-from watchbill.app.status import AttemptStatus, Health, RunStatus, State, StepState, StepStatus
+from watchbill.app.status import AttemptLog, AttemptStatus, Health, RunStatus, State, StepState, StepStatus
 from watchbill.clock import Micros, to_datetime
-from watchbill.model.attempt import AttemptRow, Progress
+from watchbill.model.agent import AttemptLog as StoredLog
+from watchbill.model.attempt import STARVED, AttemptRow, Progress
 from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.limits import limits_of
+from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.plan import waits_for_code
 from watchbill.store.protocol import Record
@@ -15,11 +18,19 @@ from watchbill.store.protocol import Record
 _WORST: Final = (
     Health.WAITING_FOR_PERSON,
     Health.WAITING_FOR_CODE,
+    Health.STARVED,
+    Health.STALLED,
     Health.LATE,
     Health.RETRYING,
     Health.WAITING_FOR_AGENT,
     Health.OK,
 )
+
+
+def log_shown(log: StoredLog) -> AttemptLog:
+    """Show what an attempt has logged; of what is sealed for us, that it is."""
+    text = shown(log.body) if is_sealed(log.body) else log.body.decode(errors="replace")
+    return AttemptLog(log.call, log.number, to_datetime(log.at), text)
 
 
 def status_of(record: Record) -> RunStatus:
@@ -75,13 +86,25 @@ def is_quarantined(row: AttemptRow) -> bool:
 def _health(row: AttemptRow, now: Micros) -> Health:
     if is_quarantined(row):
         return Health.WAITING_FOR_PERSON
-    if row.state is AttemptState.RUNNING and row.watch_at is not None and row.watch_at <= now:
-        return Health.LATE
+    if row.state is AttemptState.RUNNING and row.symptom == STARVED:
+        return Health.STARVED
+    if row.state is AttemptState.RUNNING and (overdue := _overdue(row, now)) is not None:
+        return overdue
     if row.failures or row.state in (AttemptState.FAILED, AttemptState.PARKED):
         return Health.RETRYING
     if row.state is AttemptState.READY:
         return Health.WAITING_FOR_AGENT
     return Health.OK
+
+
+def _overdue(row: AttemptRow, now: Micros) -> Health | None:
+    """Say which limit a running attempt has passed, if any: the supervisor has not seen it yet, or there is none."""
+    if row.watch_at is None:
+        return None
+    limits = limits_of(row)
+    if limits.next_at > now:
+        return None
+    return Health.LATE if limits.next_at == limits.late_at else Health.STALLED
 
 
 def _waiting_for(record: Record, live: list[AttemptRow], held: str | None) -> str | None:
@@ -90,6 +113,8 @@ def _waiting_for(record: Record, live: list[AttemptRow], held: str | None) -> st
         return None
     if held is not None:
         return f"a person: {held}"
+    if record.region and not record.served:
+        return f"a process that serves region {record.region!r}"
     if not record.known:
         return f"code: no scheduler that is running knows workflow {run.workflow!r}"
     if run.status is RunState.WAITING and (run.wake_at is not None or run.waits is not None):
@@ -169,8 +194,7 @@ def _open_step(row: AttemptRow, judged: list[AttemptStatus]) -> StepStatus:
         attempts.append(
             AttemptStatus(row.number, row.rung, row.agent, _at(row.started_at), _at(row.ended_at), failure.cause, error)
         )
-    progress = None if row.progress is None else progress_in(row.progress)
-    return StepStatus(row.call, row.step, _open_state(row), progress, tuple(attempts))
+    return StepStatus(row.call, row.step, _open_state(row), progress_in(row.progress), tuple(attempts))
 
 
 def _open_state(row: AttemptRow) -> StepState:

@@ -156,8 +156,8 @@ def _of_row(row: AttemptRow) -> list[_Placed]:
     if row.state in (AttemptState.RUNNING, AttemptState.DONE):
         began = TimelineEvent(to_datetime(row.started_at), "step_started", row.call, number, row.agent)
         placed.append(_Placed(row.started_at, 2, row.id, began))
-    if row.state is AttemptState.RUNNING and row.progress is not None and row.progress_at is not None:
-        far = progress_in(row.progress)
+    far = progress_in(row.progress)
+    if row.state is AttemptState.RUNNING and far is not None and row.progress_at is not None:
         event = TimelineEvent(to_datetime(row.progress_at), "progress", row.call, number, row.agent, "", said_of(far))
         placed.append(_Placed(row.progress_at, 4, row.id, event))
     if row.state is AttemptState.FAILED and row.result is not None and row.ended_at is not None:

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from watchbill.model.attempt import Progress
+from watchbill.model.attempt import Progress, how_far
 
 
 def span(begin: datetime, end: datetime) -> str:
@@ -29,5 +29,5 @@ def moment(at: datetime) -> str:
 
 def said_of(progress: Progress) -> str:
     """Say how far a step is."""
-    far = f"{progress.done:g}" + ("" if progress.total is None else f" of {progress.total:g}")
+    far = how_far(progress)
     return f"{far}: {progress.note}" if progress.note else far

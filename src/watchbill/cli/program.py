@@ -5,19 +5,18 @@ import os
 import sys
 import traceback
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 
 from watchbill.app.app import App
 from watchbill.errors import InvalidOptionError, WatchbillError
-from watchbill.flow.program import Program, read_program
+from watchbill.flow.program import Named, app_not_there, named_program, read_program
 
 
 @cache
 def load_app(name: str) -> App:
     """Give the App that `module:app`, `module` or `file.py` names; what such a file would run is not run."""
-    place, attribute = _split(name)
-    return _app_in(_read(name, place), name, attribute)
+    named = named_program(name)
+    return _app_in(_read(name, named), name, named.app)
 
 
 def needed_app(name: str | None, command: str) -> App:
@@ -29,29 +28,18 @@ def needed_app(name: str | None, command: str) -> App:
     return load_app(name)
 
 
-def _split(name: str) -> tuple[str, str]:
-    place, colon, attribute = name.rpartition(":")
-    return (place, attribute) if colon and attribute.isidentifier() else (name, "")
-
-
-def _read(name: str, place: str) -> ModuleType:
-    is_file = place.endswith(".py") or os.sep in place
-    file = Path(place).resolve()
-    if is_file and not file.is_file():
-        raise InvalidOptionError(f"program {name!r} is not there: no file {str(file)!r}")
-    folder = str(file.parent) if is_file else os.getcwd()
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # as Python does it for scripts
-    program = Program("" if is_file else place, str(file) if is_file else "", tuple(sys.path), tuple(sys.argv))
+def _read(name: str, named: Named) -> ModuleType:
+    program = named.program
+    sys.path[:] = program.path
     try:
         # What it prints must not stand among our JSON.
         with contextlib.redirect_stdout(sys.stderr):
             return read_program(program)
     except ModuleNotFoundError as error:
-        if not is_file and error.name is not None and place.startswith(error.name):
+        if program.module and error.name is not None and program.module.startswith(error.name):
             raise InvalidOptionError(
-                f"program {name!r} is not there: no module {place!r} in {folder!r} or among the installed packages;"
-                " name it as module:app, or by its file"
+                f"program {name!r} is not there: no module {program.module!r} in {os.getcwd()!r} or among the installed"
+                " packages; name it as module:app, or by its file"
             ) from error
         raise _broken(name, error) from error
     except WatchbillError:
@@ -68,14 +56,8 @@ def _broken(name: str, error: Exception) -> InvalidOptionError:
 
 def _app_in(module: ModuleType, name: str, attribute: str) -> App:
     apps = {key: value for key, value in vars(module).items() if isinstance(value, App)}
-    if attribute:
-        if attribute not in apps:
-            raise InvalidOptionError(f"program {name!r} has no App called {attribute!r}; it has {_named(list(apps))}")
+    if attribute and attribute in apps:
         return apps[attribute]
-    if len({id(app) for app in apps.values()}) != 1:
-        raise InvalidOptionError(f"program {name!r} must name its App, as module:app; it has {_named(list(apps))}")
+    if attribute or len({id(app) for app in apps.values()}) != 1:
+        raise app_not_there(name, attribute, list(apps))
     return next(iter(apps.values()))
-
-
-def _named(apps: list[str]) -> str:
-    return ", ".join(apps) if apps else "none"

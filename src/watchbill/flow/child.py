@@ -1,140 +1,232 @@
-"""Child: the program of a process that runs one attempt and tells its parent about it."""
+"""Child: the program of a process in which steps run. It serves its parent until that says leave, or is gone.
+
+One attempt in a process of its own and the many of an agent's worker are the same to it. The parent's sides are
+flow/own_process.py and agent/workers.py.
+"""
 
 import asyncio
 import contextlib
+import faulthandler
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
 
 import msgspec
 
-from watchbill.env import Env, FramedWire, SystemEnv, Wire
-from watchbill.errors import AttemptLostError
+from watchbill.clock import SECOND, Micros
+from watchbill.env import Env, FramedWire, SystemEnv, Wire, die_with_parent
+from watchbill.errors import AttemptLostError, InvalidOptionError, InvalidValueError
 from watchbill.flow.context import Attempt, Checkpoint, Finishing
 from watchbill.flow.execute import Executor
 from watchbill.flow.failures import failure_of
-from watchbill.flow.own_process import (
+from watchbill.flow.logbook import keep_logs, log_of
+from watchbill.flow.logs import marked_records
+from watchbill.flow.messages import (
     Ended,
     Finishes,
-    Message,
+    Hello,
+    Leave,
     Moved,
     Order,
+    Ping,
     Planned,
+    Ready,
     Saved,
-    decode_message,
+    Stop,
+    Unready,
+    Written,
+    decode_messages,
     decode_plan,
-    encode_message,
 )
-from watchbill.flow.program import read_step
-from watchbill.model.failure import Cause
+from watchbill.flow.outbox import Outbox
+from watchbill.flow.program import find_app, read_step
+from watchbill.flow.registry import Registry
+from watchbill.flow.steps import Step
+from watchbill.model.failure import Cause, Failure, Remedy
+
+MOST: Final = 1_000_000  # errands at once: the parent counts them
+SHOW_EVERY: Final[Micros] = SECOND // 10  # progress is passed on no more often: the parent writes it even more seldom
+
+FindStep = Callable[[str], Step[..., Any]]
 
 
-class Reporter:
-    """The host of the one attempt in a child: everything goes to the parent."""
+class Server:
+    """Runs errands, and tells the parent all that becomes of them."""
 
-    def __init__(self, channel: Wire) -> None:
-        self._channel = channel
-        self._waiting: dict[int, Checkpoint] = {}
-        self._finishing: list[tuple[Attempt, Finishing]] = []
+    def __init__(self, env: Env, outbox: Outbox, find_step: FindStep, threads: int) -> None:
+        self._env = env
+        self._outbox = outbox
+        self._find_step = find_step
+        self._executor = Executor(env, slots=MOST, threads=threads)
+        self._running: dict[int, Attempt] = {}
+        self._saving: dict[tuple[int, int], Checkpoint] = {}
+        self._finishing: dict[int, Finishing] = {}
         self._numbers = 0
-        self._outbox: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._showing: dict[int, Attempt] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def serve(self, channel: Wire) -> bool:
+        """Do what the parent says; True when it says leave and all is done, False when it is gone."""
+        hear: dict[type, Callable[[Any], None]] = {
+            Order: self._begin,
+            Stop: self._stop,
+            Ping: self._outbox.put,
+            Written: self._written,
+            Planned: self._planned,
+        }
+        while (frame := await channel.receive()) is not None:
+            for message in decode_messages(frame):
+                if isinstance(message, Leave):
+                    await self._idle.wait()
+                    await self._outbox.empty()
+                    return True
+                hear[type(message)](message)
+        return False
+
+    # --- what the parent says
+
+    def _begin(self, order: Order) -> None:
+        try:
+            attempt = self._attempt(order)
+        except InvalidValueError as error:
+            failure = msgspec.structs.replace(failure_of(error), remedy=Remedy.GIVE_UP)
+            self._outbox.put(Ended(order.errand, failure=failure))
+            return
+        except InvalidOptionError as error:
+            # The code has changed since it was asked which steps it has: handed back, it costs nothing.
+            self._outbox.put(Ended(order.errand, failure=failure_of(error, cause=Cause.CANCELLED)))
+            return
+        self._idle.clear()
+        self._running[order.errand] = attempt
+        self._executor.start(attempt, self, at=order.started_at, boot=order.started_boot)
+
+    def _attempt(self, order: Order) -> Attempt:
+        step = self._find_step(order.step)
+        args, kwargs = step.signature.decode_args(order.args)
+        policy = msgspec.structs.replace(order.policy, own=False)  # it is in its own process already
+        attempt = Attempt(step, args, kwargs, policy, order.key, order.fence)
+        attempt.number, attempt.rung, attempt.restored_body = order.number, order.rung, order.restored
+        attempt.owner, attempt.row = order.errand, order.row
+        return attempt
+
+    def _stop(self, stop: Stop) -> None:
+        attempt = self._running.get(stop.errand)
+        if attempt is not None:
+            self._executor.cancel(attempt)
+
+    def _written(self, written: Written) -> None:
+        checkpoint = self._saving.pop((written.errand, written.number), None)
+        attempt = self._running.get(written.errand)
+        if checkpoint is not None:
+            lost = AttemptLostError(attempt.step.name, attempt.call) if written.lost and attempt is not None else None
+            checkpoint.settle(lost)
+
+    def _planned(self, planned: Planned) -> None:
+        finishing = self._finishing.pop(planned.errand, None)
+        attempt = self._running.get(planned.errand)
+        if finishing is not None and attempt is not None:
+            lost = AttemptLostError(attempt.step.name, attempt.call)
+            finishing.settle(decode_plan(planned.plan) if planned.plan is not None else lost)
+
+    # --- what the executor tells
 
     def finished(self, attempt: Attempt) -> None:
-        """Send the outcome, as the last message."""
-        self._outbox.put_nowait(Ended(None if attempt.failure else attempt.body, attempt.failure))
-        self._outbox.put_nowait(None)
+        """Send the outcome, as the last word about it."""
+        self._show(attempt)
+        errand: int = attempt.owner
+        del self._running[errand]
+        self._showing.pop(errand, None)
+        log = log_of(attempt) if attempt.logbook is not None else None
+        self._outbox.put(Ended(errand, None if attempt.failure else attempt.body, attempt.failure, log))
+        if not self._running:
+            self._idle.set()
 
-    def refusal(self, attempt: Attempt) -> None:
+    def refusal(self, attempt: Attempt) -> Failure | None:
         """Refuse nothing: the parent has looked before it sent the order."""
+        return None
 
     def lasts(self, attempt: Attempt) -> None:
         """The parent watches it."""
 
     def moved(self, attempt: Attempt) -> None:
-        """Send the newest progress and every new checkpoint, and ask how to finish."""
-        if attempt.progress_mark is not None and attempt.finishing is None:
-            self._outbox.put_nowait(Moved(attempt.progress_mark))
+        """Send every new checkpoint at once, and the newest progress soon; and ask how to finish."""
+        errand: int = attempt.owner
+        if attempt.progress_mark is not None and errand not in self._showing:
+            self._showing[errand] = attempt
+            self._env.call_later(SHOW_EVERY, lambda: self._show(self._showing.pop(errand, None)))
         for checkpoint in attempt.take_checkpoints():
             self._numbers += 1
-            self._waiting[self._numbers] = checkpoint
-            self._outbox.put_nowait(Saved(self._numbers, checkpoint.body))
-        if attempt.finishing is not None and not attempt.finishing.plan.done():
-            self._finishing.append((attempt, attempt.finishing))
-            self._outbox.put_nowait(Finishes(attempt.finishing.body))
+            self._saving[errand, self._numbers] = checkpoint
+            self._outbox.put(Saved(errand, self._numbers, checkpoint.body))
+        if attempt.finishing is not None and not attempt.finishing.plan.done() and errand not in self._finishing:
+            self._finishing[errand] = attempt.finishing
+            self._outbox.put(Finishes(errand, attempt.finishing.body))
 
-    async def relay(self) -> None:
-        """Send what gathers, until the outcome is out."""
-        with contextlib.suppress(ConnectionError):  # the parent is gone: `hear` says so
-            while (message := await self._outbox.get()) is not None:
-                await self._channel.send(encode_message(message))
-
-    async def hear(self) -> None:
-        """Hear which checkpoints are durable, and how to finish; without a parent there is nobody to work for."""
-        while (message := await self._channel.receive()) is not None:
-            reply = decode_message(message)
-            if isinstance(reply, Saved):
-                self._waiting.pop(reply.number).settle()
-            elif isinstance(reply, Planned):
-                attempt, finishing = self._finishing.pop(0)
-                lost = AttemptLostError(attempt.step.name, attempt.call)
-                finishing.settle(decode_plan(reply.plan) if reply.plan is not None else lost)
+    def _show(self, attempt: Attempt | None) -> None:
+        progress = attempt.take_progress() if attempt is not None and attempt.progress_mark is not None else None
+        if attempt is not None and progress is not None:
+            self._outbox.put(Moved(attempt.owner, *progress))
 
 
 async def serve(env: Env, channel: Wire) -> None:
-    """Run the one attempt that comes over the channel."""
-    message = await channel.receive()
-    if message is None:
+    """Read the program that the parent names, and serve it."""
+    frame = await channel.receive()
+    if frame is None:
         return
-    order = decode_message(message)
-    if not isinstance(order, Order):
+    [hello] = decode_messages(frame)
+    if not isinstance(hello, Hello):
         return
-    reporter = Reporter(channel)
-    try:
-        attempt = _attempt(order)
-    except Exception as error:
-        # Not the step's failure: it never ran. It counts as one more death, and a person will see why.
-        await channel.send(encode_message(Ended(failure=failure_of(error, cause=Cause.KILLED))))
-        return
+    outbox = Outbox(channel)
     async with contextlib.AsyncExitStack() as stack:
         try:
-            await stack.enter_async_context(_alive(attempt))
+            ready, find_step, lifespan = _read(hello)
+            await stack.enter_async_context(lifespan)
         except Exception as error:
-            await channel.send(encode_message(Ended(failure=failure_of(error, cause=Cause.KILLED))))
+            outbox.put(Unready(failure_of(error, cause=Cause.KILLED)))
+            await outbox.empty()
             return
-        Executor(env, slots=1, threads=1).start(attempt, reporter, at=0, boot=env.clock.boot())
-        loop = asyncio.get_running_loop()
-        hearing, relaying = loop.create_task(reporter.hear()), loop.create_task(reporter.relay())
-        await asyncio.wait({hearing, relaying}, return_when=asyncio.FIRST_COMPLETED)
-        hearing.cancel()
-        if not relaying.done():
+        server = Server(env, outbox, find_step, hello.threads)
+        outbox.put(ready)
+        if not await server.serve(channel):
             raise SystemExit(1)  # the parent is gone: there is nobody to work for, or to tell
 
 
-def _alive(attempt: Attempt) -> AbstractAsyncContextManager[None]:
-    home = attempt.step.home
-    return home.alive() if home is not None else contextlib.nullcontext()
+def _read(hello: Hello) -> tuple[Ready, FindStep, AbstractAsyncContextManager[Any]]:
+    if hello.app is None:
+        return _read_step(hello)
+    app = find_app(hello.program, hello.app)
+    registry: Registry = app.registry
+    keys = None if app.keys is None else tuple((key.id, key.secret) for key in app.keys)
+    return Ready(tuple(registry.steps), app.url, app.namespace, keys), registry.step, registry.alive()
 
 
-def _attempt(order: Order) -> Attempt:
-    step = read_step(order.program, order.step)
-    step.signature.seals = order.seals
-    args, kwargs = step.signature.decode_args(order.args)
-    policy = msgspec.structs.replace(order.policy, own=False)  # it is in its own process already
-    attempt = Attempt(step, args, kwargs, policy, order.key, order.fence)
-    attempt.number, attempt.rung, attempt.restored_body = order.number, order.rung, order.restored
-    return attempt
+def _read_step(hello: Hello) -> tuple[Ready, FindStep, AbstractAsyncContextManager[Any]]:
+    """Serve one step: whose App it is shows when it is found."""
+    step = read_step(hello.program, hello.step)
+    step.signature.seals = hello.seals
+    lifespan = step.home.alive() if step.home is not None else contextlib.nullcontext()
+    return Ready((step.name,)), lambda _: step, lifespan
 
 
 async def main(fd: int) -> None:
     """Serve the parent on an inherited socket."""
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=fd))
-    with contextlib.suppress(ConnectionError):  # the parent is gone: there is nobody to work for
+    with contextlib.suppress(ConnectionError), marked_records():  # without a parent there is nobody to work for
         await serve(SystemEnv(), FramedWire(reader, writer))
     writer.close()
 
 
 if __name__ == "__main__":
-    # Ctrl-C reaches every process of a terminal: the parent decides what becomes of this attempt.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A step that holds the interpreter would not see that its parent is gone, and go on without anybody knowing.
+    die_with_parent()
+    # Ctrl-C reaches every process of a terminal, and SIGTERM every process of a service: the parent decides what
+    # becomes of its attempts. Handlers, not SIG_IGN: what a step starts must not inherit deafness.
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(sign, lambda *_: None)
+    faulthandler.enable()  # a crash of native code says where
+    keep_logs()
     asyncio.run(main(int(sys.argv[1])))

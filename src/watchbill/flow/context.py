@@ -2,17 +2,21 @@
 
 import asyncio
 import concurrent.futures
-from collections.abc import Awaitable, Generator
-from typing import Any, Final, Protocol, TypeVar
+import contextlib
+from collections.abc import Awaitable, Generator, Iterator
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from watchbill.borrowed import Borrowed, Finished, FinishPlan, borrow, check_kind, finishing, must_be_awaited
-from watchbill.clock import SECOND, Clock, Micros
+from watchbill.clock import SECOND, Clock, Micros, to_datetime
 from watchbill.errors import AttemptLostError, InvalidValueError, WatchbillError
+from watchbill.flow.logs import StepLog, step_log
 from watchbill.flow.steps import Step, attempt_here
 from watchbill.flow.values import Value, encode, plain
-from watchbill.model.attempt import Progress
+from watchbill.model.attempt import Mark, has_moved
+from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import Failure
 from watchbill.model.policy import Policy
 from watchbill.model.secret import redacted, secret_texts
@@ -21,6 +25,7 @@ T = TypeVar("T")
 
 MOST_PROGRESS: Final = 2**53  # what a number of JSON holds exactly; NaN is not below it
 LONGEST_NOTE: Final = 1_000  # characters: a note is read in a line, and written four times a second
+LONGEST_LABEL: Final = 200
 
 _encode_progress = msgspec.json.Encoder().encode
 
@@ -102,13 +107,16 @@ class Attempt:
     started_boot: Micros = 0
     queued = False  # it waits for a thread
     lasting = False  # it did not end at once: its host remembers it
+    local_tries = 0  # after the first, within this attempt
     ended_boot: Micros = 0  # when it ended, if it lasted or ran in a thread; the others have ended when they began
     task: "asyncio.Task[None] | None" = None
     cancelled = False
     body: bytes = b""
     value: Value = None
     failure: Failure | None = None
-    progress_mark: Progress | None = None
+    progress_mark: Mark | None = None
+    extended: Micros = 0  # added to its timeout, in all
+    _holds: "tuple[Hold, ...]" = ()
     _increased = False
     _told = False
     checkpoints: list[Checkpoint] | None = None
@@ -116,6 +124,8 @@ class Attempt:
     _recorded = False  # finish() has returned
     _hidden: tuple[str, ...] | None = None
     owner: Value = None  # what the host needs to find its place again
+    logbook: Value = None  # what it has logged, where that is kept
+    log_body: bytes | None = None
 
     def __init__(  # noqa: PLR0913 (what every attempt has)
         self,
@@ -152,10 +162,41 @@ class Attempt:
         """The last checkpoint of an earlier attempt, as a plain JSON value; None when there is none."""
         return plain(self.restored_body) if self.restored_body is not None else None
 
+    @property
+    def deadline(self) -> datetime:
+        """When this attempt is late, by the store's time, in UTC."""
+        return to_datetime(self.started_at + self.policy.timeout + self.extended)
+
+    @property
+    def log(self) -> StepLog:
+        """A logger whose records carry the ids of this attempt: `watchbill.step.<name>`."""
+        return step_log(self)
+
     def remaining(self) -> float:
         """Seconds until this attempt is late."""
-        elapsed = self.clock.boot() - self.started_boot if self.clock is not None else 0
-        return (self.policy.timeout - elapsed) / SECOND
+        return (self.policy.timeout + self.extended - self._elapsed) / SECOND
+
+    def extend(self, by: Duration) -> None:
+        """Take longer than the timeout says: the deadline moves by so much, from where it is; for this attempt only."""
+        self.extended += to_micros(by, what=f"extend() of step {self.step.name!r}")
+        self._sign()
+
+    @contextlib.contextmanager
+    def hold(self, label: str, within: Duration) -> Iterator[None]:
+        """Be quiet on purpose, for at most `within`: until then, or until it is left, no stall is found.
+
+        The timeout goes on. `label` says what for, and is shown.
+        """
+        span = to_micros(within, what=f"hold(within=) of step {self.step.name!r}", at_least=1)
+        words = redacted(str(label), self.hidden)[:LONGEST_LABEL].encode(errors="replace").decode()
+        held = Hold(self._now + span, words)
+        self._holds = (*self._holds, held)
+        self._sign()
+        try:
+            yield
+        finally:
+            self._holds = tuple(one for one in self._holds if one is not held)
+            self._sign()
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Say how far it is: fire and forget, the newest counts, visible within a second."""
@@ -165,12 +206,8 @@ class Attempt:
                     f"progress of step {self.step.name!r} is counted in finite numbers, got {number!r:.100}:"
                     " progress(done, total=None, note='...')"
                 )
-        before = self.progress_mark
-        if before is None or done > before.done:
-            self._increased = True
         note = redacted(str(note), self.hidden)[:LONGEST_NOTE].encode(errors="replace").decode()
-        self.progress_mark = Progress(done, total, note)
-        self._tell_host()
+        self.mark(self._marked(done, total, note))
 
     def checkpoint(self, value: Value) -> Awaitable[None]:
         """Make a value durable for the next attempt: durable when it returns; `await` it in async steps."""
@@ -230,7 +267,38 @@ class Attempt:
             )
         raise AttemptLostError(self.step.name, self.call, why)
 
+    def _sign(self) -> None:
+        """Say what is new about how long it may take; how far it is stays as it was said last."""
+        before = self.progress_mark
+        if before is None or not before.begun:
+            self.mark(msgspec.structs.replace(self._marked(0), begun=False))
+        else:
+            self.mark(self._marked(before.done, before.total, before.note))
+
+    def _marked(self, done: float, total: float | None = None, note: str = "") -> Mark:
+        last = max(self._holds, default=None)
+        if last is None:
+            return Mark(done, total, note, self.extended)
+        return Mark(done, total, note, self.extended, last.until, last.label)
+
+    @property
+    def _elapsed(self) -> Micros:
+        return self.clock.boot() - self.started_boot if self.clock is not None else 0
+
+    @property
+    def _now(self) -> Micros:
+        """The store's time, as far as this process knows it."""
+        return self.started_at + self._elapsed
+
     # --- for the house
+
+    def mark(self, mark: Mark) -> None:
+        """Keep what the step says about itself until its host takes it; the newest counts."""
+        if has_moved(self.progress_mark, mark):
+            self._increased = True
+        self.extended = mark.extended
+        self.progress_mark = mark
+        self._tell_host()
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -300,6 +368,13 @@ class Attempt:
             self.lose()
 
 
+class Hold(NamedTuple):
+    """A time in which a step is quiet on purpose."""
+
+    until: Micros  # in store time
+    label: str
+
+
 CallKey = tuple[str, str, int, str, int]  # namespace, run, part, call, checksum of the arguments
 
 
@@ -313,10 +388,23 @@ class Unattached:
     cancelled = False
     restored = None
     state = None
+    deadline = datetime.max.replace(tzinfo=UTC)
+
+    @property
+    def log(self) -> StepLog:
+        """A logger like that of an attempt: `watchbill.step`."""
+        return step_log(None)
 
     def remaining(self) -> float:
         """Seconds until this attempt is late: never."""
         return float("inf")
+
+    def extend(self, by: Duration) -> None:
+        """Do nothing."""
+
+    def hold(self, label: str, within: Duration) -> contextlib.AbstractContextManager[None]:
+        """Do nothing."""
+        return contextlib.nullcontext()
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Do nothing."""

@@ -9,16 +9,17 @@ from typing import Any, Final
 from watchbill.clock import Micros
 from watchbill.env import Env
 from watchbill.flow.context import Attempt, Host
-from watchbill.flow.failures import failure_of
+from watchbill.flow.failures import failure_of, remedy_of
 from watchbill.flow.own_process import run_in_child
 from watchbill.flow.program import StepNotReachableError
 from watchbill.flow.steps import attempt_here
-from watchbill.model.failure import Cause, Failure
+from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.policy import OWN_CHILD_FROM
 
 DEFAULT_SLOTS: Final = 1_000  # attempts at once in one process; beyond it calls wait, visibly
 DEFAULT_THREADS: Final = 32  # sync steps at once; beyond it they wait for a thread
 CHILDREN: Final = 4  # processes of their own at once: each is a whole interpreter
+NEVER_BEGUN: Final = Failure("CancelledError", "cancelled before it began", cause=Cause.CANCELLED)
 
 
 class Executor:
@@ -80,8 +81,13 @@ class Executor:
             self.rows.finished(attempt)
 
     def cancel(self, attempt: Attempt) -> None:
-        """Ask it to stop: a task is cancelled, a child killed; a thread can only look at `cancelled`."""
+        """Ask it to stop: a task is cancelled, a child killed; a thread can only look at `cancelled`.
+
+        What waits for a thread has ended: all threads may hang, and nobody is to wait for them because of it.
+        """
         again, attempt.cancelled = attempt.cancelled, True
+        if attempt.queued:
+            self._leave_queue(attempt)
         # A child is killed the first time; a second time would only keep us from waiting for its end. What has not
         # begun yet has no task: it looks for itself when it begins.
         if attempt.task is not None and not (again and attempt in self._children):
@@ -140,8 +146,15 @@ class Executor:
         try:
             # Where leases never end there is nothing to ask: the common case, at every step.
             if (self.certain and attempt.host is not None and not attempt.cancelled) or _may_begin(attempt):
-                value = await step.plain(*attempt.args, **attempt.kwargs)
-                attempt.body, attempt.value = step.signature.encode_result(value)
+                given = _given(attempt) if step.local_retries else b""
+                while True:
+                    try:
+                        value = await step.plain(*attempt.args, **attempt.kwargs)
+                        attempt.body, attempt.value = step.signature.encode_result(value)
+                        break
+                    except Exception as error:
+                        if not _tries_again(attempt, error, given):
+                            raise
         except BaseException as error:
             _note(attempt, error)
         # As _end() does it: a call that this path can do without.
@@ -150,9 +163,24 @@ class Executor:
             self._tell_room()
         if attempt.host is not None:
             attempt.host.finished(attempt)
+        else:
+            self._tell_room()  # what it took is free again, and nobody else hears of its end
 
-    def _next_in_thread(self) -> tuple[Attempt, BaseException | None]:
-        attempt = self._for_threads.popleft()
+    def _leave_queue(self, attempt: Attempt) -> None:
+        try:
+            self._for_threads.remove(attempt)
+        except ValueError:
+            return  # a thread has taken it just now, and looks by itself whether it was cancelled
+        del self.in_threads[attempt]
+        attempt.ended_boot = self.env.clock.boot()
+        attempt.failure = NEVER_BEGUN
+        self._end(attempt)
+
+    def _next_in_thread(self) -> tuple[Attempt, BaseException | None] | None:
+        try:
+            attempt = self._for_threads.popleft()
+        except IndexError:
+            return None  # the one that it was for has left the queue
         try:
             copy_context().run(self._in_thread, attempt)
         except BaseException as error:
@@ -163,18 +191,28 @@ class Executor:
         attempt_here.set(attempt)
         if not ((self.certain and attempt.host is not None and not attempt.cancelled) or _may_begin(attempt)):
             return
-        # It begins now: waiting for a thread is no part of its time.
-        boot = self.env.clock.boot()
-        attempt.started_at += boot - attempt.started_boot
-        attempt.started_boot = boot
+        if attempt.row is None:
+            # It begins now: waiting for a thread is no part of its time. With a row, it began when the store says.
+            boot = self.env.clock.boot()
+            attempt.started_at += boot - attempt.started_boot
+            attempt.started_boot = boot
         attempt.queued = False
         step = attempt.step
-        value = step.plain(*attempt.args, **attempt.kwargs)
-        attempt.body, attempt.value = step.signature.encode_result(value)
+        given = _given(attempt) if step.local_retries else b""
+        while True:
+            try:
+                value = step.plain(*attempt.args, **attempt.kwargs)
+                attempt.body, attempt.value = step.signature.encode_result(value)
+                return
+            except Exception as error:
+                if not _tries_again(attempt, error, given):
+                    raise
 
     def _left_thread(self, left: tuple[Attempt, BaseException | None] | None, broken: BaseException | None) -> None:
+        if broken is not None:
+            raise broken
         if left is None:
-            raise broken or RuntimeError("a thread gave nothing back")
+            return
         attempt, error = left
         del self.in_threads[attempt]
         attempt.ended_boot = self.env.clock.boot()
@@ -204,6 +242,8 @@ class Executor:
             self._tell_room()
         if attempt.host is not None:
             attempt.host.finished(attempt)
+        else:
+            self._tell_room()
 
     def _tell_room(self) -> None:
         # Whoever ended need not be whoever waits: retries wait for first tries, and both for abandoned threads.
@@ -240,12 +280,31 @@ def _may_begin(attempt: Attempt) -> bool:
     """Look at the last moment: it may have waited long, for a thread or for the loop, and be somebody else's by now."""
     host = attempt.host
     if host is None or attempt.cancelled:
-        attempt.failure = Failure("CancelledError", "cancelled before it began", cause=Cause.CANCELLED)
+        attempt.failure = NEVER_BEGUN
     elif (refusal := host.refusal(attempt)) is not None:
         attempt.failure = refusal
     else:
         return True
     return False
+
+
+def _given(attempt: Attempt) -> bytes:
+    """Keep the arguments: a try may change what it was given, and the next one begins with the same."""
+    return attempt.step.signature.encode_args(attempt.args, attempt.kwargs)
+
+
+def _tries_again(attempt: Attempt, error: Exception, given: bytes) -> bool:
+    """Say whether it is tried again here and now, within the same attempt: nobody hears of this failure."""
+    if attempt.local_tries >= attempt.step.local_retries or attempt.cancelled or attempt.host is None:
+        return False
+    # What has called finish() may have taken effect; and a step that has used up its time is late.
+    if attempt.finishing is not None or attempt.remaining() <= 0:
+        return False
+    if remedy_of(error, attempt.policy) is not Remedy.RETRY or attempt.host.refusal(attempt) is not None:
+        return False
+    attempt.local_tries += 1
+    attempt.args, attempt.kwargs = attempt.step.signature.decode_args(given)
+    return True
 
 
 def _note(attempt: Attempt, error: BaseException) -> None:

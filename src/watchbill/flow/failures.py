@@ -26,7 +26,7 @@ def failure_of(
         message=_message(error, hidden),
         traceback=_traceback(error, hidden),
         cause=cause,
-        remedy=_remedy(error, policy),
+        remedy=remedy_of(error, policy),
     )
 
 
@@ -65,7 +65,8 @@ def _is(error: BaseException, kinds: type[BaseException] | tuple[type[BaseExcept
     return issubclass(type(error), kinds)
 
 
-def _remedy(error: BaseException, policy: Policy | None) -> Remedy:
+def remedy_of(error: BaseException, policy: Policy | None) -> Remedy:
+    """Say whether trying again may help, and whether its author wants that."""
     # A value that cannot be stored or read today cannot be tomorrow.
     if _is(error, (Permanent, InvalidValueError)) or _is_of_the_call_itself(error):
         return Remedy.GIVE_UP

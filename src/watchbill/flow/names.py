@@ -16,8 +16,10 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     import difflib  # only for the error message
 
     choices = sorted(known)
-    if close := difflib.get_close_matches(str(name), choices, n=1):
-        return f"; did you mean {close[0]!r}?"
+    if close := difflib.get_close_matches(str(name), choices):
+        # Of those that are alike the one that begins alike: people misspell the end of a word, not its beginning.
+        meant = next((choice for choice in close if choice[:1] == str(name)[:1]), close[0])
+        return f"; did you mean {meant!r}?"
     return f"; there are: {', '.join(choices)}" if choices else ""
 
 

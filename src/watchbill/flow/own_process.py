@@ -8,101 +8,75 @@ import asyncio
 
 import msgspec
 
-from watchbill.borrowed import FinishPlan
 from watchbill.env import Child, Env
 from watchbill.errors import AttemptLostError
 from watchbill.flow.context import Attempt, Checkpoint, Finishing
-from watchbill.flow.program import Program, locate
-from watchbill.model.attempt import Progress
+from watchbill.flow.messages import (
+    Ended,
+    Finishes,
+    Hello,
+    Message,
+    Moved,
+    Order,
+    Planned,
+    Ready,
+    Saved,
+    Unready,
+    Written,
+    decode_messages,
+    encode_messages,
+    encode_plan,
+)
+from watchbill.flow.program import locate
+from watchbill.model.attempt import Mark
 from watchbill.model.failure import Cause, Failure
-from watchbill.model.policy import Policy
 
-
-class Order(msgspec.Struct, tag="order"):
-    """The attempt to run: all facts, no code."""
-
-    program: Program
-    step: str
-    args: bytes
-    policy: Policy
-    key: tuple[str, str, int, str, int]
-    fence: int
-    number: int
-    rung: int
-    restored: bytes | None
-    seals: bool  # the parent has keys: what this one sends may hold Secrets, and is sealed there
-
-
-class Moved(msgspec.Struct, tag="moved"):
-    """Progress from the child."""
-
-    progress: Progress
-
-
-class Saved(msgspec.Struct, tag="saved"):
-    """A checkpoint from the child, which waits for the same number to come back."""
-
-    number: int
-    body: bytes
-
-
-class Finishes(msgspec.Struct, tag="finishes"):
-    """The child wants to finish in a transaction of its own connection; it waits for the plan.
-
-    The result comes back in it as it is stored: what seals it stays in the parent.
-    """
-
-    body: bytes
-
-
-class Planned(msgspec.Struct, tag="planned"):
-    """The plan for it, which has numbers, texts and bytes in one dictionary; none: the attempt is lost."""
-
-    plan: bytes | None
-
-
-class Ended(msgspec.Struct, tag="ended"):
-    """The outcome."""
-
-    body: bytes | None = None
-    failure: Failure | None = None
-
-
-Message = Order | Moved | Saved | Finishes | Planned | Ended
-
-encode_message = msgspec.json.Encoder().encode
-decode_message = msgspec.json.Decoder(Message).decode
-encode_plan = msgspec.msgpack.Encoder().encode
-decode_plan = msgspec.msgpack.Decoder(FinishPlan).decode
+_decode_mark = msgspec.json.Decoder(Mark).decode
 
 
 async def run_in_child(env: Env, attempt: Attempt) -> None:
     """Run one attempt in a child process; sets the attempt's outcome, or a failure with cause `killed`."""
-    program = locate(attempt.step)
+    step = attempt.step
+    hello = Hello(locate(step), None, step.name, threads=1, seals=step.signature.seals)
     child = await _spawn(env)
     try:
         attempt.failure = attempt.host.refusal(attempt) if attempt.host is not None else None
         if attempt.failure is not None:
             return  # while the process was being made, the attempt became somebody else's
-        await child.send(encode_message(_order(attempt, program)))
-        while (message := await child.receive()) is not None:
-            match decode_message(message):
-                case Moved(progress=progress):
-                    attempt.progress(progress.done, progress.total, progress.note)
-                case Saved(number=number, body=body):
-                    await _save(attempt, body)
-                    await child.send(encode_message(Saved(number, b"")))
-                case Finishes(body=body):
-                    await child.send(encode_message(Planned(await _plan(attempt, body))))
-                case Ended(failure=failure, body=body):
-                    attempt.failure = failure
-                    if body is not None:
-                        attempt.body, attempt.value = body, attempt.step.signature.decode_result(body)
+        await _say(child, hello)
+        while (frame := await child.receive()) is not None:
+            for message in decode_messages(frame):
+                if await _heard(child, attempt, message):
                     return
     finally:
         child.kill()
         how = await child.ended()
     attempt.failure = Failure("ChildDied", f"the process of this attempt ended: {how}", cause=Cause.KILLED)
+
+
+async def _heard(child: Child, attempt: Attempt, message: Message) -> bool:
+    """Do what the child's word asks for; True when it was its last."""
+    match message:
+        case Ready():
+            await _say(child, _order(attempt))
+        case Moved(body=body):
+            attempt.mark(_decode_mark(body))
+        case Saved(number=number, body=body):
+            await _save(attempt, body)
+            await _say(child, Written(0, number, lost=False))
+        case Finishes(body=body):
+            await _say(child, Planned(0, await _plan(attempt, body)))
+        case Unready(failure=failure) | Ended(failure=failure, body=None):
+            attempt.failure = failure
+            return True
+        case Ended(body=bytes() as body):
+            attempt.body, attempt.value = body, attempt.step.signature.decode_result(body)
+            return True
+    return False
+
+
+async def _say(child: Child, message: Message) -> None:
+    await child.send(encode_messages([message]))
 
 
 async def _spawn(env: Env) -> Child:
@@ -117,9 +91,9 @@ async def _spawn(env: Env) -> Child:
         raise
 
 
-def _order(attempt: Attempt, program: Program) -> Order:
+def _order(attempt: Attempt) -> Order:
     return Order(
-        program=program,
+        errand=0,
         step=attempt.step.name,
         args=attempt.step.signature.encode_args(attempt.args, attempt.kwargs),
         policy=attempt.policy,
@@ -128,7 +102,9 @@ def _order(attempt: Attempt, program: Program) -> Order:
         number=attempt.number,
         rung=attempt.rung,
         restored=attempt.restored_body,
-        seals=attempt.step.signature.seals,
+        row=attempt.row,
+        started_at=attempt.started_at,
+        started_boot=attempt.started_boot,
     )
 
 

@@ -8,13 +8,14 @@ import contextlib
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from contextvars import ContextVar
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from watchbill.errors import WatchbillError
+from watchbill.errors import InvalidOptionError, WatchbillError
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step
 from watchbill.flow.workflows import Workflow
@@ -84,11 +85,59 @@ def read_workflow(program: Program, name: str) -> Workflow[..., Any] | None:
     return next((w for w in _values(program) if isinstance(w, Workflow) and w.name == name), None)
 
 
+def find_app(program: Program, name: str) -> Any:  # noqa: ANN401 - App stands above this floor
+    """Read the program and find the App of that name in it; without a name, its only one."""
+    apps = {key: value for key, value in _definitions(program).items() if _is_app(value)}
+    if name and name in apps:
+        return apps[name]
+    if name or len({id(app) for app in apps.values()}) != 1:
+        raise app_not_there(program.module or program.file, name, list(apps))
+    return next(iter(apps.values()))
+
+
+def app_not_there(program: str, name: str, found: Sequence[str]) -> InvalidOptionError:
+    """Give the error that says which Apps a program has, when none of them was meant."""
+    there = ", ".join(found) if found else "none"
+    if name:
+        return InvalidOptionError(f"program {program!r} has no App called {name!r}; it has {there}")
+    return InvalidOptionError(f"program {program!r} must name its App, as module:app; it has {there}")
+
+
+def _is_app(value: object) -> bool:
+    return not isinstance(value, type) and isinstance(getattr(value, "registry", None), Registry)
+
+
 def _values(program: Program) -> list[object]:
     """Give what a program defines at module level."""
+    return list(_definitions(program).values())
+
+
+def _definitions(program: Program) -> dict[str, object]:
     sys.path[:] = program.path
     sys.argv[:] = program.arguments
-    return list(vars(read_program(program)).values())
+    return dict(vars(read_program(program)))
+
+
+class Named(NamedTuple):
+    """A program as people name it: `module:app`, `module` or `file.py`."""
+
+    program: Program
+    app: str  # "" is its only one
+
+
+def named_program(name: str) -> Named:
+    """Find where a program is, without reading it; the folder of a file, else the current one, is importable."""
+    place, colon, app = name.rpartition(":")
+    if not colon or not app.isidentifier():
+        place, app = name, ""
+    is_file = place.endswith(".py") or os.sep in place
+    file = os.path.realpath(place)
+    if is_file and not os.path.isfile(file):
+        raise InvalidOptionError(f"program {name!r} is not there: no file {file!r}")
+    folder = os.path.dirname(file) if is_file else os.getcwd()
+    path = sys.path if folder in sys.path else [folder, *sys.path]  # as Python does it for scripts
+    program = Program("" if is_file else place, file if is_file else "", tuple(path), tuple(sys.argv))
+    return Named(program, app)
 
 
 def read_program(program: Program) -> ModuleType:

@@ -1,7 +1,7 @@
 """Step: a function that does one thing, with a policy for trouble."""
 
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import (
@@ -21,7 +21,7 @@ from typing import (
 
 import msgspec
 
-from watchbill.clock import SECOND
+from watchbill.clock import SECOND, Micros
 from watchbill.errors import InvalidOptionError, StepFailed
 from watchbill.flow.failures import type_name
 from watchbill.flow.functions import check_function, is_async
@@ -40,15 +40,13 @@ ISOLATIONS: Final = ("auto", "own")
 LATER_OPTIONS: Final = (
     "idempotent",
     "limit",
-    "local_retries",
-    "needs",
-    "priority",
     "probe",
-    "stall",
     "then",
     "uses",
     "verify",
 )
+MOST_LOCAL_RETRIES: Final = 100  # they come at once and unseen: whoever needs more wants pauses, and Retry has them
+MOST_PRIORITY: Final = 100
 LONGEST_KEY: Final = 200  # characters: keys are indexed, and read by people
 MOST_RESOLVED: Final = 1_000  # policies kept per step: timeouts computed for each call must not fill the memory
 
@@ -63,6 +61,10 @@ class StepOptions(TypedDict, total=False):
     name: str | None
     timeout: Duration | None
     retry: int | Retry | None
+    needs: str | Iterable[str] | Mapping[str, int] | None
+    stall: Duration | None
+    local_retries: int
+    priority: int | None
     isolation: Literal["auto", "own"]
     undo: "Step[..., Any] | None"
 
@@ -73,6 +75,8 @@ class CallOptions(TypedDict, total=False):
     key: str | None
     timeout: Duration | None
     retry: int | Retry | None
+    stall: Duration | None
+    priority: int | None
 
 
 class Wishes(msgspec.Struct, frozen=True, eq=False):
@@ -81,6 +85,8 @@ class Wishes(msgspec.Struct, frozen=True, eq=False):
     retry: Retry | None = None
     timeout: Duration | None = None
     key: str | None = None
+    stall: Duration | None = None
+    priority: int | None = None
 
 
 class Resolved(NamedTuple):
@@ -88,23 +94,76 @@ class Resolved(NamedTuple):
 
     policy: Policy
     policy_body: bytes
+    first_look: Micros  # as the policy says: asked at every step
 
 
-def wishes(what: str, *, retry: int | Retry | None, timeout: Duration | None, key: str | None = None) -> Wishes:
+def wishes(
+    what: str,
+    *,
+    retry: int | Retry | None = None,
+    timeout: Duration | None = None,
+    key: str | None = None,
+    stall: Duration | None = None,
+    priority: int | None = None,
+) -> Wishes:
     """Check what an author wrote."""
-    if timeout is not None:
-        to_micros(timeout, what=f"timeout of {what}", at_least=1)
+    for name, span in (("timeout", timeout), ("stall", stall)):
+        if span is not None:
+            to_micros(span, what=f"{name} of {what}", at_least=1)
     if isinstance(retry, int):
         retry = Retry(retry)
     if retry is not None and not isinstance(retry, Retry):
         raise InvalidOptionError(f"retry of {what} must be a number or Retry(...), got {retry!r}")
-    return Wishes(retry, timeout, None if key is None else _check_key(key, what))
+    return Wishes(
+        retry,
+        timeout,
+        None if key is None else _check_key(key, what),
+        stall,
+        None if priority is None else check_priority(priority, what),
+    )
+
+
+def check_priority(priority: object, owner: str) -> int:
+    """Refuse what is no priority."""
+    if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > MOST_PRIORITY:
+        raise InvalidOptionError(
+            f"priority of {owner} must be a number from -{MOST_PRIORITY} to {MOST_PRIORITY}, got {priority!r}"
+        )
+    return priority
+
+
+def _check_local_retries(times: object, owner: str) -> int:
+    if not isinstance(times, int) or isinstance(times, bool) or not 0 <= times <= MOST_LOCAL_RETRIES:
+        raise InvalidOptionError(
+            f"local_retries of {owner} must be a whole number from 0 to {MOST_LOCAL_RETRIES}, got {times!r}:"
+            " for more, or with pauses, use retry=Retry(...)"
+        )
+    return times
 
 
 def _check_key(key: object, what: str) -> str:
     if not isinstance(key, str) or not 1 <= len(key) <= LONGEST_KEY or not key.isprintable():
         raise InvalidOptionError(f"key of {what} must be text of 1-{LONGEST_KEY} characters, got {key!r:.240}")
     return key
+
+
+def _read_needs(needs: object, owner: str) -> dict[str, int]:
+    if needs is None:
+        return {}
+    from watchbill.model.needs import parse_needs  # most steps need nothing
+
+    try:
+        return parse_needs(needs)  # type: ignore[arg-type]
+    except InvalidOptionError as error:
+        raise InvalidOptionError(f"{owner}: {error}") from None
+
+
+def _written(needs: Mapping[str, int]) -> tuple[str, ...]:
+    if not needs:
+        return ()
+    from watchbill.model.needs import written
+
+    return written(needs)
 
 
 def check_undo(undo: object, owner: str) -> "Step[..., Any] | None":
@@ -154,10 +213,23 @@ class Step(Generic[P, T]):
         self.plain = function
         self.is_async = is_async(function)
         self.signature = Signature(function, owner)
-        self.needs_row = isolation == "own"  # an attempt in a process of its own is watched from the start
+        self.own = isolation == "own"
+        self.asked = _read_needs(options.get("needs"), owner)
+        self.needs = _written(self.asked)
+        # An attempt in a process of its own is watched from the start, and one that takes something is counted.
+        self.always_has_row = self.own or any(self.asked.values())
+        self.needs_row = self.always_has_row or bool(self.needs)  # unless this process has what it needs
+        self.local_retries = _check_local_retries(options.get("local_retries", 0), owner)
         self.undone_by = check_undo(options.get("undo"), owner)
         self.home: Home | None = None  # the registry of its App
-        self._wishes = wishes(owner, retry=options.get("retry"), timeout=options.get("timeout"))
+        self._wishes = wishes(
+            owner,
+            retry=options.get("retry"),
+            timeout=options.get("timeout"),
+            stall=options.get("stall"),
+            priority=options.get("priority"),
+        )
+        self.ranked = bool(self._wishes.priority)  # its calls may have a head start, or wait
         self._resolved: dict[object, Resolved] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
@@ -173,6 +245,8 @@ class Step(Generic[P, T]):
             retry=options.get("retry"),
             timeout=options.get("timeout"),
             key=options.get("key"),
+            stall=options.get("stall"),
+            priority=options.get("priority"),
         )
         return OptionedStep(self, wanted)
 
@@ -188,7 +262,7 @@ class Step(Generic[P, T]):
 
     def resolve(self, workflow: Wishes = NO_WISHES, call: Wishes | None = None) -> Resolved:
         """Settle the policy of a call: the call's own wishes first, then the step's, then its workflow's."""
-        asked = workflow if call is None else (workflow, call.retry, call.timeout)
+        asked = workflow if call is None else (workflow, call.retry, call.timeout, call.stall, call.priority)
         resolved = self._resolved.get(asked)
         if resolved is None:
             if len(self._resolved) >= MOST_RESOLVED:
@@ -199,8 +273,15 @@ class Step(Generic[P, T]):
     def _settle(self, *by_rank: Wishes) -> Resolved:
         retry = next((w.retry for w in by_rank if w.retry is not None), Retry(DEFAULT_RETRIES))
         timeout = next((w.timeout for w in by_rank if w.timeout is not None), DEFAULT_TIMEOUT / SECOND)
-        policy = policy_of(retry, timeout, own=self.needs_row)
-        return Resolved(policy, _encode_policy(policy))
+        policy = policy_of(
+            retry,
+            timeout,
+            own=self.own,
+            stall=next((w.stall for w in by_rank if w.stall is not None), None),
+            priority=next((w.priority for w in by_rank if w.priority is not None), 0),
+            needs=self.needs,
+        )
+        return Resolved(policy, _encode_policy(policy), policy.first_look)
 
     def ask(
         self, loop: WorkflowLoop, args: tuple[Any, ...], kwargs: dict[str, Any], options: Wishes | None = None

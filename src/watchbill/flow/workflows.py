@@ -13,19 +13,18 @@ from watchbill.flow.futures import ChildCall
 from watchbill.flow.names import check_options, did_you_mean, name_of
 from watchbill.flow.replay import WorkflowLoop, current
 from watchbill.flow.signatures import Signature
-from watchbill.flow.steps import Step, check_undo, wishes
+from watchbill.flow.steps import Step, check_priority, check_undo, wishes
 from watchbill.model.duration import Duration, to_instant, to_micros
 from watchbill.model.failure import Cause
 from watchbill.model.policy import Retry
 from watchbill.model.recurrence import ScheduleSpec
+from watchbill.model.run import check_region
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LATER_OPTIONS: Final = ("region",)
 SCHEDULE_OPTIONS: Final = ("cron", "every", "tz", "overlap", "catchup")
 ON_FAILURE: Final = ("undo", "keep")
-MOST_PRIORITY: Final = 100
 # The keywords of app.start: all others go to the workflow, so no parameter of a workflow may be called like one.
 START_KEYWORDS: Final = frozenset({"id", "priority", "at", "delay", "tags", "region", "deadline", "tx"})
 
@@ -40,6 +39,7 @@ class WorkflowOptions(TypedDict, total=False):
     version: int
     deadline: Duration | datetime | None
     priority: int
+    region: str | None
     notify: str | None
     retention: Duration | None
     undo: Step[..., Any] | None
@@ -60,7 +60,7 @@ class Workflow(Generic[P, T]):
         check_function(function, "workflow")
         self.name = name_of(function, options.get("name"), "workflow")
         owner = f"workflow {self.name!r}"
-        check_options(owner, options, known=WorkflowOptions.__annotations__, later=LATER_OPTIONS)
+        check_options(owner, options, known=WorkflowOptions.__annotations__)
         if not is_async(function):
             raise InvalidOptionError(f"{owner} must be an `async def`: it awaits its steps")
         functools.update_wrapper(self, function, updated=())
@@ -72,6 +72,7 @@ class Workflow(Generic[P, T]):
         self.defaults = wishes(owner, retry=options.get("retry"), timeout=options.get("timeout"))
         self.version = check_version(options.get("version", 1), owner)
         self.priority = check_priority(options.get("priority", 0), owner)
+        self.region = check_region(options.get("region"), owner)
         self.deadline = check_deadline(options.get("deadline"), owner)
         self.notify = check_url(options.get("notify"), owner)
         self.retention = _retention(options.get("retention"), owner)
@@ -116,15 +117,6 @@ def check_version(version: object, owner: str) -> int:
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < 1 << 31:
         raise InvalidOptionError(f"version of {owner} must be a number from 1 on, got {version!r}")
     return version
-
-
-def check_priority(priority: object, owner: str) -> int:
-    """Refuse what is no priority."""
-    if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > MOST_PRIORITY:
-        raise InvalidOptionError(
-            f"priority of {owner} must be a number from -{MOST_PRIORITY} to {MOST_PRIORITY}, got {priority!r}"
-        )
-    return priority
 
 
 def check_deadline(deadline: Duration | datetime | None, owner: str) -> tuple[Micros | None, Micros | None]:

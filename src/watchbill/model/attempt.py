@@ -9,6 +9,7 @@ from watchbill.clock import Micros
 from watchbill.model.states import AttemptState
 
 FENCE_BITS: Final = 20
+STARVED: Final = "starved"  # as a symptom: its worker does not turn
 
 
 class RowKind(IntEnum):
@@ -83,6 +84,7 @@ class AttemptRow(msgspec.Struct, frozen=True):
     result: bytes | None
     kind: int = 0
     held: bool = False
+    symptom: str | None = None  # what its agent last said is wrong with it, while it runs
 
     @property
     def number(self) -> int:
@@ -96,3 +98,26 @@ class Progress(msgspec.Struct, frozen=True):
     done: float
     total: float | None = None
     note: str = ""
+
+
+def how_far(progress: Progress) -> str:
+    """Say how far a step is, as it counts it."""
+    return f"{progress.done:g}" + ("" if progress.total is None else f" of {progress.total:g}")
+
+
+class Mark(Progress, frozen=True, omit_defaults=True):
+    """All that a step says about itself while it runs, as its row has it: how far it is, and how long it may take."""
+
+    extended: Micros = 0  # added to its timeout, in all
+    quiet_until: Micros | None = None  # in store time: it says nothing on purpose
+    quiet_for: str = ""  # what for
+    begun: bool = True  # False: it has said nothing yet about how far it is
+
+
+def has_moved(before: Mark | None, after: Mark) -> bool:
+    """Say whether a step has moved on: by an increase of `done`, or because it is no longer quiet on purpose."""
+    if before is not None and before.quiet_until is not None and after.quiet_until is None:
+        return True
+    if not after.begun:
+        return False
+    return before is None or not before.begun or after.done > before.done

@@ -7,13 +7,15 @@ import msgspec
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import InvalidOptionError
 from watchbill.model.duration import Duration, to_micros
-from watchbill.model.failure import kind_name
+from watchbill.model.failure import Cause, kind_name
 
 DEFAULT_RETRIES: Final = 3  # most transient faults are gone after the fourth try; more only hides the others
 DEFAULT_TIMEOUT: Final[Micros] = 3_600 * SECOND  # every step has a deadline: no zombie lives for ever
+SEEN_WITHIN: Final[Micros] = SECOND  # of what a step says: until then, that it said nothing tells nothing
 OWN_CHILD_FROM: Final = (
     2  # losses: from here on the attempt runs in a child of its own, so that its death names it alone
 )
+OWN_CHILD_AFTER: Final = frozenset({Cause.STARVED})  # at once after these: it keeps the others there from running
 QUARANTINE_AT: Final = 5  # losses: whatever kills its process five times waits for a person
 
 ErrorTypes = tuple[type[BaseException], ...]
@@ -59,6 +61,14 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
     own: bool = False  # isolation="own"
     on: tuple[str, ...] = ()  # names of the exception classes of Retry(on=), so that no code is needed to match them
     never: tuple[str, ...] = ()
+    stall: Micros | None = None  # no increase of progress for this long is a failure
+    priority: int = 0  # added to the run's
+    needs: tuple[str, ...] = ()  # what an agent must have, as queues write it
+
+    @property
+    def first_look(self) -> Micros:
+        """The time from an attempt's start to the moment at which something may be wrong with it."""
+        return self.timeout if self.stall is None else min(self.timeout, self.stall + SEEN_WITHIN)
 
     def delay_before(self, retry: int, chance: float) -> Micros:
         """Give the pause before the k-th retry: exponential up to the cap, plus 0-25 %, never less."""
@@ -67,7 +77,15 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
         return plain + round(plain * 0.25 * chance)
 
 
-def policy_of(retry: Retry, timeout: Duration, *, own: bool) -> Policy:
+def policy_of(  # noqa: PLR0913 - what an author may say
+    retry: Retry,
+    timeout: Duration,
+    *,
+    own: bool,
+    stall: Duration | None = None,
+    priority: int = 0,
+    needs: tuple[str, ...] = (),
+) -> Policy:
     """Resolve what the author wrote to what is stored."""
     return Policy(
         retries=retry.times,
@@ -78,4 +96,7 @@ def policy_of(retry: Retry, timeout: Duration, *, own: bool) -> Policy:
         own=own,
         on=tuple(kind_name(kind) for kind in retry.on),
         never=tuple(kind_name(kind) for kind in retry.never),
+        stall=None if stall is None else to_micros(stall, what="stall", at_least=1),
+        priority=priority,
+        needs=needs,
     )

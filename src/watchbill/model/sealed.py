@@ -18,6 +18,24 @@ class Unopened(bytes):
     why: str
 
 
+class Opened(bytes):
+    """A body that was sealed; whoever names it as evidence names it as it is stored."""
+
+    sealed: bytes
+
+
+def opened(body: bytes, sealed: bytes) -> Opened:
+    """Keep with an opened body how it is stored."""
+    kept = Opened(body)
+    kept.sealed = sealed
+    return kept
+
+
+def as_stored(body: bytes | None) -> bytes | None:
+    """Give a body as its row has it."""
+    return body.sealed if isinstance(body, Opened) else body
+
+
 def unopened(body: bytes, why: str) -> Unopened:
     """Keep a body that cannot be opened, with the reason."""
     kept = Unopened(body)

@@ -21,6 +21,20 @@ class Late:
 
 
 @dataclass(frozen=True, slots=True)
+class Stalled:
+    """It runs, and its progress does not move: that its agent beats proves that the process breathes, no more."""
+
+    by: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """It is due for a look, and well: there was progress, or it may take longer."""
+
+    left: Micros  # until something may be wrong with it
+
+
+@dataclass(frozen=True, slots=True)
 class AgentDead:
     """Its agent's lease has ended."""
 
@@ -46,4 +60,4 @@ class Unreadable:
     why: str
 
 
-Symptom = Failed | Late | AgentDead | CancelOverdue | BackoffOver | Unreadable
+Symptom = Failed | Late | Stalled | NotYet | AgentDead | CancelOverdue | BackoffOver | Unreadable

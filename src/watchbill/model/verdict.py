@@ -21,6 +21,7 @@ class TryNow:
     """Ready again, at once."""
 
     rule: str
+    alone: bool = False  # from now on in a process of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,13 @@ class Quarantine:
 
 
 @dataclass(frozen=True, slots=True)
-class LetEnd:
-    """Running on: it was asked to stop and cannot be made to, so whoever needs its end has to wait for it."""
+class LookAgain:
+    """Running on, and looked at again: nothing was decided, so nothing is written down."""
 
-    rule: str
+    delay: Micros
 
 
-Verdict = MarkFailed | TryNow | TryLater | GiveUp | Quarantine | LetEnd
+Verdict = MarkFailed | TryNow | TryLater | GiveUp | Quarantine | LookAgain
 
 
 class Judgement(NamedTuple):
@@ -71,4 +72,7 @@ class Judgement(NamedTuple):
     result: bytes | None
     run: int
     call: str
-    body: bytes  # the Decision
+    body: bytes | None  # the Decision; None when nothing was decided
+    unmoved: bool = False  # evidence: what it says about itself is still `progress`, and not only its time
+    progress: bytes | None = None
+    alone: bytes | None = None  # its policy, when from now on it runs in a process of its own

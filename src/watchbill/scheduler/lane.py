@@ -153,7 +153,7 @@ class Lane:
                 resident.put_off(call)
                 continue
             step = call.target
-            policy = step.resolve(resident.workflow.defaults, call.options).policy
+            policy, _, look = step.resolve(resident.workflow.defaults, call.options)
             args, kwargs = call.args
             key = (namespace, resident.id, resident.part, call.key, call.digest)
             attempt = Attempt(step, args, kwargs, policy, key, resident.fence)
@@ -161,8 +161,8 @@ class Lane:
             resident.local[call.key] = attempt
             executor.start(attempt, self, at=now, boot=boot)
             started = True
-            if policy.timeout < shortest:
-                shortest = policy.timeout
+            if look < shortest:
+                shortest = look
         if started and (self._visible_at is None or boot + shortest < self._visible_at):
             self._visible_at = boot + shortest
 
@@ -208,8 +208,8 @@ class ReadyCalls:
     def put_all(self, owners: Sequence[tuple[Resident, Call]], at: Micros) -> None:
         """Let calls wait."""
         if not self.ranked:
-            for resident, _ in owners:  # no generator: this is the hot path
-                if resident.priority:
+            for resident, call in owners:  # no generator: this is the hot path
+                if resident.priority or call.target.ranked or call.options is not None:
                     break
             else:
                 self._mark(len(owners), at)
@@ -220,7 +220,7 @@ class ReadyCalls:
 
     def put(self, owner: tuple[Resident, Call], at: Micros) -> None:
         """Let a call wait."""
-        priority = owner[0].priority
+        priority = priority_of(*owner)
         if not priority and not self.ranked:
             self._mark(1, at)
             self.plain.append(owner)
@@ -250,10 +250,17 @@ class ReadyCalls:
         self._put = 0
 
 
+def priority_of(resident: Resident, call: Call) -> int:
+    """Give the priority of a call: its run's, and its own."""
+    if not call.target.ranked and (call.options is None or call.options.priority is None):
+        return resident.priority
+    own: int = call.target.resolve(resident.workflow.defaults, call.options).policy.priority
+    return resident.priority + own
+
+
 def _unseen_for(attempt: Attempt) -> Micros:
-    """How long an attempt may run without a row: a second, or less when it would be late before that."""
-    timeout = attempt.policy.timeout
-    return min(VISIBLE_AFTER, timeout)
+    """How long an attempt may run without a row: a second, or less when it would be late or stalled before that."""
+    return min(VISIBLE_AFTER, attempt.policy.first_look)
 
 
 def runs_here(attempt: Attempt) -> bool:

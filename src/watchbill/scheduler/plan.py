@@ -47,7 +47,7 @@ class CallFacts(msgspec.Struct, frozen=True):
     queue: int
     policy: bytes
     args: bytes
-    timeout: Micros
+    first_look: Micros  # from its start
     alone: bool
     priority: int = 0
     held: bool = False
@@ -97,7 +97,7 @@ def running_row(
         agent=agent,
         losses=1,
         started_ago=started_ago,
-        watch_in=facts.timeout - started_ago,
+        watch_in=facts.first_look - started_ago,
         progress=progress,
     )
 
@@ -138,7 +138,7 @@ def _row(
         failures=failures,
         losses=losses,
         alone=facts.alone,
-        span=-(-facts.timeout // 1_000),
+        span=-(-facts.first_look // 1_000),
         started_ago=started_ago,
         watch_in=watch_in,
         progress=progress,

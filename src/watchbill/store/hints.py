@@ -39,6 +39,8 @@ def concerned(judgement: Judgement) -> set[Hint]:
             return {Hint.SCHEDULER}
         case AttemptState.PARKED if judgement.watch_in is None:
             return {Hint.CLIENT}  # nothing but a person will move it
+        case AttemptState.RUNNING:
+            return set()  # nothing has happened to it: whoever looked looks again
         case AttemptState.FAILED:
             return {Hint.SUPERVISOR, Hint.AGENT}  # due for judgement; and whoever runs it should stop
         case _:

@@ -14,13 +14,14 @@ import msgspec
 
 from watchbill.borrowed import FinishPlan, Place, Work
 from watchbill.clock import Micros
-from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
+from watchbill.model.agent import AgentRow, Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.lease import Member, Terms
 from watchbill.model.question import Asked
+from watchbill.model.queue import QueueDepth, QueueRow
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
 from watchbill.model.states import RunState
@@ -29,7 +30,10 @@ from watchbill.model.verdict import Judgement
 INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
 EVERY: Final = (1 << 63) - 1  # as a limit
 JOURNAL_PAGE: Final = 10_000  # entries that are read at once: others wait for the same doors
-CANCEL_GRACE: Micros = 10_000_000  # a cancelled attempt that still runs is looked at after this
+AVOID_FOR: Micros = 10_000_000  # so long an attempt is left to other agents than the one with which the last one failed
+# For a cancelled attempt that still runs, as for one whose rooms close: what stops by itself has stopped by then, and
+# what has not may never, so nobody waits for it any longer.
+CANCEL_GRACE: Micros = 10_000_000
 
 
 class Hint(StrEnum):
@@ -117,7 +121,9 @@ class Record(msgspec.Struct, frozen=True):
     now: Micros
     told: tuple[Fact, ...]  # what its scheduler has not yet taken in
     parent: str | None  # the id of the run that started it
-    known: bool  # a scheduler that attends its namespace has its code; True also when none attends
+    known: bool  # a scheduler that attends its region has its code; True also when none attends
+    region: str = ""  # where it lives
+    served: bool = True  # a scheduler attends its region
 
     @property
     def cancelling(self) -> bool:
@@ -163,10 +169,13 @@ class ClientStore(Protocol):
         """
         ...
 
-    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+    async def copy(
+        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
+    ) -> bool:
         """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken.
 
-        `loose`: its arguments differ, so what was recorded fits calls whatever their arguments are.
+        `loose`: its arguments differ, so what was recorded fits calls whatever their arguments are. `first`: an entry
+        of its own, which comes before them.
         """
         ...
 
@@ -184,6 +193,10 @@ class ClientStore(Protocol):
 
     async def record(self, namespace: str, id: str) -> Record | None:
         """Read all about one run, in one snapshot."""
+        ...
+
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts, oldest first."""
         ...
 
     async def runs(  # noqa: PLR0913
@@ -234,6 +247,24 @@ class ClientStore(Protocol):
 
         It is looked at anew, at once. Asking again with the same values is no second order: the first one changed it.
         """
+        ...
+
+    async def agents(self, namespace: str) -> list[AgentRow]:
+        """Read the agents of a namespace, those alive first; who is gone since more than a day is left out."""
+        ...
+
+    async def order_agent(
+        self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
+    ) -> bool:
+        """Say what is wanted of an agent (a Wish), or what it has now (as `written`); None leaves it as it is.
+
+        It hears of it with its next beat, and is woken to beat now. False when there is none that has not left and is
+        not lost; one that is silent may come back, and then obeys.
+        """
+        ...
+
+    async def backlog(self, namespace: str) -> list[QueueDepth]:
+        """Read what waits in each queue of a namespace, by id."""
         ...
 
 
@@ -344,8 +375,10 @@ class SchedulerStore(Protocol):
         """Give the ids of the region's shards, making them (and their lease rows) if they are new."""
         ...
 
-    async def queue(self, namespace: str, region: str, needs: Sequence[str], uses: str) -> int:
-        """Give the id of the queue for this set of needs, making it if it is new."""
+    async def queue(
+        self, namespace: str, region: str, needs: Sequence[str], uses: str, *, limited: bool = False
+    ) -> int:
+        """Give the id of the queue for this set of needs (as `written`), making it if it is new."""
         ...
 
     async def attend(  # noqa: PLR0913
@@ -447,35 +480,59 @@ class AgentStore(Protocol):
     """For agents."""
 
     async def join(  # noqa: PLR0913
-        self, agent: int, namespace: str, region: str, name: str, info: bytes, lasting: Micros | None
+        self,
+        agent: int,
+        namespace: str,
+        region: str,
+        name: str,
+        info: bytes,
+        lasting: Micros | None,
+        *,
+        needs: Sequence[str] = (),
+        slots: int = 0,
     ) -> None:
-        """Insert this agent, alive; `lasting` None is for ever."""
+        """Insert this agent, alive, with what it has (as `written`) and how many attempts; `lasting` None is for ever.
+
+        Some who left or were lost long ago, and hold nothing, are forgotten.
+        """
         ...
 
-    async def beat(
+    async def beat(  # noqa: PLR0913
         self,
         agent: int,
         lasting: Micros | None,
         progress: Sequence[ProgressMark],
         held: Sequence[tuple[int, int]] = (),
+        *,
+        said: bytes = b"",
+        starved: Sequence[tuple[int, int]] = (),
+        queues: Sequence[int] = (),
+        lease_no: int | None = None,
     ) -> Orders:
-        """Prolong, write progress of many, and hear what to stop: of the (id, fence) held, those it holds no more."""
+        """Prolong, write progress of many, and hear what to stop: of the (id, fence) held, those it holds no more.
+
+        `said`: what it says of itself, if that is new. `starved`: of those it runs, all whose worker does not turn; the
+        others are well again. `queues`: those it would hear about if something is ready there. `lease_no`: the number
+        of its open or next request; what an earlier one has leased and the agent does not hold never reached it, and
+        is handed back, uncharged.
+        """
         ...
 
-    async def queues(self, namespace: str, region: str, needs: Sequence[str]) -> list[int]:
-        """Give the queues whose needs this agent meets."""
+    async def queues(self, namespace: str, region: str) -> list[QueueRow]:
+        """Give all queues of a namespace and region, by id; an agent serves those whose needs it meets."""
         ...
 
     async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
         """Lease the most urgent ready rows; asking again with the same lease_no gives the same rows.
 
+        Nothing for an agent that is to drain or quarantined, and nothing that is to be tried with another one first.
         Only what the agent knows, and at most `room.alone` that need a process of their own (their author wants it, or
         they were lost twice): a lease counts as a loss until it is reported, so nobody leases what must wait.
         """
         ...
 
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
-        """Write outcomes and checkpoints, each under its fence."""
+        """Write outcomes and checkpoints, each under its fence; of what is accepted also the log, if there is one."""
         ...
 
     async def undecided(self, ids: Sequence[int]) -> list[int]:
@@ -533,8 +590,16 @@ class SupervisorStore(Protocol):
         """
         ...
 
+    async def backlog(self) -> list[QueueDepth]:
+        """Read what waits in each queue of all namespaces; its cost grows with the queues, not with what waits."""
+        ...
+
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
-        """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
+        """Apply verdicts whose evidence still holds, each with its decision row; says which were applied.
+
+        A row that becomes ready is kept from the agent that had it for AVOID_FOR, if another one, alive, in time and
+        wanted, of the same namespace and region, has everything by name that its queue asks for.
+        """
         ...
 
 

@@ -1,8 +1,9 @@
 """Sealed: a store's doors, with keys. What goes in is sealed, what comes out is opened; no room knows of it.
 
-Sealed are: inputs, the journal's bodies (and the checksums of arguments beside them), arguments, results, checkpoints
-and progress of attempts, what runs are told and publish, decisions. In the open stay what stores and people search by:
-ids, names of workflows, steps and calls, topics, tags, times, states, policies, and the short reasons in `run.held`.
+Sealed are: inputs, the journal's bodies (and the checksums of arguments beside them), arguments, results,
+checkpoints, progress and logs of attempts, what runs are told and publish, decisions. In the open stay what stores and
+people search by: ids, names of workflows, steps and calls, topics, tags, times, states, policies, and the short reasons
+in `run.held`.
 
 A body that cannot be opened comes out as `Unopened`, with the reason, and goes in again as it was.
 """
@@ -14,7 +15,7 @@ import msgspec
 from watchbill.borrowed import FinishPlan, Place, Work
 from watchbill.clock import Micros
 from watchbill.errors import DuplicateRun
-from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
+from watchbill.model.agent import Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
@@ -22,6 +23,7 @@ from watchbill.model.keys import Keys
 from watchbill.model.question import Asked
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow
+from watchbill.model.sealed import as_stored, is_sealed, opened
 from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
 from watchbill.store.codec import Codec
@@ -81,7 +83,7 @@ class Sealer:
         """Seal all that a turn writes; a turn that is sent again is the same bytes again."""
         return replace(
             turn,
-            journal=[self._entry(entry) for entry in turn.journal],
+            journal=[self.entry(entry) for entry in turn.journal],
             attempts=[self.attempt(row) for row in turn.attempts],
             runs=[self._change(change) for change in turn.runs],
             decisions=[self._decision(row) for row in turn.decisions],
@@ -90,7 +92,8 @@ class Sealer:
             schedules=[self._slots(change) for change in turn.schedules],
         )
 
-    def _entry(self, entry: JournalRow) -> JournalRow:
+    def entry(self, entry: JournalRow) -> JournalRow:
+        """Seal a journal entry, and hide its checksum."""
         run, seq, kind, key, digest, fence, outcome, agent, started_at, at, body = entry
         if not body:
             return entry  # of a timer: there is nothing to see
@@ -134,9 +137,20 @@ class Sealer:
         return mark._replace(body=self._codec.seal(mark.body, b"progress %d %d" % (mark.id, mark.fence)))
 
     def report(self, report: Report) -> Report:
-        """Seal the result, failure or checkpoint of an attempt."""
+        """Seal the result, failure or checkpoint of an attempt, and its last words."""
         place = b"report %d %d %d" % (report.id, report.fence, report.act)
-        return report._replace(body=self._optional(report.body, place))
+        return report._replace(body=self._optional(report.body, place), log=self._log(report))
+
+    def _log(self, report: Report) -> bytes | None:
+        if report.log is None:
+            return None
+        # Text of anybody: what looks sealed would be stored in the open.
+        log = b" " + report.log if is_sealed(report.log) else report.log
+        return self._codec.seal(log, b"log %d %d" % (report.id, report.fence))
+
+    def open_log(self, log: AttemptLog) -> AttemptLog:
+        """Open the last words of an attempt."""
+        return log._replace(body=self.open_body(log.body))
 
     def result(self, id: int, body: bytes) -> bytes:
         """Seal the result of an attempt that has its row."""
@@ -147,7 +161,8 @@ class Sealer:
         place = b"%d %d" % (judgement.id, judgement.fence)
         return judgement._replace(
             result=self._optional(judgement.result, b"verdict " + place),
-            body=self._codec.seal(judgement.body, b"judgement " + place),
+            body=self._optional(judgement.body, b"judgement " + place),
+            progress=as_stored(judgement.progress),
         )
 
     def _optional(self, body: bytes | None, place: bytes) -> bytes | None:
@@ -166,7 +181,7 @@ class Sealer:
             args=self.open_body(row.args),
             result=self._opened(row.result),
             checkpoint=self._opened(row.checkpoint),
-            progress=self._opened(row.progress),
+            progress=self._opened_evidence(row.progress),
         )
 
     def open_entry(self, entry: JournalEntry) -> JournalEntry:
@@ -185,6 +200,10 @@ class Sealer:
     def open_schedule(self, row: ScheduleRow) -> ScheduleRow:
         """Open the input that the runs of a schedule get."""
         return replace(row, input=self.open_body(row.input))
+
+    def _opened_evidence(self, body: bytes | None) -> bytes | None:
+        shown = self._opened(body)
+        return shown if body is None or shown is None or shown == body else opened(shown, body)
 
     def _opened(self, body: bytes | None) -> bytes | None:
         return None if body is None else self.open_body(body)
@@ -231,6 +250,7 @@ class SealedClient:
         # What carries no bodies goes straight through.
         self.order_schedule, self.beginning = doors.order_schedule, doors.beginning
         self.delete, self.checkup = doors.delete, doors.checkup
+        self.agents, self.order_agent, self.backlog = doors.agents, doors.order_agent, doors.backlog
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none. The store compares inputs as they are sealed."""
@@ -251,9 +271,12 @@ class SealedClient:
             return sealed
         return replace(sealed, input=there.input)
 
-    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+    async def copy(
+        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
+    ) -> bool:
         """Insert a run that goes on from chosen entries of another one's journal: copied as they are."""
-        return await self._doors.copy(self._sealer.run(run), source, entries, loose=loose)
+        first = None if first is None else self._sealer.entry(first)
+        return await self._doors.copy(self._sealer.run(run), source, entries, loose=loose, first=first)
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""
@@ -272,6 +295,10 @@ class SealedClient:
         """Read all about one run."""
         record = await self._doors.record(namespace, id)
         return None if record is None else self._sealer.record(record)
+
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts."""
+        return [self._sealer.open_log(log) for log in await self._doors.logs(namespace, id)]
 
     async def runs(  # noqa: PLR0913
         self,
@@ -353,15 +380,23 @@ class SealedAgent:
         self._sealer = sealer
         self.join, self.queues, self.undecided, self.leave = doors.join, doors.queues, doors.undecided, doors.leave
 
-    async def beat(
+    async def beat(  # noqa: PLR0913
         self,
         agent: int,
         lasting: Micros | None,
         progress: Sequence[ProgressMark],
         held: Sequence[tuple[int, int]] = (),
+        *,
+        said: bytes = b"",
+        starved: Sequence[tuple[int, int]] = (),
+        queues: Sequence[int] = (),
+        lease_no: int | None = None,
     ) -> Orders:
         """Prolong, and write progress."""
-        return await self._doors.beat(agent, lasting, [self._sealer.progress(mark) for mark in progress], held)
+        sealed = [self._sealer.progress(mark) for mark in progress]
+        return await self._doors.beat(
+            agent, lasting, sealed, held, said=said, starved=starved, queues=queues, lease_no=lease_no
+        )
 
     async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
         """Lease the most urgent ready rows."""
@@ -378,7 +413,7 @@ class SealedSupervisor:
     def __init__(self, doors: SupervisorStore, sealer: Sealer) -> None:
         self._doors = doors
         self._sealer = sealer
-        self.processes, self.silent, self.bury = doors.processes, doors.silent, doors.bury
+        self.processes, self.silent, self.bury, self.backlog = doors.processes, doors.silent, doors.bury, doors.backlog
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""

@@ -7,9 +7,20 @@ import msgspec
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
+from watchbill.model.limits import limits_of
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import AttemptState
-from watchbill.model.symptom import AgentDead, BackoffOver, CancelOverdue, Failed, Late, Symptom, Unreadable
+from watchbill.model.symptom import (
+    AgentDead,
+    BackoffOver,
+    CancelOverdue,
+    Failed,
+    Late,
+    NotYet,
+    Stalled,
+    Symptom,
+    Unreadable,
+)
 
 _decode_failure = msgspec.json.Decoder(Failure).decode
 
@@ -24,7 +35,7 @@ def diagnose(row: AttemptRow, now: Micros, *, orphaned: bool = False) -> Symptom
         case AttemptState.RUNNING if orphaned and row.agent is not None:
             return AgentDead(row.agent)
         case AttemptState.RUNNING if row.watch_at is not None and row.watch_at <= now:
-            return CancelOverdue(now - row.watch_at) if row.cancel else Late(now - row.watch_at)
+            return CancelOverdue(now - row.watch_at) if row.cancel else _overdue(row, now)
         case AttemptState.PARKED if row.watch_at is not None and row.watch_at <= now:
             return BackoffOver()
         case AttemptState.RUNNING | AttemptState.PARKED:
@@ -37,7 +48,16 @@ def diagnose(row: AttemptRow, now: Micros, *, orphaned: bool = False) -> Symptom
 
 def by_silence(symptom: Symptom) -> bool:
     """Say whether a symptom is only that nothing was heard in time: perhaps nobody could be heard."""
-    return isinstance(symptom, Late | CancelOverdue)
+    return isinstance(symptom, Late | Stalled | CancelOverdue)
+
+
+def _overdue(row: AttemptRow, now: Micros) -> Symptom:
+    limits = limits_of(row)
+    if limits.next_at > now:
+        return NotYet(limits.next_at - now)
+    if limits.next_at == limits.late_at:
+        return Late(now - limits.late_at)
+    return Stalled(now - limits.next_at)
 
 
 def _failure(row: AttemptRow) -> Failure:

@@ -4,18 +4,39 @@ from typing import assert_never
 
 import msgspec
 
-from watchbill.model.attempt import AttemptRow
+from watchbill.clock import SECOND, Micros, to_datetime
+from watchbill.model.attempt import AttemptRow, how_far
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Failure, Remedy
-from watchbill.model.policy import OWN_CHILD_FROM, QUARANTINE_AT, Policy
+from watchbill.model.limits import limits_of, mark_of
+from watchbill.model.policy import OWN_CHILD_AFTER, OWN_CHILD_FROM, QUARANTINE_AT, Policy
 from watchbill.model.states import AttemptState
-from watchbill.model.symptom import AgentDead, BackoffOver, CancelOverdue, Failed, Late, Symptom, Unreadable
-from watchbill.model.verdict import GiveUp, Judgement, LetEnd, MarkFailed, Quarantine, TryLater, TryNow, Verdict
+from watchbill.model.symptom import (
+    AgentDead,
+    BackoffOver,
+    CancelOverdue,
+    Failed,
+    Late,
+    NotYet,
+    Stalled,
+    Symptom,
+    Unreadable,
+)
+from watchbill.model.verdict import (
+    GiveUp,
+    Judgement,
+    LookAgain,
+    MarkFailed,
+    Quarantine,
+    TryLater,
+    TryNow,
+    Verdict,
+)
 
 LOSSES = frozenset({Cause.LOST, Cause.KILLED, Cause.STARVED})  # nobody's fault in the step's own code
 
 _encode = msgspec.json.Encoder().encode
-_decode_failure = msgspec.json.Decoder(Failure).decode
+_decode_policy = msgspec.json.Decoder(Policy).decode
 
 
 def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> Verdict:
@@ -27,14 +48,17 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
             innocent = policy.own or row.losses > OWN_CHILD_FROM
             return MarkFailed(failure, failures=0, losses=-int(innocent))
         case Late(by=by):
-            seconds = policy.timeout / 1_000_000
-            failure = Failure(
-                "Late", f"still running {by / 1e6:.1f} s after its timeout of {seconds:g} s", cause=Cause.LATE
+            return MarkFailed(_late(row, policy, by), failures=1, losses=-1)
+        case Stalled(by=by):
+            return MarkFailed(_stalled(row, policy, by), failures=1, losses=-1)
+        case NotYet(left=left):
+            return LookAgain(left)
+        case CancelOverdue(by=by):
+            # A thread, or code that swallows it: it may never end, and whoever waits for that would wait for ever.
+            message = (
+                f"asked to stop, and still running {by / 1e6:.1f} s after the grace: nobody waits for it any longer"
             )
-            return MarkFailed(failure, failures=1, losses=-1)
-        case CancelOverdue():
-            # A thread, or code that swallows it. Called ended while it runs, it would be undone while it still acts.
-            return LetEnd("asked to stop, and did not within the grace: it runs on until it returns or its agent dies")
+            return MarkFailed(Failure("Late", message, cause=Cause.LATE), failures=1, losses=-1)
         case BackoffOver():
             return TryNow("the backoff is over")
         case Unreadable(why=why):
@@ -45,13 +69,36 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
             assert_never(symptom)
 
 
+def _late(row: AttemptRow, policy: Policy, by: Micros) -> Failure:
+    mark = mark_of(row)
+    longer = f", extended by {mark.extended / SECOND:g} s" if mark is not None and mark.extended else ""
+    allowed = f"its timeout of {policy.timeout / SECOND:g} s{longer}"
+    return Failure("Late", f"still running {by / SECOND:.1f} s after {allowed}", cause=Cause.LATE)
+
+
+def _stalled(row: AttemptRow, policy: Policy, by: Micros) -> Failure:
+    """Say what was seen: how far it was, and since when."""
+    limits, mark = limits_of(row), mark_of(row)
+    far = f"at {how_far(mark)} " if mark is not None and mark.begun else ""
+    since = f"{to_datetime(limits.moved_at):%Y-%m-%d %H:%M:%S}Z"
+    quiet = (limits.next_at - limits.moved_at + by) / SECOND
+    allowed = f"its stall is {(policy.stall or 0) / SECOND:g} s"
+    if mark is not None and mark.quiet_until is not None:
+        allowed += f", and the time is over in which it was quiet for {mark.quiet_for!r}"
+    message = f"no progress for {quiet:.1f} s: {far}since {since}; {allowed}"
+    return Failure("Stalled", message, cause=Cause.STALLED)
+
+
 def _after_failure(failure: Failure, row: AttemptRow, policy: Policy, chance: float) -> Verdict:
     if row.cancel:
         return GiveUp("the run does not want it any more")
     if failure.cause in LOSSES:
         if row.losses >= QUARANTINE_AT:
             return Quarantine(f"lost {row.losses} times: whatever runs it dies")
-        return TryNow(f"loss {row.losses} of {QUARANTINE_AT} is not the step's failure: at once")
+        rule = f"loss {row.losses} of {QUARANTINE_AT} is not the step's failure: at once"
+        if failure.cause in OWN_CHILD_AFTER and not policy.own:
+            return TryNow(f"{rule}, in a process of its own", alone=True)
+        return TryNow(rule)
     if failure.remedy is Remedy.GIVE_UP:
         return GiveUp(f"{failure.type} is permanent")
     if failure.remedy is Remedy.NEXT_RUNG:
@@ -68,17 +115,23 @@ def judgement(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Judgement:
             dead = symptom.agent if isinstance(symptom, AgentDead) else None
             change = _change(row, AttemptState.FAILED, watch_in=0, result=_encode(failure))
             change = change._replace(dead_agent=dead, failures=failures, losses=losses)
+            if isinstance(symptom, Late | Stalled):
+                # What it said between the look and this verdict may be that it needs longer: then it has it.
+                change = change._replace(unmoved=True, progress=row.progress)
             return change._replace(body=_explain(row, failure, f"found {failure.cause}", "mark failed"))
-        case TryNow(rule=rule):
-            return _change(row, AttemptState.READY)._replace(body=_explain(row, _of(symptom), rule, "retry"))
+        case TryNow(rule=rule, alone=alone):
+            change = _change(row, AttemptState.READY)
+            if alone:
+                change = change._replace(alone=_encode(msgspec.structs.replace(_decode_policy(row.policy), own=True)))
+            return change._replace(body=_explain(row, _of(symptom), rule, "retry"))
         case TryLater(rule=rule, delay=delay):
             change = _change(row, AttemptState.PARKED, watch_in=delay, why="backoff")
             return change._replace(body=_explain(row, _of(symptom), rule, "retry later", delay))
         case GiveUp(rule=rule):
             change = _change(row, AttemptState.GAVE_UP, result=row.result)
             return change._replace(body=_explain(row, _of(symptom), rule, "give up"))
-        case LetEnd(rule=rule):
-            return _change(row, AttemptState.RUNNING)._replace(body=_explain(row, _of(symptom), rule, "let it end"))
+        case LookAgain(delay=delay):
+            return _change(row, AttemptState.RUNNING, watch_in=delay)
         case Quarantine(rule=rule):
             change = _change(row, AttemptState.PARKED, why="quarantine", result=row.result)
             return change._replace(body=_explain(row, _of(symptom), rule, "quarantine"))
@@ -108,7 +161,7 @@ def _change(
         result=result,
         run=row.run,
         call=row.call,
-        body=b"",
+        body=None,
     )
 
 

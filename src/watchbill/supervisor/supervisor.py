@@ -15,7 +15,7 @@ from watchbill.model.failure import Cause
 from watchbill.model.lease import HOST_LEASE
 from watchbill.model.policy import Policy
 from watchbill.model.symptom import BackoffOver, Symptom
-from watchbill.model.verdict import GiveUp, LetEnd, MarkFailed, Quarantine, TryLater, TryNow, Verdict
+from watchbill.model.verdict import GiveUp, LookAgain, MarkFailed, Quarantine, TryLater, TryNow, Verdict
 from watchbill.store.contact import Contact
 from watchbill.store.protocol import SupervisorStore
 from watchbill.supervisor.diagnose import by_silence, diagnose
@@ -24,6 +24,8 @@ from watchbill.supervisor.judge import judge, judgement
 LOOK_LIMIT: Final = 1_000
 BURY_EVERY: Final[Micros] = SECOND  # proof of death is a few small files to read for each process
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
+
+_FOUND: Final = {Cause.LATE: happened.STEP_LATE, Cause.STALLED: happened.STEP_STALLED}
 
 _decode_policy = msgspec.json.Decoder(Policy).decode
 
@@ -115,11 +117,10 @@ class Supervisor(Loop):
 def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) -> Event | None:
     match verdict:
         case MarkFailed(failure=failure):
-            kind = happened.STEP_LATE if failure.cause is Cause.LATE else happened.STEP_LOST
-            return _tell(kind, row, now, failure.cause, failure.message)
+            return _tell(_FOUND.get(failure.cause, happened.STEP_LOST), row, now, failure.cause, failure.message)
         case TryNow() if isinstance(symptom, BackoffOver):
             return None  # told when the pause began
-        case LetEnd():
+        case LookAgain():
             return None  # nothing has happened to it
         case TryNow(rule=rule) | TryLater(rule=rule):
             return _tell(happened.STEP_RETRIED, row, now, "", rule)

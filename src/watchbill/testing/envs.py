@@ -297,6 +297,10 @@ class SimChild(SimWire):
             self._how = "exit code 1"
         self._life.die()
 
+    def memory(self) -> int:
+        """Say nothing: simulated processes do not grow."""
+        return 0
+
     def kill(self) -> None:
         """Kill it now: whatever it still does is stopped."""
         if not self._life.dead:

@@ -18,6 +18,7 @@ from watchbill.env import Done, Job, Threads
 from watchbill.errors import WatchbillError
 from watchbill.events import Event
 from watchbill.flow.divergence import Diverged
+from watchbill.flow.logs import marked_records
 from watchbill.flow.parts import current_part
 from watchbill.flow.recheck import recheck
 from watchbill.flow.workflows import Workflow
@@ -199,6 +200,7 @@ class Process:
         self.life = Life(name, env.loop)
         self.life.on_death(env.loop.stop)
         self._leaving = ExitStack()
+        self._leaving.enter_context(marked_records())
         for last in (app.meet_in(self.hall), self.hall.hear_no_more):
             self._leaving.callback(last)
 

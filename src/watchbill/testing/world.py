@@ -73,7 +73,12 @@ class World:
         self.counts: Counter[str] = Counter()
         self.violation: Violation | None = None
         self.checker = Checker(
-            poison=poison.name, deadly=deadly.name, undoable=book.name, schedules=SPECS, tell=self.fail
+            poison=poison.name,
+            deadly=deadly.name,
+            undoable=book.name,
+            schedules=SPECS,
+            tell=self.fail,
+            now=lambda: loop.now,
         )
         self.ledger = Ledger(self.checker)
         self.ids = Ids(loop)

@@ -1,5 +1,7 @@
 """Why a run stands as it does: each state and each cause has its sentence."""
 
+from datetime import timedelta
+
 import msgspec
 import pytest
 
@@ -14,7 +16,7 @@ from tests.unit.cli.records import (
 )
 from watchbill.app.explain import explain
 from watchbill.clock import SECOND, to_datetime
-from watchbill.model.attempt import Progress, RowKind
+from watchbill.model.attempt import Mark, Progress, RowKind
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, Failure, RunError
@@ -56,7 +58,7 @@ def test_a_running_step_tells_its_attempt_its_agent_its_progress_and_the_time_it
     explained = explain(a_record(attempts=[row]))
     assert str(explained) == (
         "Call 'charge' runs as attempt 1 on agent 7, for 1m 30s; it is at 47 of 100: chunk 47, 10.0s ago."
-        " It has 1h 00m left."
+        " It has 58m 30s left."
     )
     [call] = explained.facts["calls"]
     assert (call["attempt"], call["agent"], call["progress"].done) == (1, 7, 47)
@@ -64,8 +66,57 @@ def test_a_running_step_tells_its_attempt_its_agent_its_progress_and_the_time_it
 
 def test_a_step_past_its_time_will_be_stopped():
     assert "Its time is over since 30.0s: the supervisor will stop it." in said(
-        a_record(attempts=[an_attempt(watch_at=NOW - 30 * SECOND)])
+        a_record(attempts=[an_attempt(watch_at=NOW, policy=msgspec.json.encode(Policy(timeout=60 * SECOND)))])
     )
+
+
+def test_a_step_says_by_when_it_has_to_move_and_that_it_may_take_longer():
+    row = an_attempt(
+        policy=msgspec.json.encode(Policy(timeout=120 * SECOND, stall=100 * SECOND)),
+        progress=msgspec.json.encode(Mark(1, 2, extended=60 * SECOND)),
+        watch_at=NOW + HOUR,
+    )
+    explained = explain(a_record(attempts=[row]))
+    assert "It has 1m 30s left, 1m 00s more than its timeout, and has to move within 11.0s." in str(explained)
+    assert explained.facts["calls"][0]["extended"] == timedelta(seconds=60)
+
+
+def test_a_step_that_stands_still_for_too_long_is_stalled():
+    row = an_attempt(policy=msgspec.json.encode(Policy(stall=30 * SECOND)), watch_at=NOON + 31 * SECOND)
+    explained = explain(a_record(attempts=[row]))
+    assert "It has not moved for 1m 30s, longer than it may: the supervisor will stop it." in str(explained)
+    assert explained.facts["health"] == "stalled"
+
+
+def test_a_step_that_starves_says_so():
+    explained = explain(a_record(attempts=[an_attempt(symptom="starved", watch_at=NOW + HOUR)]))
+    assert "the process in which it runs does not turn" in str(explained)
+    assert explained.facts["health"] == "starved"
+
+
+def test_a_ready_step_says_what_it_needs():
+    row = an_attempt(state=AttemptState.READY, losses=0, policy=msgspec.json.encode(Policy(needs=("eu", "gpu=1"))))
+    explained = explain(a_record(attempts=[row]))
+    assert "an agent that has eu and gpu=1 free and knows the step will take it" in str(explained)
+    assert explained.facts["calls"][0]["needs"] == ("eu", "gpu=1")
+
+
+def test_a_run_in_a_region_that_nobody_serves_says_so():
+    record = msgspec.structs.replace(a_record(), region="eu", served=False)
+    assert "It lives in region 'eu', and no process serves that region" in said(record)
+    assert "region 'eu'" not in said(msgspec.structs.replace(record, served=True))
+
+
+def test_a_step_that_is_quiet_on_purpose_says_what_for():
+    row = an_attempt(
+        policy=msgspec.json.encode(Policy(stall=30 * SECOND)),
+        progress=msgspec.json.encode(Mark(0, begun=False, quiet_until=NOW + 60 * SECOND, quiet_for="the tape")),
+        watch_at=NOW + 60 * SECOND,
+    )
+    explained = explain(a_record(attempts=[row]))
+    assert "for 1m 30s; it is quiet on purpose (the tape), for 1m 00s more at most. It has" in str(explained)
+    assert explained.facts["health"] == "ok"
+    assert "progress" not in explained.facts["calls"][0]
 
 
 def test_backoff_tells_the_error_and_the_next_attempt():

@@ -65,7 +65,7 @@ def test_an_empty_list_says_so():
 
 
 def test_what_is_out_of_the_ordinary_stands_beside_the_state():
-    late = a_record(attempts=[an_attempt(watch_at=NOON)], paused=True, cancelling=True)
+    late = a_record(attempts=[an_attempt(watch_at=NOON, policy=b'{"timeout":1}')], paused=True, cancelling=True)
     assert "  running, late, paused, cancel asked for  " in listed(late)[1]
 
 

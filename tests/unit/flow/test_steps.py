@@ -300,6 +300,24 @@ def test_a_step_in_a_process_of_its_own_needs_a_row():
     assert not ENCODE.needs_row
 
 
+def test_stall_and_priority_of_a_call_come_before_those_of_its_step():
+    step = Step(encode, stall="30s", priority=5)
+    assert (step.resolve().policy.stall, step.resolve().policy.priority) == (30_000_000, 5)
+    asked = step.options(stall="1m", priority=-5).wishes
+    assert (step.resolve(NO_WISHES, asked).policy.stall, step.resolve(NO_WISHES, asked).policy.priority) == (
+        60_000_000,
+        -5,
+    )
+    assert step.resolve().policy.stall == 30_000_000, "the next call has the step's again"
+
+
+def test_a_step_is_looked_at_when_it_may_be_late_or_stalled():
+    assert Step(encode, timeout="10s").resolve().first_look == 10_000_000
+    assert Step(encode, timeout="10s", stall="1s").resolve().first_look == 2_000_000, "and what was said has a second"
+    assert Step(encode, timeout="1s", stall="10s").resolve().first_look == 1_000_000
+    assert Step(encode).resolve().policy.timeout == 3_600_000_000, "no step runs for ever"
+
+
 @pytest.mark.parametrize("option", LATER_OPTIONS)
 def test_options_of_a_later_version_say_so(option):
     with pytest.raises(InvalidOptionError, match=f"step 'encode': option '{option}' comes with a later version"):
@@ -311,7 +329,7 @@ def test_options_of_a_later_version_say_so(option):
     [
         ({"timout": 3}, "step 'encode': there is no option 'timout'; did you mean 'timeout'"),
         ({"retries": 3}, "there is no option 'retries'; did you mean 'retry'"),
-        ({"x": 3}, "there is no option 'x'; there are: isolation, name, retry, timeout"),
+        ({"x": 3}, "there is no option 'x'; there are: isolation, local_retries, name,"),
         ({"timeout": 0}, "timeout of step 'encode' must be above zero"),
         ({"timeout": "ten"}, "timeout of step 'encode' must look like"),
         ({"timeout": True}, "timeout of step 'encode' must be"),
@@ -320,6 +338,14 @@ def test_options_of_a_later_version_say_so(option):
         ({"retry": 1.5}, "retry of step 'encode' must be a number or Retry"),
         ({"isolation": "owm"}, "must be 'auto' or 'own', got 'owm'; did you mean 'own'"),
         ({"isolation": 3}, "must be 'auto' or 'own', got 3"),
+        ({"stal": "1s"}, "there is no option 'stal'; did you mean 'stall'"),
+        ({"stall": 0}, "stall of step 'encode' must be above zero"),
+        ({"stall": "soon"}, "stall of step 'encode' must look like"),
+        ({"priority": 101}, "priority of step 'encode' must be a number from -100 to 100"),
+        ({"priority": True}, "priority of step 'encode' must be a number"),
+        ({"local_retries": -1}, "local_retries of step 'encode' must be a whole number from 0 to 100"),
+        ({"local_retries": 2.0}, "local_retries of step 'encode' must be a whole number"),
+        ({"local_retries": 101}, r"for more, or with pauses, use retry=Retry"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(options, why):
@@ -339,6 +365,9 @@ def test_options_that_cannot_be_meant_are_refused(options, why):
         ({"key": "a\nb"}, "key of step 'encode'"),
         ({"key": "\ud800"}, "key of step 'encode'"),
         ({"key": 3}, "key of step 'encode'"),
+        ({"stall": -1}, "stall of step 'encode' must be above zero"),
+        ({"priority": "high"}, "priority of step 'encode' must be"),
+        ({"local_retries": 1}, "there is no option 'local_retries'"),
     ],
 )
 def test_options_of_a_call_are_checked_too(options, why):

@@ -46,7 +46,7 @@ def test_a_call_that_needs_a_row_first_is_ready_under_the_term() -> None:
 
 
 def test_a_span_is_never_shorter_than_the_timeout() -> None:
-    facts = msgspec.structs.replace(FACTS, timeout=1_001)
+    facts = msgspec.structs.replace(FACTS, first_look=1_001)
     assert ready_row(facts, 9, 5).span == 2  # milliseconds
 
 

@@ -11,6 +11,7 @@ from watchbill.env import SystemEnv
 from watchbill.errors import StoreUnreachableError
 from watchbill.events import PROCESS_BURIED, Event, Events
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.policy import Policy
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
 from watchbill.store.protocol import SupervisorStore, Watch
@@ -99,9 +100,21 @@ class Scene:
         self.rows.due, self.rows.judged = (row,), []
 
 
-LATE = a_row(AttemptState.RUNNING, watch_at=NOON)
+A_SECOND = msgspec.json.encode(Policy(timeout=SECOND))
+LATE = a_row(AttemptState.RUNNING, watch_at=NOON, policy=A_SECOND)
+STALLED = a_row(
+    AttemptState.RUNNING,
+    started_at=NOON - 2 * SECOND,
+    watch_at=NOON,
+    policy=msgspec.json.encode(Policy(stall=SECOND // 2)),
+)
 OVERDUE = a_row(AttemptState.RUNNING, watch_at=NOON, cancel=True)
 FAILED = a_row(AttemptState.FAILED, a_failure())
+
+
+def begun_since() -> AttemptRow:
+    policy = msgspec.json.encode(Policy(timeout=30_000))
+    return a_row(AttemptState.RUNNING, started_at=NOON + 10_000, watch_at=NOON + 40_000, policy=policy)
 
 
 @pytest.fixture
@@ -125,7 +138,7 @@ async def test_after_an_outage_the_period_begins_again(scene):
     assert scene.rows.expired == [False] * 24 + [True] * 2
 
 
-@pytest.mark.parametrize("row", [LATE, OVERDUE])
+@pytest.mark.parametrize("row", [LATE, STALLED, OVERDUE])
 async def test_nobody_is_late_while_it_may_only_have_been_unable_to_say_so(scene, row):
     await scene.turns(30)
     scene.rows.away = True
@@ -143,7 +156,7 @@ async def test_what_began_under_its_eyes_is_late_at_once(scene):
     """A supervisor that has just come, and a step that was begun since, with a timeout of milliseconds."""
     await scene.turns(1)
     scene.rows.now = NOON + 50_000
-    scene.judges(msgspec.structs.replace(LATE, started_at=NOON + 10_000, watch_at=NOON + 40_000))
+    scene.judges(begun_since())
     await scene.turns(1)
     assert scene.rows.judged != []
 
@@ -151,7 +164,7 @@ async def test_what_began_under_its_eyes_is_late_at_once(scene):
 async def test_what_began_before_an_outage_is_not(scene):
     await scene.turns(1)
     scene.rows.now = NOON + 50_000
-    scene.judges(msgspec.structs.replace(LATE, started_at=NOON + 10_000, watch_at=NOON + 40_000))
+    scene.judges(begun_since())
     scene.rows.away = True
     with pytest.raises(StoreUnreachableError):
         await scene.room.turn()
@@ -194,6 +207,16 @@ async def test_the_one_owner_has_no_neighbours_and_waits_for_nobody():
     assert (scene.rows.asked, len(scene.rows.judged)) == (0, 1)
     scene.rows.due = ()
     assert await scene.turns(1) is None, "an idle store costs nothing"
+
+
+async def test_what_is_well_is_looked_at_again_and_nobody_hears_of_it():
+    scene, told = Scene(None), list[Event]()
+    scene.events.subscribe(told.extend)
+    scene.judges(a_row(AttemptState.RUNNING, watch_at=NOON, policy=msgspec.json.encode(Policy(timeout=5 * SECOND))))
+    await scene.turns(1)
+    [judgement] = scene.rows.judged
+    assert (judgement.after, judgement.watch_in, judgement.body) == (AttemptState.RUNNING, 4 * SECOND, None)
+    assert told == []
 
 
 @pytest.fixture

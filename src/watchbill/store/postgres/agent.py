@@ -6,9 +6,20 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room
+from watchbill.model.agent import (
+    AGENTS_FORGOTTEN,
+    AGENTS_KEPT_FOR,
+    Act,
+    Answer,
+    Orders,
+    ProgressMark,
+    Report,
+    Room,
+    Wish,
+)
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
+from watchbill.model.queue import QueueRow
 from watchbill.model.states import AttemptState
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Row, Session
@@ -20,6 +31,7 @@ from watchbill.store.postgres.statements import composed
 from watchbill.store.protocol import Hint
 
 _A = AttemptState
+Key = tuple[int, int]  # id and fence of an attempt
 
 TRIES: Final = 20  # to lease while others hold the head of the queues: each of them is through in a millisecond
 
@@ -38,7 +50,8 @@ _HANDED_BACK_CANCELLED: Final = msgspec.json.encode(
 )
 _CONCERNS: Final = {_A.DONE: Hint.SCHEDULER, _A.FAILED: Hint.SUPERVISOR, _A.READY: Hint.AGENT}
 _REPORT: Final = (("accepted", "report"),)
-_REPORT_LARGE: Final = (*_REPORT, ("kept", "report_blobs"))
+_LARGE: Final = (("kept", "report_blobs"),)
+_LOGS: Final = (("logged", "report_logs"),)
 
 
 class PostgresAgent:
@@ -53,7 +66,16 @@ class PostgresAgent:
         self._reports = Gathering(lines, self._report_gathered)
 
     async def join(  # noqa: PLR0913
-        self, agent: int, namespace: str, region: str, name: str, info: bytes, lasting: Micros | None
+        self,
+        agent: int,
+        namespace: str,
+        region: str,
+        name: str,
+        info: bytes,
+        lasting: Micros | None,
+        *,
+        needs: Sequence[str] = (),
+        slots: int = 0,
     ) -> None:
         """Insert this agent, alive."""
         values = {
@@ -63,6 +85,10 @@ class PostgresAgent:
             "name": name,
             "info": info,
             "lasting": lasting,
+            "needs": list(needs),
+            "slots": slots,
+            "kept_for": AGENTS_KEPT_FOR,
+            "limit": AGENTS_FORGOTTEN,
         }
 
         async def work() -> None:
@@ -72,30 +98,56 @@ class PostgresAgent:
 
         await self._lines.door(work)
 
-    async def beat(
+    async def beat(  # noqa: PLR0913
         self,
         agent: int,
         lasting: Micros | None,
         progress: Sequence[ProgressMark],
         held: Sequence[tuple[int, int]] = (),
+        *,
+        said: bytes = b"",
+        starved: Sequence[tuple[int, int]] = (),
+        queues: Sequence[int] = (),
+        lease_no: int | None = None,
     ) -> Orders:
-        """Prolong, write progress of many, and hear what to stop: of the (id, fence) held, those it holds no more."""
-        values = beat_values(agent, lasting, progress, held)
+        """Prolong, write down what it says, hand back what it never heard of, and give it its orders."""
+        values = {
+            "agent": agent,
+            "lasting": lasting,
+            "said": said,
+            "running": _A.RUNNING,
+            "held_ids": [id for id, _ in held],
+            "held_fences": [fence for _, fence in held],
+            "queues": list(queues),
+            "lease_no": lease_no,
+            "handed_back": _HANDED_BACK_CANCELLED,
+            **news_values(progress, starved),
+        }
         values["witness"] = witnessed = self._hints.witness.vouches_for(agent)
         row = await self._lines.door(lambda: self._lines.row(self._lines.beats, "beat", values))
-        alive, now, cancel, lost = cast(Sequence[Any], row)
+        alive, now, cancel, lost, wish, needs, newest_queue, ready, reached = cast(Sequence[Any], row)
         if witnessed and not self._hints.witness.vouches_for(agent):
             self._hints.witness.take_back([agent])  # what was just said is no longer true
         if not alive:
             await self._hints.witness.forget(agent)
             return Orders(alive=False, cancel=(), lost=(), now=now)
-        return Orders(alive=True, cancel=tuple(cancel), lost=tuple(lost), now=now)
+        self._told(Outcome([], frozenset(_A(state) for state in reached)))
+        return Orders(
+            alive=True,
+            cancel=tuple(cancel),
+            lost=tuple(lost),
+            now=now,
+            wish=Wish(wish),
+            needs=tuple(needs),
+            newest_queue=newest_queue,
+            ready=ready,
+        )
 
-    async def queues(self, namespace: str, region: str, needs: Sequence[str]) -> list[int]:
-        """Give the queues whose needs this agent meets."""
-        values = {"namespace": namespace, "region": region, "needs": list(needs)}
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "queues_of_agent", values))
-        return [cast(int, id) for (id,) in found]
+    async def queues(self, namespace: str, region: str) -> list[QueueRow]:
+        """Give all queues of a namespace and region."""
+        values = {"namespace": namespace, "region": region}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "queues", values))
+        return [QueueRow(id, tuple(needs), uses, limited) for id, needs, uses, limited in cast(Sequence[Any], found)]
 
     async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
         """Lease the most urgent ready rows there is room for; asking again with the same lease_no gives the same."""
@@ -176,25 +228,21 @@ class PostgresAgent:
                 self._hints.give(whom)
 
 
-def beat_values(
-    agent: int, lasting: Micros | None, progress: Sequence[ProgressMark], held: Sequence[tuple[int, int]]
-) -> dict[str, object]:
-    """Give a beat as columns; of several marks of one attempt the newest body counts, and every increase."""
-    marks: dict[tuple[int, int], ProgressMark] = {}
+def news_values(progress: Sequence[ProgressMark], starved: Sequence[tuple[int, int]]) -> dict[str, object]:
+    """Give what is said of attempts as columns; of several marks of one the newest body counts, and every increase."""
+    marks: dict[Key, ProgressMark] = {}
     for mark in progress:
         before = marks.get(mark[:2])
         marks[mark[:2]] = mark if before is None else mark._replace(increased=mark.increased or before.increased)
-    ordered = [marks[key] for key in sorted(marks)]
+    starving = set(starved)
+    keys = sorted(starving.union(marks))
+    said = [marks.get(key) for key in keys]
     return {
-        "agent": agent,
-        "lasting": lasting,
-        "running": _A.RUNNING,
-        "ids": [mark.id for mark in ordered],
-        "fences": [mark.fence for mark in ordered],
-        "bodies": [mark.body for mark in ordered],
-        "increased": [mark.increased for mark in ordered],
-        "held_ids": [id for id, _ in held],
-        "held_fences": [fence for _, fence in held],
+        "ids": [id for id, _ in keys],
+        "fences": [fence for _, fence in keys],
+        "bodies": [None if mark is None else mark.body for mark in said],
+        "increased": [mark is not None and mark.increased for mark in said],
+        "starved": [key in starving for key in keys],
     }
 
 
@@ -248,6 +296,7 @@ class Said(NamedTuple):
     body: bytes | None
     kept: bool
     checkpoint: bytes | None
+    log: bytes | None = None
 
 
 class Found(NamedTuple):
@@ -257,9 +306,6 @@ class Found(NamedTuple):
     cancel: bool
 
 
-Key = tuple[int, int]  # id and fence
-
-
 async def write_reports(db: Session, reports: Sequence[Report], lines: Connections) -> Outcome:
     """Write all reports in one statement, then answer them one by one, as if each had been alone."""
     if not reports:
@@ -267,8 +313,9 @@ async def write_reports(db: Session, reports: Sequence[Report], lines: Connectio
     said = summed_up(reports)
     blobs = Blobs(lines.env)
     values = report_values(said, blobs)
-    parts = _REPORT_LARGE if blobs.found else _REPORT
-    accepted = await db.rows(composed(lines.address.schema, parts, "report_answer", ()), values | blobs.values())
+    logs = log_values(said)
+    parts = _REPORT + (_LARGE if blobs.found else ()) + (_LOGS if logs else ())
+    accepted = await db.rows(composed(lines.address.schema, parts, "report_answer", ()), values | blobs.values() | logs)
     found: dict[Key, Found] = {}
     for id, fence, cancel in cast(Sequence[Any], accepted):
         found[id, fence] = Found(_A.RUNNING, cancel)
@@ -292,7 +339,7 @@ def summed_up(reports: Sequence[Report]) -> dict[Key, Said]:
             said[key] = before._replace(kept=True, checkpoint=report.body)
         else:
             body = _HANDED_BACK_CANCELLED if report.act == Act.HAND_BACK else report.body
-            said[key] = before._replace(act=report.act, body=body)
+            said[key] = before._replace(act=report.act, body=body, log=report.log)
     return said
 
 
@@ -307,6 +354,18 @@ def report_values(said: Mapping[Key, Said], blobs: Blobs) -> dict[str, object]:
         "bodies": [blobs.stored_if_any(said[key].body, of=key[0], fence=key[1]) for key in keys],
         "kept": [said[key].kept for key in keys],
         "checkpoints": [blobs.stored_if_any(said[key].checkpoint, of=key[0], fence=key[1]) for key in keys],
+    }
+
+
+def log_values(said: Mapping[Key, Said]) -> dict[str, object]:
+    """Give the last words of attempts as columns; nothing when there are none."""
+    logs = [(id, fence, one.log) for (id, fence), one in said.items() if one.log is not None]
+    if not logs:
+        return {}
+    return {
+        "log_ids": [id for id, _, _ in logs],
+        "log_fences": [fence for _, fence, _ in logs],
+        "log_bodies": [log for _, _, log in logs],
     }
 
 

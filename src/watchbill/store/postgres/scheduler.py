@@ -38,15 +38,17 @@ class PostgresScheduler:
         self._lines = lines
         self._hints = hints
         self._open = OpenRows(lines.env.clock)
-        self._homes: dict[str, Mapping[int, int]] = {}  # shards never change: read once
+        self._homes: dict[tuple[str, str], Sequence[int]] = {}  # shards never change: read once
 
     async def shards(self, namespace: str, region: str) -> list[int]:
         """Give the ids of the region's shards, making them if they are new."""
         return await self._lines.door(lambda: region_shards(self._lines, namespace, region))
 
-    async def queue(self, namespace: str, region: str, needs: Sequence[str], uses: str) -> int:
+    async def queue(
+        self, namespace: str, region: str, needs: Sequence[str], uses: str, *, limited: bool = False
+    ) -> int:
         """Give the id of the queue for this set of needs, making it if it is new."""
-        return await self._lines.door(lambda: find_queue(self._lines, namespace, region, needs, uses))
+        return await self._lines.door(lambda: find_queue(self._lines, namespace, region, needs, uses, limited=limited))
 
     async def attend(  # noqa: PLR0913
         self, owner: int, namespace: str, region: str, knows: Sequence[str], info: bytes, lasting: Micros | None
@@ -201,8 +203,8 @@ class PostgresScheduler:
         return answer
 
     async def _write(self, turn: Turn, *, again: bool) -> TurnAnswer:
-        for namespace in {run.namespace for run in turn.starts} - self._homes.keys():
-            self._homes[namespace] = await home_shards(self._lines, namespace)
+        if turn.starts:
+            self._homes.update(await home_shards(self._lines, turn.starts, self._homes))
         values = turn_values(turn, self._lines.env, self._homes)
         statement = turn_statement(self._lines.address.schema, turn, large=bool(values["blob_ns"]))
         try:

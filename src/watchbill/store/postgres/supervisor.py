@@ -5,15 +5,17 @@ from typing import Any, cast
 
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
 from watchbill.store.hints import concerned
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Session
+from watchbill.store.postgres.fleet import backlog
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.scheduler import bury
-from watchbill.store.protocol import Hint, Watch
+from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 from watchbill.store.silence import Silence, Unwitnessed
 
 
@@ -50,6 +52,10 @@ class PostgresSupervisor:
     async def bury(self, processes: Sequence[int], *, unheard: bool = False) -> None:
         """End what these processes hold, now; `unheard`: but for agents that have beaten meanwhile."""
         await bury(self._lines, self._hints, processes, unheard=unheard)
+
+    async def backlog(self) -> list[QueueDepth]:
+        """Read what waits in each queue of all namespaces."""
+        return await backlog(self._lines, None)
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
@@ -121,5 +127,10 @@ def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, obj
         "runs": [verdict.run for verdict in ordered],
         "calls": [verdict.call for verdict in ordered],
         "decisions": [verdict.body for verdict in ordered],
+        "unmoved": [verdict.unmoved for verdict in ordered],
+        "progresses": [verdict.progress for verdict in ordered],
+        "alones": [verdict.alone for verdict in ordered],
+        "ready_ids": [verdict.id for verdict in ordered if verdict.after == AttemptState.READY],
+        "avoid_for": AVOID_FOR,
         **blobs.values(),
     }

@@ -6,14 +6,26 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.model.agent import Act, AgentState, Answer, Orders, ProgressMark, Report, Room
-from watchbill.model.attempt import AttemptRow
+from watchbill.model.agent import (
+    AGENTS_FORGOTTEN,
+    AGENTS_KEPT_FOR,
+    Act,
+    AgentState,
+    Answer,
+    Orders,
+    ProgressMark,
+    Report,
+    Room,
+    Wish,
+)
+from watchbill.model.attempt import STARVED, AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
+from watchbill.model.queue import QueueRow
 from watchbill.model.states import AttemptState
 from watchbill.store.protocol import Hint
 from watchbill.store.sqlite.database import Named, Value, Writer, json_text, until
 from watchbill.store.sqlite.lanes import Lanes
-from watchbill.store.sqlite.rows import attempt_rows
+from watchbill.store.sqlite.rows import attempt_rows, queue_rows, read_needs
 
 _A = AttemptState
 
@@ -48,29 +60,46 @@ class SqliteAgent:
         self._lanes = lanes
 
     async def join(  # noqa: PLR0913
-        self, agent: int, namespace: str, region: str, name: str, info: bytes, lasting: Micros | None
+        self,
+        agent: int,
+        namespace: str,
+        region: str,
+        name: str,
+        info: bytes,
+        lasting: Micros | None,
+        *,
+        needs: Sequence[str] = (),
+        slots: int = 0,
     ) -> None:
         """Insert this agent, alive."""
         values: Named = {"agent": agent, "namespace": namespace, "region": region, "name": name, "info": info}
+        values |= {"needs": json_text(needs), "slots": slots}
         await self._lanes.write(
-            lambda db: db.run("join_agent", {**values, "until": until(db.now(), lasting)}).rowcount,
+            lambda db: join(db, values, lasting),
             lambda _: None if lasting is None else self._lanes.hints.give(Hint.SUPERVISOR),  # its time must be watched
         )
 
-    async def beat(
+    async def beat(  # noqa: PLR0913
         self,
         agent: int,
         lasting: Micros | None,
         progress: Sequence[ProgressMark],
         held: Sequence[tuple[int, int]] = (),
+        *,
+        said: bytes = b"",
+        starved: Sequence[tuple[int, int]] = (),
+        queues: Sequence[int] = (),
+        lease_no: int | None = None,
     ) -> Orders:
-        """Prolong, write progress of many, and hear what to stop: of the (id, fence) held, those it holds no more."""
-        return await self._lanes.write(lambda db: beat(db, agent, lasting, progress, held))
+        """Prolong, write down what it says, hand back what it never heard of, and give it its orders."""
+        beat = Beat(agent, lasting, progress, held, said, starved, queues, lease_no)
+        orders, _ = await self._lanes.write(lambda db: write_beat(db, beat), lambda done: self._reported(done[1]))
+        return orders
 
-    async def queues(self, namespace: str, region: str, needs: Sequence[str]) -> list[int]:
-        """Give the queues whose needs this agent meets."""
-        values = {"namespace": namespace, "region": region, "needs": json_text(needs)}
-        return await self._lanes.read(lambda db: [id for (id,) in db.run("queues_of_agent", values)])
+    async def queues(self, namespace: str, region: str) -> list[QueueRow]:
+        """Give all queues of a namespace and region."""
+        values = {"namespace": namespace, "region": region}
+        return await self._lanes.read(lambda db: queue_rows(db.run("queues", values)))
 
     async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
         """Lease the most urgent ready rows there is room for; asking again with the same lease_no gives the same."""
@@ -104,30 +133,75 @@ class SqliteAgent:
                 self._lanes.hints.give(whom)
 
 
-def beat(
-    db: Writer,
-    agent: int,
-    lasting: Micros | None,
-    progress: Sequence[ProgressMark],
-    held: Sequence[tuple[int, int]],
-) -> Orders:
-    """Prolong an agent that is alive, and keep what it says about its work."""
+def join(db: Writer, agent: Named, lasting: Micros | None) -> None:
+    """Insert an agent, and forget some who are gone since long."""
     now = db.now()
-    found = db.run("agent_lease", {"agent": agent}).fetchone()
+    gone: Named = {"agent": agent["agent"], "before": now - AGENTS_KEPT_FOR, "limit": AGENTS_FORGOTTEN}
+    db.run("prune_agents", gone)
+    db.run("join_agent", {**agent, "until": until(now, lasting), "now": now})
+
+
+class Beat(NamedTuple):
+    """What an agent says."""
+
+    agent: int
+    lasting: Micros | None
+    progress: Sequence[ProgressMark]
+    held: Sequence[tuple[int, int]]
+    said: bytes
+    starved: Sequence[tuple[int, int]]
+    queues: Sequence[int]
+    lease_no: int | None
+
+
+def write_beat(db: Writer, beat: Beat) -> tuple[Orders, "Outcome"]:
+    """Prolong an agent that is alive, and keep what it says of itself and its work; what is not new is not written."""
+    now, me = db.now(), {"agent": beat.agent}
+    found = db.run("beat_agent", me).fetchone()
     if found is None or found[0] != AgentState.ALIVE:
-        return Orders(alive=False, cancel=(), lost=(), now=now)
-    end = until(now, lasting)
-    if found[1] != end:  # one that lasts for ever costs no commit
-        db.run("prolong_agent", {"agent": agent, "until": end})
-    if progress:
-        db.run_many("beat_progress", [(*mark, now) for mark in progress])
-    cancel = tuple([id for (id,) in db.run("beat_cancels", {"agent": agent})])
-    lost = tuple([id for (id,) in db.run("beat_lost", {"held": json_text(held)})]) if held else ()
-    return Orders(alive=True, cancel=cancel, lost=lost, now=now)
+        return Orders(alive=False, cancel=(), lost=(), now=now), Outcome([], frozenset())
+    _, ends, said, wish, needs, newest_queue = found
+    end = until(now, beat.lasting)
+    if ends != end or (beat.said and beat.said != said):  # one that lasts for ever costs no commit
+        db.run("prolong_agent", {**me, "until": end, "now": now, "said": beat.said or said})
+    if beat.progress:
+        db.run_many("beat_progress", [(*mark, now) for mark in beat.progress])
+    write_symptoms(db, beat)
+    outcome = hand_back_unheard(db, beat)
+    orders = Orders(
+        alive=True,
+        cancel=tuple([id for (id,) in db.run("beat_cancels", me)]),
+        lost=tuple([id for (id,) in db.run("beat_lost", {"held": json_text(beat.held)})]) if beat.held else (),
+        now=now,
+        wish=Wish(wish),
+        needs=read_needs(needs),
+        newest_queue=newest_queue,
+        ready=bool(beat.queues and db.run("beat_ready", {"queues": json_text(beat.queues)}).fetchone()[0]),
+    )
+    return orders, outcome
+
+
+def write_symptoms(db: Writer, beat: Beat) -> None:
+    """Write down which attempts starve, and which do so no longer."""
+    before = set(db.run("beat_starved", {"agent": beat.agent}).fetchall())
+    symptoms: list[tuple[Value, ...]] = [(*row, STARVED) for row in beat.starved if row not in before]
+    symptoms += [(*row, None) for row in sorted(before.difference(beat.starved))]
+    if symptoms:
+        db.run_many("beat_symptom", symptoms)
+
+
+def hand_back_unheard(db: Writer, beat: Beat) -> "Outcome":
+    """Hand back, uncharged, what a lost answer leased to an agent that asks for something else by now."""
+    if beat.lease_no is None:
+        return Outcome([], frozenset())
+    held = [*beat.held, *((mark.id, mark.fence) for mark in beat.progress), *beat.starved]
+    values: Named = {"agent": beat.agent, "lease_no": beat.lease_no, "held": json_text(held)}
+    unheard = db.run("beat_unheard", values).fetchall()
+    return write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in unheard])
 
 
 def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
-    """Lease ready rows to an agent that is alive and in time."""
+    """Lease ready rows to an agent that is alive, in time and wanted."""
     now = db.now()
     found = db.run("agent_lease", {"agent": agent}).fetchone()
     if found is None or found[0] != AgentState.ALIVE:
@@ -137,9 +211,11 @@ def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Ro
     # it holds these rows, and could not hand them back if it never heard of them.
     if lease_no <= found[2] and (rows := attempt_rows(db, db.run("leased_rows", lease))):
         return rows
-    if found[1] <= now:
+    if found[1] <= now or found[3] != Wish.NONE:
         return []
     asked: Named = {
+        "agent": agent,
+        "now": now,
         "queues": json_text(queues),
         "steps": json_text(room.steps),
         "limit": room.slots,
@@ -180,6 +256,7 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
     found = db.run("report_rows", {"ids": json_text([report.id for report in reports])})
     rows = {row[0]: Held(*row) for row in found}
     writes: dict[int, list[tuple[Value, ...]]] = {act: [] for act in _STATEMENTS}
+    logs: list[tuple[Value, ...]] = []
     reached: set[AttemptState] = set()
     answers = []
     for report in reports:
@@ -189,12 +266,16 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
         elif row.state == _A.RUNNING:
             written = (report.id, report.fence, _stored_body(db, report, row.run))
             writes[report.act].append(written if report.act == Act.CHECKPOINT else (*written, now))
+            if report.log is not None and report.act != Act.CHECKPOINT:
+                logs.append((report.id, report.fence, report.log, now))
             after = _after(report.act, cancelled=bool(row.cancel))
             rows[report.id] = row._replace(state=after)
             reached.add(after)
             answers.append(Answer.ACCEPTED)
         else:
             answers.append(Answer.ALREADY if row.state in _AFTERWARDS[Act(report.act)] else Answer.LATE)
+    if logs:
+        db.run_many("report_log", logs)  # first: while they run
     for act, values in writes.items():
         if values:
             db.run_many(_STATEMENTS[act], values)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from watchbill.model.lease import FOREVER
 from watchbill.store.protocol import Hint
-from watchbill.store.sqlite.database import Writer, json_text
+from watchbill.store.sqlite.database import Named, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
 
 
@@ -21,10 +21,8 @@ async def bury(lanes: Lanes, processes: Sequence[int]) -> None:
 
 def end(db: Writer, processes: Sequence[int]) -> int:
     """End leases, agents and memberships of these processes; gives how many."""
-    return sum(
-        db.run(name, {"processes": json_text(processes)}).rowcount
-        for name in ("bury_leases", "bury_agents", "bury_members")
-    )
+    dead: Named = {"processes": json_text(processes), "now": db.now()}
+    return sum(db.run(name, dead).rowcount for name in ("bury_leases", "bury_agents", "bury_members"))
 
 
 def end_owned(db: Writer, is_dead: Callable[[bytes], bool]) -> int:

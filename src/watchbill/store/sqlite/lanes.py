@@ -52,6 +52,7 @@ class OwnerLanes:
         self._closed = False
         self._committed_before = 0
         self._watching: asyncio.TimerHandle | None = None
+        self._later: set[asyncio.TimerHandle] = set()
         self._attach(asyncio.get_running_loop())
 
     @property
@@ -73,13 +74,23 @@ class OwnerLanes:
         reader = self._reader
         return on_thread(self._readers, lambda: reader.snapshot(work))
 
+    def give_later(self, whom: Hint, span: Micros) -> None:
+        """Wake those who listen when a time has passed that a commit has set."""
+
+        def give() -> None:
+            self._later.discard(timer)
+            self.hints.give(whom)
+
+        timer = self._env.call_later(span, give)
+        self._later.add(timer)
+
     async def close(self) -> None:
         """Let what is under way end, then close both connections; the writer's last, so that it tidies the file up."""
         if self._closed:
             return
         self._check()
         self._closed = True
-        self._stop_watching()
+        self._stop_timers()
         await self._group.close(self._closed_error())
         if self._reader is not self._writer:
             await on_thread(self._readers, self._reader.close)
@@ -91,7 +102,7 @@ class OwnerLanes:
             raise self._closed_error()
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            self._stop_watching()
+            self._stop_timers()
             self._end_threads()
             self._committed_before += self._group.commits
             self._attach(loop)
@@ -123,10 +134,13 @@ class OwnerLanes:
                 self.hints.give(whom)
         self._watch()
 
-    def _stop_watching(self) -> None:
+    def _stop_timers(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None
+        for timer in self._later:
+            timer.cancel()
+        self._later.clear()
 
     def _end_threads(self) -> None:
         self._writers.close()

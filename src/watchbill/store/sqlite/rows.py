@@ -8,6 +8,7 @@ import msgspec
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import JournalEntry
 from watchbill.model.facts import FactKind
+from watchbill.model.queue import QueueRow
 from watchbill.model.recurrence import ScheduleSpec
 from watchbill.model.run import RunRow
 from watchbill.model.schedule import ScheduleRow
@@ -17,6 +18,7 @@ from watchbill.store.protocol import Fact
 from watchbill.store.sqlite.database import Database
 
 _SPEC: Final = msgspec.json.Decoder(ScheduleSpec)
+_NEEDS: Final = msgspec.json.Decoder(tuple[str, ...])
 _SLOTS: Final = msgspec.json.Decoder(tuple[int, ...])
 
 
@@ -43,12 +45,12 @@ def attempt_rows(db: Database, cursor: sqlite3.Cursor) -> list[AttemptRow]:
             id, run, run_id, part, shard, call, step, queue, AttemptState(state), fence, agent, failures, losses, rung,
             bool(cancel), why, started_at, ended_at, watch_at, progress_at, progress,
             None if checkpoint is None else db.whole(run, checkpoint), policy, db.whole(run, args),
-            None if result is None else db.whole(run, result), kind, bool(held),
+            None if result is None else db.whole(run, result), kind, bool(held), symptom,
         )
         for (
             id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung,
             cancel, why, started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result,
-            kind, held,
+            kind, held, symptom,
         ) in cursor
     ]  # fmt: skip
 
@@ -88,6 +90,16 @@ def schedule_rows(cursor: sqlite3.Cursor) -> tuple[ScheduleRow, ...]:
             ) in cursor
         ]
     )  # fmt: skip
+
+
+def queue_rows(cursor: sqlite3.Cursor) -> list[QueueRow]:
+    """Read queues."""
+    return [QueueRow(id, read_needs(needs), uses, bool(limited)) for id, needs, uses, limited in cursor]
+
+
+def read_needs(stored: str) -> tuple[str, ...]:
+    """Read needs as a queue or an agent has them."""
+    return _NEEDS.decode(stored)
 
 
 def _tags(stored: str | None) -> tuple[str, ...]:

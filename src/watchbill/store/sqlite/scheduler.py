@@ -53,9 +53,11 @@ class SqliteScheduler:
         found = await self._lanes.read(lambda db: region_shards(db, namespace, region))
         return found or await self._lanes.write(lambda db: make_shards(db, namespace, region))
 
-    async def queue(self, namespace: str, region: str, needs: Sequence[str], uses: str) -> int:
+    async def queue(
+        self, namespace: str, region: str, needs: Sequence[str], uses: str, *, limited: bool = False
+    ) -> int:
         """Give the id of the queue for this set of needs, making it if it is new."""
-        return await self._lanes.write(lambda db: make_queue(db, namespace, region, needs, uses))
+        return await self._lanes.write(lambda db: make_queue(db, namespace, region, needs, uses, limited=limited))
 
     async def attend(  # noqa: PLR0913 - the door's
         self, owner: int, namespace: str, region: str, knows: Sequence[str], info: bytes, lasting: Micros | None

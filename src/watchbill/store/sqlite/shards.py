@@ -1,12 +1,12 @@
 """Shards and queues: made when first asked for, and never again."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TypeAlias
 
 from watchbill.model.run import SHARDS_PER_REGION
-from watchbill.store.sqlite.database import Database, Writer, json_text
+from watchbill.store.sqlite.database import Database, Named, Writer, json_text
 
-HOME_REGION: Final = ""  # of runs that are submitted before any scheduler has made shards for their namespace
+Homes: TypeAlias = dict[tuple[str, str], Sequence[int]]  # by namespace and region: the shards in order of their numbers
 
 
 def region_shards(db: Database, namespace: str, region: str) -> list[int]:
@@ -21,9 +21,12 @@ def make_shards(db: Writer, namespace: str, region: str) -> list[int]:
     return region_shards(db, namespace, region)
 
 
-def make_queue(db: Writer, namespace: str, region: str, needs: Sequence[str], uses: str) -> int:
+def make_queue(  # noqa: PLR0913 - the door's
+    db: Writer, namespace: str, region: str, needs: Sequence[str], uses: str, *, limited: bool
+) -> int:
     """Make the queue of a set of needs: whatever their order, the same set is the same queue."""
-    values = {"namespace": namespace, "region": region, "needs": json_text(sorted(set(needs))), "uses": uses}
+    values: Named = {"namespace": namespace, "region": region, "needs": json_text(sorted(set(needs))), "uses": uses}
+    values["limited"] = limited
     db.run("make_queue", values)
     found: int = db.run("find_queue", values).fetchone()[0]
     return found

@@ -1,24 +1,27 @@
 """Supervisor: the doors of those who find what is wrong. They hold no term: each verdict repeats its evidence."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from watchbill.clock import Micros
 from watchbill.model.lease import FOREVER
+from watchbill.model.queue import QueueDepth
 from watchbill.model.verdict import Judgement
 from watchbill.store.bodies import fits
 from watchbill.store.hints import concerned
 from watchbill.store.presence import Presence
-from watchbill.store.protocol import Watch
+from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Writer
-from watchbill.store.sqlite.lanes import Lanes
+from watchbill.store.sqlite.fleet import backlog
+from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.sqlite.rows import attempt_rows
 
 
 class SqliteSupervisor:
     """Doors for supervisors."""
 
-    def __init__(self, lanes: Lanes, presence: Presence) -> None:
+    def __init__(self, lanes: OwnerLanes, presence: Presence) -> None:
         self._lanes = lanes
         self._presence = presence
 
@@ -47,19 +50,26 @@ class SqliteSupervisor:
         if ended:
             await bury(self._lanes, ended)
 
+    async def backlog(self) -> list[QueueDepth]:
+        """Read what waits in each queue of all namespaces."""
+        return await self._lanes.read(lambda db: backlog(db, None))
+
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
-        return await self._lanes.write(
-            lambda db: judge_all(db, judgements), lambda applied: self._judged(judgements, applied)
+        judged = await self._lanes.write(
+            lambda db: judge_all(db, judgements), lambda judged: self._judged(judgements, judged)
         )
+        return judged.applied
 
-    def _judged(self, judgements: Sequence[Judgement], applied: list[bool]) -> None:
+    def _judged(self, judgements: Sequence[Judgement], judged: "Judged") -> None:
         hints = set()
-        for judgement, done in zip(judgements, applied, strict=True):
+        for judgement, done in zip(judgements, judged.applied, strict=True):
             if done:
                 hints.update(concerned(judgement))
         for whom in sorted(hints):
             self._lanes.hints.give(whom)
+        if judged.avoids:
+            self._lanes.give_later(Hint.AGENT, AVOID_FOR)  # then it is for whoever must not have it now, too
 
 
 def watch(db: Database, limit: int, *, expired: bool) -> Watch:
@@ -74,20 +84,31 @@ def watch(db: Database, limit: int, *, expired: bool) -> Watch:
     return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, bool(guests))
 
 
-def judge_all(db: Writer, judgements: Sequence[Judgement]) -> list[bool]:
+class Judged(NamedTuple):
+    """Which verdicts were applied, and whether some of their rows wait for other agents than they had."""
+
+    applied: list[bool]
+    avoids: bool
+
+
+def judge_all(db: Writer, judgements: Sequence[Judgement]) -> Judged:
     """Apply verdicts one by one: each stands on its own evidence."""
     now = db.now()
-    return [_judge(db, judgement, now) for judgement in judgements]
+    avoided = [_judge(db, judgement, now) for judgement in judgements]
+    return Judged([avoids is not None for avoids in avoided], any(avoided))
 
 
-def _judge(db: Writer, judgement: Judgement, now: Micros) -> bool:
+def _judge(db: Writer, judgement: Judgement, now: Micros) -> bool | None:
+    """Apply one; says whether its row now waits for another agent, or None when its evidence does not hold."""
     result = judgement.result
     large = result is not None and not fits(result)
-    values = {**judgement._asdict(), "result": None if large else result, "now": now}
-    if db.run("judge", values).rowcount == 0:
-        return False
+    values = {**judgement._asdict(), "result": None if large else result, "now": now, "avoid_for": AVOID_FOR}
+    changed = db.run("judge", values).fetchone()
+    if changed is None:
+        return None
     if result is not None and large:
         # Only now: a verdict that is refused must leave no blob behind.
         db.run("judge_result", {"id": judgement.id, "result": db.spill(judgement.run, result)})
-    db.run("judge_decision", values)
-    return True
+    if judgement.body is not None:
+        db.run("judge_decision", values)
+    return bool(changed[0])

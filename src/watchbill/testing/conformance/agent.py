@@ -5,9 +5,21 @@ import asyncio
 import pytest
 
 from watchbill.clock import SECOND
-from watchbill.model.agent import Act, Answer, ProgressMark, Report, Room
+from watchbill.model.agent import (
+    AGENTS_FORGOTTEN,
+    AGENTS_KEPT_FOR,
+    LOG_LIMIT,
+    Act,
+    Answer,
+    AttemptLog,
+    ProgressMark,
+    Report,
+    Room,
+    Wish,
+)
 from watchbill.model.attempt import first_fence
 from watchbill.model.policy import OWN_CHILD_FROM
+from watchbill.model.queue import QueueRow
 from watchbill.model.states import AttemptState
 from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_run, a_verdict
 
@@ -93,19 +105,156 @@ async def test_progress_is_written_to_the_running_row_under_its_fence_only(scene
     assert [rows[row.id].progress for row in (mine, other, old, ended)] == [b'{"done":1}', None, None, None]
 
 
+async def test_what_an_operator_has_not_changed_is_as_it_joined(scene):
+    await scene.store.agent.join(71, "default", "", "b", b"{}", None, needs=("eu", "gpu=2"), slots=5)
+    orders = await scene.store.agent.beat(71, None, [])
+    assert (orders.wish, orders.needs) == (Wish.NONE, ("eu", "gpu=2"))
+    assert (await scene.store.agent.beat(AGENT, None, [])).needs == ()
+    gone = await scene.store.agent.beat(12345, None, [], queues=[scene.queue])
+    assert (gone.alive, gone.wish, gone.needs, gone.newest_queue, gone.ready) == (False, Wish.NONE, None, 0, False)
+
+
+async def test_a_beat_hears_of_new_queues_of_its_namespace_and_region(scene):
+    newest = (await scene.store.agent.beat(AGENT, None, [])).newest_queue
+    assert newest == scene.queue
+    for namespace, region in (("other", ""), ("default", "eu")):
+        await scene.store.scheduler.queue(namespace, region, ["gpu"], "")
+    assert (await scene.store.agent.beat(AGENT, None, [])).newest_queue == newest
+    added = await scene.store.scheduler.queue("default", "", ["gpu"], "")
+    assert (await scene.store.agent.beat(AGENT, None, [])).newest_queue == added
+    await scene.store.agent.join(71, "nobody", "", "b", b"{}", None)
+    assert (await scene.store.agent.beat(71, None, [])).newest_queue == 0
+
+
+async def test_a_beat_hears_whether_something_is_ready_in_the_queues_it_asks_about(scene, run):
+    other = await scene.store.scheduler.queue("default", "", ["gpu"], "")
+
+    async def ready(*queues: int) -> bool:
+        return (await scene.store.agent.beat(AGENT, None, [], queues=queues)).ready
+
+    assert not await ready(scene.queue, other)
+    await scene.turn(attempts=[scene.a_row(run, queue=other)])
+    assert await ready(scene.queue, other)
+    assert not await ready(scene.queue)
+    assert not await ready()
+    await scene.turn(holds=[(run.num, True)])
+    assert not await ready(other), "what is held back is not ready"
+    await scene.turn(holds=[(run.num, False)])
+    await scene.turn(attempts=[scene.a_row(run, alone=True)])
+    assert await ready(scene.queue)
+    await scene.lease()
+    assert not await ready(scene.queue)
+
+
+async def test_what_starves_is_known_until_it_turns_again(scene, run):
+    await scene.turn(attempts=[scene.a_row(run) for _ in range(3)])
+    one, two, three = await scene.lease()
+    keys = {row.id: (row.id, row.fence) for row in (one, two, three)}
+
+    async def symptoms() -> list[str | None]:
+        rows = await scene.rows()
+        return [rows[row.id].symptom for row in (one, two, three)]
+
+    beat = scene.store.agent.beat
+    await beat(AGENT, None, [], starved=[keys[one.id], keys[two.id], (three.id, three.fence - 1)])
+    assert await symptoms() == ["starved", "starved", None]
+    mark = ProgressMark(*keys[three.id], b'{"done":1}', increased=True)
+    await beat(AGENT, None, [mark], starved=[keys[two.id], keys[three.id]])
+    assert await symptoms() == [None, "starved", "starved"]
+    assert (await scene.row(three.id)).progress == b'{"done":1}'
+    await beat(AGENT, None, [mark])
+    assert await symptoms() == [None, None, None]
+
+
+async def test_the_next_attempt_begins_without_the_symptoms_of_the_last(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    await scene.store.agent.beat(AGENT, None, [], starved=[(row.id, row.fence)])
+    await scene.report(row, Act.HAND_BACK)
+    [again] = await scene.lease()
+    assert again.symptom is None
+    assert (await scene.row(row.id)).symptom is None
+
+
+async def test_nobody_speaks_for_the_attempts_of_another(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    await scene.store.agent.join(71, "default", "", "b", b"{}", None)
+    await scene.store.agent.beat(AGENT, None, [], starved=[(row.id, row.fence)])
+    await scene.store.agent.beat(71, None, [], lease_no=1_000_000)
+    found = await scene.row(row.id)
+    assert (found.symptom, found.state) == ("starved", AttemptState.RUNNING)
+
+
+async def test_what_a_lost_answer_leased_is_handed_back_uncharged(scene, run):
+    await scene.turn(attempts=[scene.a_row(run) for _ in range(4)])
+    held, unheard, cancelled = await scene.lease(lease_no=1, limit=3)
+    [open_still] = await scene.lease(lease_no=2, limit=1)
+    await scene.turn(dropped=[cancelled.id])
+    keys = [(held.id, held.fence)]
+    beat = scene.store.agent.beat
+    await beat(AGENT, None, [], keys)
+    assert await scene.state_of(unheard.id) is AttemptState.RUNNING, "it did not say which requests are over"
+    orders = await beat(AGENT, None, [], keys, lease_no=2)
+    assert (orders.lost, orders.ready) == ((), False)
+    rows = await scene.rows()
+    assert {row.id: (row.state, row.losses, row.failures) for row in rows.values()} == {
+        held.id: (AttemptState.RUNNING, 1, 0),
+        unheard.id: (AttemptState.READY, 0, 0),
+        cancelled.id: (AttemptState.FAILED, 0, 0),
+        open_still.id: (AttemptState.RUNNING, 1, 0),
+    }
+    assert (rows[unheard.id].watch_at, rows[cancelled.id].watch_at) == (None, NOON)
+    assert b'"cancelled"' in (rows[cancelled.id].result or b"")
+    [again] = await scene.lease(lease_no=3)
+    assert (again.id, again.fence) == (unheard.id, unheard.fence + 1)
+
+
+async def test_what_a_beat_speaks_of_is_held(scene, run):
+    await scene.turn(attempts=[scene.a_row(run) for _ in range(2)])
+    one, two = await scene.lease(lease_no=1)
+    mark = ProgressMark(one.id, one.fence, b'{"done":1}', increased=True)
+    await scene.store.agent.beat(AGENT, None, [mark], starved=[(two.id, two.fence)], lease_no=9)
+    assert [row.state for row in (await scene.rows()).values()] == [AttemptState.RUNNING] * 2
+
+
+async def test_a_row_that_became_visible_is_not_handed_back(scene, run):
+    row = scene.a_row(run, AttemptState.RUNNING)  # of no lease
+    await scene.turn(attempts=[row])
+    await scene.store.agent.beat(AGENT, None, [], lease_no=9)
+    assert await scene.state_of(row.id) is AttemptState.RUNNING
+
+
+async def test_the_dead_hand_nothing_back(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    await scene.store.supervisor.bury([AGENT])
+    assert not (await scene.store.agent.beat(AGENT, None, [], starved=[(row.id, row.fence)], lease_no=10_000_000)).alive
+    found = await scene.row(row.id)
+    assert (found.state, found.symptom) == (AttemptState.RUNNING, None)
+
+
 # --- queues and leases
 
 
-async def test_an_agent_serves_the_queues_whose_needs_it_meets(store):
+async def test_queues_are_read_with_what_they_ask_for(store):
     queue = store.scheduler.queue
-    plain, gpu = await queue("default", "", [], ""), await queue("default", "", ["gpu"], "")
-    both, us = await queue("default", "", ["gpu", "eu"], ""), await queue("default", "", ["us"], "")
+    plain, gpu = await queue("default", "", [], ""), await queue("default", "", ["gpu=1", "eu"], "")
+    uses, limited = await queue("default", "", [], "bank"), await queue("default", "", [], "", limited=True)
     await queue("other", "", [], "")
-    queues = store.agent.queues
-    assert await queues("default", "", []) == [plain]
-    assert await queues("default", "", ["eu", "gpu"]) == [plain, gpu, both]
-    assert await queues("default", "", ["us"]) == [plain, us]
-    assert await queues("default", "eu", ["us"]) == []
+    elsewhere = await queue("default", "eu", [], "")
+    assert await store.agent.queues("default", "") == [
+        QueueRow(plain, (), "", False),
+        QueueRow(gpu, ("eu", "gpu=1"), "", False),
+        QueueRow(uses, (), "bank", False),
+        QueueRow(limited, (), "", True),
+    ]
+    assert await store.agent.queues("default", "eu") == [QueueRow(elsewhere, (), "", False)]
+    assert await store.agent.queues("nobody", "") == []
+
+
+async def test_the_same_needs_are_the_same_queue(store):
+    queue = store.scheduler.queue
+    first = await queue("default", "", ["gpu", "eu"], "")
+    assert await queue("default", "", ["eu", "gpu", "eu"], "") == first
+    assert await queue("default", "", ["eu", "gpu"], "", limited=True) != first
 
 
 async def test_a_lease_gives_a_new_fence_and_puts_a_loss_on_account(scene, run, clock):
@@ -249,6 +398,118 @@ async def test_no_row_is_leased_twice_and_none_is_missed(scene, run):
     assert all(claimed), "every agent got some"
 
 
+# --- who is forgotten
+
+
+async def known(scene, *agents: int) -> list[bool]:
+    """Say which of these agents the store remembers: those of whom it does not may join again."""
+    remembered = []
+    for agent in agents:
+        await scene.store.agent.join(agent, "default", "", "again", b"{}", None)
+        remembered.append(not (await scene.store.agent.beat(agent, None, [])).alive)
+    return remembered
+
+
+async def test_who_is_gone_for_a_day_and_holds_nothing_is_forgotten(scene, run, clock):
+    for agent in (71, 72, 73, 74):
+        await scene.store.agent.join(agent, "default" if agent < 74 else "other", "", "b", b"{}", 8 * SECOND)
+    await scene.store.agent.leave(71)
+    await scene.store.supervisor.bury([72])
+    clock.pass_by(AGENTS_KEPT_FOR)
+    await scene.store.agent.join(75, "default", "", "c", b"{}", None)
+    assert not (await scene.store.agent.beat(71, 8 * SECOND, [])).alive
+    assert (await scene.store.agent.beat(73, 8 * SECOND, [])).alive, "who was only silent is welcome"
+    clock.pass_by(1)
+    await scene.store.agent.join(76, "default", "", "c", b"{}", None)
+    assert await known(scene, 71, 72) == [False, False]
+    clock.pass_by(8 * SECOND)
+    await scene.store.agent.join(77, "default", "", "c", b"{}", None)
+    assert not (await scene.store.agent.beat(74, 8 * SECOND, [])).alive, "silent for more than a day"
+    assert (await scene.store.agent.beat(73, 8 * SECOND, [])).alive
+
+
+async def test_nobody_is_forgotten_whom_a_running_attempt_names(scene, run, clock):
+    await scene.store.agent.join(71, "default", "", "b", b"{}", 8 * SECOND)
+    await scene.turn(attempts=[scene.a_row(run)])
+    [row] = await scene.lease(71)
+    await scene.store.supervisor.bury([71])
+    clock.pass_by(2 * AGENTS_KEPT_FOR)
+    await scene.store.agent.join(72, "default", "", "c", b"{}", None)
+    assert await known(scene, 71) == [True]
+    assert [orphan.id for orphan in (await scene.store.supervisor.watch(9)).orphans] == [row.id]
+    assert await scene.judge(a_verdict(row, AttemptState.FAILED, dead_agent=71))
+    await scene.store.agent.join(73, "default", "", "c", b"{}", None)
+    assert await known(scene, 71) == [False]
+
+
+async def test_many_are_forgotten_little_by_little(scene, clock):
+    gone = range(1_000, 1_000 + AGENTS_FORGOTTEN + 1)
+    for agent in gone:
+        await scene.store.agent.join(agent, "default", "", "b", b"{}", None)
+        await scene.store.agent.leave(agent)
+        clock.pass_by(1)
+    clock.pass_by(AGENTS_KEPT_FOR)
+    await scene.store.agent.join(71, "default", "", "c", b"{}", None)
+    await scene.store.agent.join(gone[-1], "default", "", "b", b"{}", None)
+    assert not (await scene.store.agent.beat(gone[-1], None, [])).alive, "the oldest go first"
+    await scene.store.agent.join(72, "default", "", "c", b"{}", None)
+    assert await known(scene, gone[0], gone[-1]) == [False, False]
+
+
+# --- what an operator wants
+
+
+@pytest.mark.parametrize("wish", [Wish.DRAIN, Wish.QUARANTINE])
+async def test_who_is_to_drain_or_quarantined_gets_nothing_until_wanted_again(scene, run, wish):
+    await scene.turn(attempts=[scene.a_row(run) for _ in range(2)])
+    order, beat = scene.store.client.order_agent, scene.store.agent.beat
+    [before] = await scene.lease(lease_no=1, limit=1)
+    assert await order("default", AGENT, wish)
+    orders = await beat(AGENT, None, [])
+    assert (orders.alive, orders.wish) == (True, wish)
+    assert await scene.lease(lease_no=2) == []
+    assert await scene.lease(lease_no=1, limit=1) == [before], "what it holds it can ask for again"
+    assert await scene.report(before, Act.DONE, b"1") is Answer.ACCEPTED
+    assert await order("default", AGENT, Wish.NONE)
+    assert (await beat(AGENT, None, [])).wish is Wish.NONE
+    assert len(await scene.lease()) == 1
+
+
+async def test_an_operator_may_change_what_an_agent_has(scene):
+    order, beat = scene.store.client.order_agent, scene.store.agent.beat
+    assert await order("default", AGENT, None, ("eu", "gpu=2"))
+    assert (await beat(AGENT, None, [])).needs == ("eu", "gpu=2")
+    assert await order("default", AGENT, Wish.DRAIN)
+    orders = await beat(AGENT, None, [])
+    assert (orders.wish, orders.needs) == (Wish.DRAIN, ("eu", "gpu=2"))
+    assert await order("default", AGENT, None, ())
+    orders = await beat(AGENT, None, [])
+    assert (orders.wish, orders.needs) == (Wish.DRAIN, ())
+    await scene.store.agent.join(AGENT, "default", "", "a", b"{}", None, needs=("us",))
+    assert (await beat(AGENT, None, [])).needs == (), "joining twice is joining once"
+
+
+async def test_nobody_orders_the_gone_the_unknown_or_those_of_others(scene):
+    order = scene.store.client.order_agent
+    assert not await order("other", AGENT, Wish.DRAIN)
+    assert not await order("default", 12345, Wish.DRAIN)
+    await scene.store.agent.join(71, "default", "", "b", b"{}", None)
+    assert (await scene.store.agent.beat(AGENT, None, [])).wish is Wish.NONE
+    await scene.store.supervisor.bury([71])
+    await scene.store.agent.leave(AGENT)
+    assert not await order("default", AGENT, Wish.DRAIN)
+    assert not await order("default", 71, Wish.DRAIN)
+
+
+async def test_a_silent_agent_obeys_when_it_comes_back(scene, run, clock):
+    await scene.store.agent.join(71, "default", "", "b", b"{}", 8 * SECOND)
+    clock.pass_by(9 * SECOND)
+    assert await scene.store.client.order_agent("default", 71, Wish.QUARANTINE)
+    assert (await scene.store.agent.beat(71, 8 * SECOND, [])).wish is Wish.QUARANTINE
+    await scene.turn(attempts=[scene.a_row(run)])
+    assert await scene.lease(71) == []
+
+
 # --- reports
 
 
@@ -379,6 +640,79 @@ async def test_reports_about_one_row_count_in_their_order(scene, run):
     rows = await scene.rows()
     assert (rows[one.id].state, rows[one.id].checkpoint, rows[one.id].result) == (AttemptState.DONE, b'"b"', b"1")
     assert (rows[two.id].state, rows[two.id].result) == (AttemptState.READY, None)
+
+
+@pytest.mark.parametrize("act", [Act.DONE, Act.FAILED, Act.DIED, Act.HAND_BACK])
+async def test_the_last_words_of_an_attempt_are_kept_with_its_report(scene, run, clock, act):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    clock.pass_by(4)
+    report = Report(row.id, row.fence, act, FAILURE, b"one line\n")
+    assert await scene.store.agent.report(AGENT, [report]) == [Answer.ACCEPTED]
+    assert await scene.store.client.logs("default", run.id) == [
+        AttemptLog("charge", 1, row.fence, NOON + 4, b"one line\n")
+    ]
+    assert await scene.store.agent.report(AGENT, [report._replace(log=b"another")]) == [Answer.ALREADY]
+    assert [log.body for log in await scene.store.client.logs("default", run.id)] == [b"one line\n"]
+
+
+async def test_each_attempt_has_its_own_last_words(scene, run, clock):
+    other = await scene.row_in(AttemptState.RUNNING, run, call="ship")
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    for number in (1, 2, 3):
+        act = (Act.FAILED, Act.DIED, Act.DONE)[number - 1]
+        log = b"attempt %d " % number + b"." * (LOG_LIMIT - 10)
+        await scene.store.agent.report(AGENT, [Report(row.id, row.fence, act, FAILURE, log)])
+        clock.pass_by(1)
+        if act is not Act.DONE:
+            assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.READY))
+            [row] = await scene.lease()
+    await scene.store.agent.report(AGENT, [Report(other.id, other.fence, Act.DONE, b"1", b"")])
+    logs = await scene.store.client.logs("default", run.id)
+    assert [(log.call, log.number, log.body[:9]) for log in logs] == [
+        ("charge", 1, b"attempt 1"),
+        ("charge", 2, b"attempt 2"),
+        ("charge", 3, b"attempt 3"),
+        ("ship", 1, b""),
+    ]
+    assert [log.at for log in logs] == [NOON, NOON + 1, NOON + 2, NOON + 3]
+    assert await scene.store.client.logs("other", run.id) == []
+
+
+async def test_reports_without_last_words_checkpoints_and_those_that_come_late_leave_none(scene, run):
+    await scene.turn(attempts=[scene.a_row(run, call=f"charge.{n}") for n in range(4)])
+    one, two, three, four = await scene.lease()
+    await scene.report(three, Act.HAND_BACK)
+    reports = [
+        Report(one.id, one.fence, Act.DONE, b"1"),
+        Report(two.id, two.fence, Act.CHECKPOINT, b"1", b"too early"),
+        Report(three.id, three.fence, Act.DONE, b"1", b"too late"),
+        Report(four.id, four.fence - 1, Act.DONE, b"1", b"too late"),
+    ]
+    await scene.store.agent.report(AGENT, reports)
+    assert await scene.store.client.logs("default", run.id) == []
+    reports = [
+        Report(two.id, two.fence, Act.CHECKPOINT, b"2", b"too early"),
+        Report(two.id, two.fence, Act.FAILED, FAILURE, b"in time"),
+        Report(two.id, two.fence, Act.DONE, b"1", b"too late"),
+        Report(four.id, four.fence, Act.DONE, b"1"),
+    ]
+    await scene.store.agent.report(AGENT, reports)
+    assert [(log.call, log.body) for log in await scene.store.client.logs("default", run.id)] == [
+        ("charge.1", b"in time")
+    ]
+
+
+async def test_of_two_attempts_of_one_name_the_newer_has_the_last_word(scene, run):
+    """After a rewind the same call is made again, under the same term: its fences begin again."""
+    for word in (b"before", b"after"):
+        row = await scene.row_in(AttemptState.RUNNING, run)
+        await scene.store.agent.report(AGENT, [Report(row.id, row.fence, Act.DONE, b"1", word)])
+        await scene.turn(finals_done=[row.id])
+    assert [log.body for log in await scene.store.client.logs("default", run.id)] == [b"after"]
+    await scene.turn(attempts=[scene.a_row(run), scene.a_row(run)])
+    reports = [Report(row.id, row.fence, Act.DONE, b"1", b"twice") for row in await scene.lease()]
+    assert await scene.store.agent.report(AGENT, reports) == [Answer.ACCEPTED] * 2
+    assert [log.body for log in await scene.store.client.logs("default", run.id)] == [b"twice"]
 
 
 async def test_an_agent_that_leaves_hands_everything_back(scene, run):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from watchbill.model.agent import Act
+from watchbill.model.agent import Act, Wish
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Hint, Turn
 from watchbill.testing.conformance.client import a_cancel
@@ -143,3 +143,19 @@ async def test_who_stops_listening_hears_nothing(scene: Scene):
     deaf()
     await scene.submit(a_run(2))
     assert heard == [1]
+
+
+async def test_what_a_lost_answer_leased_concerns_agents_again(scene, run, heard):
+    await scene.row_in(AttemptState.RUNNING, run)
+    heard()
+    await scene.store.agent.beat(AGENT, None, [])
+    assert heard() == set()
+    await scene.store.agent.beat(AGENT, None, [], lease_no=9_999_999)
+    assert heard() == {AGENTS}
+
+
+async def test_an_order_concerns_agents(scene, heard):
+    await scene.store.client.order_agent("default", AGENT, Wish.DRAIN)
+    assert heard() == {AGENTS}
+    await scene.store.client.order_agent("default", 12345, Wish.DRAIN)
+    assert heard() == set()

@@ -18,7 +18,7 @@ async def test_claimers_lease_every_row_once(scene):
 
     async def claim(agent: int) -> list[int]:
         await scene.store.agent.join(agent, "default", "", f"agent-{agent}", b"{}", None)
-        queues = await scene.store.agent.queues("default", "", ())
+        queues = [queue.id for queue in await scene.store.agent.queues("default", "")]
         mine: list[int] = []
         lease_no = 0
         while True:

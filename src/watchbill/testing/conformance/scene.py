@@ -74,11 +74,13 @@ def a_verdict(
     why: str | None = None,
     result: bytes | None = None,
     dead_agent: int | None = None,
-    message: str = "",
+    message: str | None = "",
+    unmoved: bool = False,
+    alone: bytes | None = None,
 ) -> Judgement:
     return Judgement(
         row.id, row.fence, row.state, row.progress_at, dead_agent, after, failures, losses, watch_in, why, result,
-        row.run, row.call, a_reason(message),
+        row.run, row.call, None if message is None else a_reason(message), unmoved, row.progress, alone,
     )  # fmt: skip
 
 

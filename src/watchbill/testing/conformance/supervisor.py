@@ -1,12 +1,15 @@
 """The supervisor's doors: what is due for a look, and verdicts that repeat their evidence."""
 
+import msgspec
 import pytest
 
 from watchbill.clock import SECOND
-from watchbill.model.agent import Act, ProgressMark
-from watchbill.model.attempt import first_fence
+from watchbill.model.agent import Act, ProgressMark, Room, Wish
+from watchbill.model.attempt import AttemptRow, first_fence
+from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
-from watchbill.testing.conformance.scene import AGENT, NOON, a_run, a_verdict
+from watchbill.store.protocol import AVOID_FOR
+from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_run, a_verdict
 
 FAILURE = b'{"type":"Late","message":"too slow"}'
 OTHER_AGENT = 71
@@ -160,6 +163,60 @@ async def test_a_verdict_on_old_progress_is_refused(scene, run, clock):
     assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.FAILED))
 
 
+async def test_what_is_well_is_looked_at_again_and_leaves_no_reason(scene, run, clock):
+    row = await scene.row_in(AttemptState.RUNNING, run, span=5_000)
+    clock.pass_by(5 * SECOND)
+    assert await scene.judge(a_verdict(row, AttemptState.RUNNING, watch_in=7 * SECOND, message=None))
+    assert await scene.row(row.id) == msgspec.structs.replace(row, watch_at=NOON + 12 * SECOND)
+    assert await scene.decisions("o-1") == []
+    assert (await scene.store.supervisor.watch(10)).next_at == NOON + 12 * SECOND
+
+
+async def test_what_was_asked_to_stop_is_not_looked_at_later_for_that(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    await scene.turn(dropped=[row.id])
+    stopping = await scene.row(row.id)
+    assert not await scene.judge(a_verdict(row, AttemptState.RUNNING, watch_in=9 * SECOND, message=None))
+    assert await scene.row(row.id) == stopping
+    assert not await scene.judge(a_verdict(stopping, AttemptState.RUNNING, message="left to end"))
+    assert await scene.judge(a_verdict(stopping, AttemptState.FAILED)), "it does not stop"
+
+
+async def test_what_it_said_meanwhile_wins_where_that_is_evidence(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    for said in (b'{"done":0,"extended":1}', b'{"done":0,"extended":2}'):
+        await scene.store.agent.beat(AGENT, None, [ProgressMark(row.id, row.fence, said, increased=False)])
+        assert not await scene.judge(a_verdict(row, AttemptState.FAILED, unmoved=True)), "it needs longer"
+        row = await scene.row(row.id)
+        assert row.progress == said
+        assert row.progress_at is None
+    assert await scene.decisions("o-1") == []
+    assert await scene.judge(a_verdict(row, AttemptState.FAILED, unmoved=True))
+
+
+async def test_a_note_does_not_save_anybody_where_what_it_said_is_no_evidence(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    await scene.store.agent.beat(AGENT, None, [ProgressMark(row.id, row.fence, b'{"done":0}', increased=False)])
+    assert await scene.judge(a_verdict(row, AttemptState.FAILED))
+
+
+async def test_what_shall_run_alone_waits_for_room_of_its_own_and_says_so(scene, run):
+    row = await scene.row_in(AttemptState.FAILED, run)
+    assert await scene.judge(a_verdict(row, AttemptState.READY, alone=b'{"own":true}'))
+    assert (await scene.row(row.id)).policy == b'{"own":true}'
+    shared = Room(slots=5, alone=0, steps=STEPS)
+    assert await scene.store.agent.lease(AGENT, 901, [scene.queue], shared) == []
+    [leased] = await scene.store.agent.lease(AGENT, 902, [scene.queue], Room(slots=5, alone=1, steps=STEPS))
+    assert (leased.id, leased.policy) == (row.id, b'{"own":true}')
+
+
+async def test_what_ran_alone_stays_alone(scene, run):
+    row = await scene.row_in(AttemptState.FAILED, run, alone=True)
+    assert await scene.judge(a_verdict(row, AttemptState.READY))
+    assert (await scene.row(row.id)).policy == row.policy
+    assert await scene.store.agent.lease(AGENT, 901, [scene.queue], Room(slots=5, alone=0, steps=STEPS)) == []
+
+
 async def test_nobody_is_pronounced_dead_who_has_come_back(scene, held_by_other, clock):
     clock.pass_by(9 * SECOND)
     await scene.store.agent.beat(OTHER_AGENT, 8 * SECOND, [])
@@ -204,3 +261,129 @@ async def test_who_was_heard_is_not_buried_for_its_silence(scene, held_by_other)
     assert (await scene.store.agent.beat(OTHER_AGENT, 8 * SECOND, [])).alive
     await scene.store.supervisor.bury([OTHER_AGENT])
     assert not (await scene.store.agent.beat(OTHER_AGENT, 8 * SECOND, [])).alive
+
+
+# --- with another agent, if one can
+
+
+async def leased_by(scene, *agents: int) -> list[bool]:
+    """Say which of these agents get something, each on its own; whoever does hands it back."""
+    got = []
+    for agent in agents:
+        rows = await scene.lease(agent)
+        got.append(bool(rows))
+        for row in rows:
+            await scene.report(row, Act.HAND_BACK)
+    return got
+
+
+async def failed_with_the_agent(scene, run, queue: int | None = None) -> AttemptRow:
+    await scene.turn(attempts=[scene.a_row(run, queue=queue or scene.queue)])
+    [row] = await scene.store.agent.lease(AGENT, 1, [queue or scene.queue], Room(1, 1, STEPS))
+    await scene.report(row, Act.FAILED, FAILURE)
+    return await scene.row(row.id)
+
+
+async def test_what_failed_is_tried_with_another_agent(scene, run, clock):
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", None)
+    assert await scene.judge(a_verdict(await failed_with_the_agent(scene, run), AttemptState.READY))
+    assert await leased_by(scene, AGENT, OTHER_AGENT, AGENT) == [False, True, False]
+    clock.pass_by(AVOID_FOR - 1)
+    assert await leased_by(scene, AGENT, OTHER_AGENT) == [False, True]
+    clock.pass_by(1)
+    assert await leased_by(scene, AGENT) == [True], "after a while anybody may have it"
+
+
+async def test_what_was_lost_is_tried_with_another_agent(scene, held_by_other, clock):
+    clock.pass_by(9 * SECOND)
+    assert await scene.judge(a_verdict(held_by_other, AttemptState.FAILED, dead_agent=OTHER_AGENT, watch_in=0))
+    assert await scene.judge(a_verdict(await scene.row(held_by_other.id), AttemptState.READY))
+    await scene.store.agent.beat(OTHER_AGENT, 60 * SECOND, [])  # it was only silent
+    assert await leased_by(scene, OTHER_AGENT, AGENT) == [False, True]
+
+
+async def test_after_a_backoff_it_is_tried_with_another_agent(scene, run, clock):
+    row = await failed_with_the_agent(scene, run)
+    assert await scene.judge(a_verdict(row, AttemptState.PARKED, watch_in=60 * SECOND))
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", None)
+    clock.pass_by(60 * SECOND)
+    assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.READY))
+    assert await leased_by(scene, AGENT, OTHER_AGENT) == [False, True]
+    clock.pass_by(AVOID_FOR)
+    assert await leased_by(scene, AGENT) == [True]
+
+
+async def test_who_is_alone_tries_again(scene, run):
+    assert await scene.judge(a_verdict(await failed_with_the_agent(scene, run), AttemptState.READY))
+    assert await leased_by(scene, AGENT) == [True]
+
+
+@pytest.mark.parametrize("why", ["namespace", "region", "time", "gone", "wish", "needs"])
+async def test_who_could_not_do_it_is_no_other_agent(scene, run, clock, why):
+    queue = await scene.store.scheduler.queue("default", "", ["eu", "gpu=2"], "")
+    row = await failed_with_the_agent(scene, run, queue)
+    await scene.store.agent.join(
+        OTHER_AGENT,
+        "other" if why == "namespace" else "default",
+        "eu" if why == "region" else "",
+        "b",
+        b"{}",
+        8 * SECOND,
+        needs=("gpu=4", "us") if why == "needs" else ("eu", "gpu=4", "us"),
+    )
+    match why:
+        case "time":
+            clock.pass_by(8 * SECOND)
+        case "gone":
+            await scene.store.agent.leave(OTHER_AGENT)
+        case "wish":
+            await scene.store.client.order_agent("default", OTHER_AGENT, Wish.DRAIN)
+    assert await scene.judge(a_verdict(row, AttemptState.READY))
+    assert len(await scene.store.agent.lease(AGENT, 2, [queue], Room(1, 1, STEPS))) == 1
+
+
+async def test_who_has_all_that_is_asked_for_by_name_is_another_agent(scene, run):
+    queue = await scene.store.scheduler.queue("default", "", ["eu", "gpu=2"], "")
+    row = await failed_with_the_agent(scene, run, queue)
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", None, needs=("eu", "gpu=4", "us"))
+    assert await scene.judge(a_verdict(row, AttemptState.READY))
+    assert await scene.store.agent.lease(AGENT, 2, [queue], Room(1, 1, STEPS)) == []
+    assert len(await scene.store.agent.lease(OTHER_AGENT, 1, [queue], Room(1, 1, STEPS))) == 1
+
+
+async def test_rows_of_several_queues_are_judged_each_by_its_own(scene, run):
+    queues = [scene.queue, await scene.store.scheduler.queue("default", "", ["gpu"], "")]
+    rows = [await failed_with_the_agent(scene, run, queue) for queue in queues]
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", None)
+    assert await scene.judge(*(a_verdict(row, AttemptState.READY) for row in rows))
+    assert [row.id for row in await scene.store.agent.lease(AGENT, 9, queues, Room(9, 9, STEPS))] == [rows[1].id]
+
+
+async def test_others_are_not_hidden_behind_what_an_agent_must_not_have(scene, run, clock):
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", None)
+    rows = [await failed_with_the_agent(scene, run) for _ in range(5)]
+    assert await scene.judge(*(a_verdict(row, AttemptState.READY) for row in rows))
+    clock.pass_by(1)
+    new = scene.a_row(run)
+    await scene.turn(attempts=[new])
+    assert [row.id for row in await scene.lease(limit=1)] == [new.id]
+
+
+# --- what waits
+
+
+async def test_the_backlog_of_all_namespaces(scene, run, clock):
+    elsewhere = await scene.store.scheduler.queue("other", "eu", ["gpu"], "")
+    await scene.store.agent.join(OTHER_AGENT, "other", "eu", "b", b"{}", None, needs=("gpu",))
+    await scene.turn(attempts=[scene.a_row(run), scene.a_row(run, queue=elsewhere)])
+    clock.pass_by(3)
+    assert await scene.store.supervisor.backlog() == [
+        QueueDepth("default", scene.queue, "", (), "", False, depth=1, oldest=3, served_by=1, running=0),
+        QueueDepth("other", elsewhere, "eu", ("gpu",), "", False, depth=1, oldest=3, served_by=1, running=0),
+    ]
+    [mine] = await scene.lease()
+    [first, _] = await scene.store.supervisor.backlog()
+    assert (first.depth, first.oldest, first.running) == (0, 0, 1)
+    await scene.report(mine, Act.HAND_BACK)
+    [first, _] = await scene.store.supervisor.backlog()
+    assert (first.depth, first.oldest, first.running) == (1, 3, 0)

@@ -1,10 +1,7 @@
 -- A connection that is gone is evidence of a death.
 
--- beat_at: when the agent was last heard; with `until` it says for how long its lease lasts.
 -- witness: when it was last heard, it held its lock on the connection on which it listens.
-ALTER TABLE watchbill.agent
-    ADD COLUMN IF NOT EXISTS beat_at bigint NOT NULL DEFAULT 0,
-    ADD COLUMN witness boolean NOT NULL DEFAULT false;
+ALTER TABLE watchbill.agent ADD COLUMN witness boolean NOT NULL DEFAULT false;
 
 -- Which lock an agent's is: of all databases and schemas of a server, and of what programs lock by numbers of their own.
 CREATE FUNCTION watchbill.witness_lock(agent bigint) RETURNS bigint LANGUAGE sql STABLE AS

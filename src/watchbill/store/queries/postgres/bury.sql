@@ -24,7 +24,7 @@ ended AS (
 ),
 lost AS (
     UPDATE watchbill.agent
-    SET state = 2, until = 0
+    SET state = 2, until = 0, gone_at = (SELECT watchbill.at(:now::bigint))
     WHERE id = ANY (:processes::bigint[])
         AND state = :alive::smallint
         -- Asked of the row itself: a beat that is under way is waited for, and counts.

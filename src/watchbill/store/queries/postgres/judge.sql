@@ -1,11 +1,31 @@
 -- Apply verdicts whose evidence still holds: fence, state, progress, and the death of the agent if they say so.
+-- What runs on, and was not asked to stop, may be looked at again later, without a reason.
 -- The agents are locked before that is judged: one that beats at this moment is waited for, and is alive.
+-- What becomes ready is kept from the agent that had it, for a while, if another one could do it by what it has.
 WITH agents AS MATERIALIZED (
     SELECT id, state, until
     FROM watchbill.agent
     WHERE id = ANY (:dead_agents::bigint[])
     ORDER BY id
     FOR SHARE
+),
+others AS MATERIALIZED (
+    SELECT
+        queue.id AS queue,
+        -- Two, so that one of them is another.
+        ARRAY(
+            SELECT agent.id
+            FROM watchbill.agent
+            WHERE agent.state = 1
+                AND agent.until > (SELECT watchbill.at(:now::bigint))
+                AND agent.wish = 0
+                AND agent.namespace = queue.namespace
+                AND agent.region = queue.region
+                AND watchbill.need_names(queue.needs) <@ watchbill.need_names(agent.needs)
+            LIMIT 2
+        ) AS able
+    FROM watchbill.queue
+    WHERE queue.id = ANY (ARRAY(SELECT queue FROM watchbill.attempt WHERE id = ANY (:ready_ids::bigint[])))
 ),
 judged AS (
     UPDATE watchbill.attempt
@@ -15,21 +35,40 @@ judged AS (
         losses = attempt.losses + verdict.losses,
         watch_at = (SELECT watchbill.at(:now::bigint)) + verdict.watch_in,
         why = verdict.why,
+        avoid = CASE
+            WHEN verdict.after <> 0 THEN attempt.avoid
+            WHEN EXISTS (
+                SELECT 1
+                FROM others
+                CROSS JOIN unnest(others.able) AS other (id)
+                WHERE others.queue = attempt.queue
+                    AND other.id <> attempt.agent
+            ) THEN attempt.agent
+        END,
+        avoid_until = CASE
+            WHEN verdict.after <> 0 THEN attempt.avoid_until
+            ELSE (SELECT watchbill.at(:now::bigint)) + :avoid_for::bigint
+        END,
         result = coalesce(verdict.result, attempt.result),
+        alone = attempt.alone OR verdict.alone IS NOT NULL,
+        policy = coalesce(verdict.alone, attempt.policy),
         ended_at = CASE WHEN attempt.state = 1 AND verdict.after <> 1 THEN (SELECT watchbill.at(:now::bigint)) ELSE ended_at END
     FROM unnest(
         :ids::bigint[], :fences::bigint[], :states::smallint[], :progress_ats::bigint[], :dead_agents::bigint[],
         :afters::smallint[], :failures::integer[], :losses::integer[], :watch_ins::bigint[], :whys::text[],
-        :results::bytea[], :runs::bigint[], :calls::text[], :decisions::bytea[]
+        :results::bytea[], :runs::bigint[], :calls::text[], :decisions::bytea[], :unmoved::boolean[],
+        :progresses::bytea[], :alones::bytea[]
     ) AS verdict (
-        id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result, run, call, reason
+        id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result, run, call, reason,
+        unmoved, progress, alone
     )
     WHERE attempt.id = verdict.id
         AND attempt.fence = verdict.fence
         AND attempt.state = verdict.state
         AND attempt.progress_at IS NOT DISTINCT FROM verdict.progress_at
+        AND (NOT verdict.unmoved OR attempt.progress IS NOT DISTINCT FROM verdict.progress)
         AND CASE verdict.state
-            WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND attempt.cancel)
+            WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND NOT attempt.cancel AND verdict.reason IS NULL)
             WHEN 2 THEN verdict.after IN (0, 3, 5)
             WHEN 3 THEN verdict.after = 0
         END
@@ -61,6 +100,7 @@ reasons AS (
         ), 0),
         (SELECT watchbill.at(:now::bigint)), 'supervisor', judged.reason
     FROM judged
+    WHERE judged.reason IS NOT NULL
 ),
 kept AS (
     INSERT INTO watchbill.blob (run, n, body)

@@ -1,4 +1,5 @@
--- Lease the most urgent ready rows to an agent that is alive and in time; two agents never get the same one.
+-- Lease the most urgent ready rows to an agent that is alive, in time and wanted; two agents never get the same one.
+-- What failed or was lost with this agent is left to others for a while.
 -- Candidates are found without locks, twice as many as asked for, so that somebody else at the same head leaves some;
 -- in each queue from a place on, before which the caller has lately found nothing.
 WITH me AS MATERIALIZED (
@@ -7,6 +8,7 @@ WITH me AS MATERIALIZED (
     WHERE id = :agent
         AND state = 1
         AND until > (SELECT watchbill.at(:now::bigint))
+        AND wish = 0
     FOR SHARE
 ),
 candidates AS MATERIALIZED (
@@ -25,6 +27,10 @@ candidates AS MATERIALIZED (
                 AND waiting.state = 0
                 AND NOT waiting.held
                 AND waiting.step = ANY (:steps::text[])
+                AND (
+                    waiting.avoid IS DISTINCT FROM :agent
+                    OR waiting.avoid_until <= (SELECT watchbill.at(:now::bigint))
+                )
             ORDER BY waiting.rank, waiting.id
             LIMIT 2 * kind.room
         ) AS attempt
@@ -66,20 +72,21 @@ leased AS (
         state = 1, fence = fence + 1, losses = losses + 1, agent = :agent, lease_no = :lease_no,
         started_at = (SELECT watchbill.at(:now::bigint)),
         watch_at = (SELECT watchbill.at(:now::bigint)) + span * 1000,
-        ended_at = NULL, cancel = false, why = NULL, result = NULL, progress = NULL, progress_at = NULL
+        ended_at = NULL, cancel = false, why = NULL, symptom = NULL, result = NULL, progress = NULL,
+        progress_at = NULL
     WHERE id = ANY (ARRAY(SELECT id FROM chosen))
         AND state = :ready::smallint
     RETURNING
         id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
-        started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result, kind, held, rank,
-        alone OR losses >= 3 AS lonely
+        started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result, kind, held,
+        symptom, rank, alone OR losses >= 3 AS lonely
 )
 SELECT
     EXISTS (SELECT 1 FROM candidates),
     queue, lonely, rank, id,
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,
-    watchbill.whole(run, args), result, kind, held
+    watchbill.whole(run, args), result, kind, held, symptom
 FROM (SELECT 1) AS once
 LEFT JOIN leased ON true
 ORDER BY rank, id

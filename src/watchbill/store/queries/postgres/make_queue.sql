@@ -1,4 +1,4 @@
 -- Make the queue of one set of needs once.
-INSERT INTO watchbill.queue (namespace, region, needs, uses)
-VALUES (:namespace, :region, :needs, :uses)
+INSERT INTO watchbill.queue (namespace, region, needs, uses, limited)
+VALUES (:namespace, :region, :needs, :uses, :limited)
 ON CONFLICT DO NOTHING

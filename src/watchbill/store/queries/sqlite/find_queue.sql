@@ -5,3 +5,4 @@ WHERE namespace = :namespace
     AND region = :region
     AND needs = :needs
     AND uses = :uses
+    AND limited = :limited

@@ -1,4 +1,6 @@
 -- Apply a verdict if its evidence still holds: fence, state, progress, and the death of the agent if it says so.
+-- What runs on, and was not asked to stop, may be looked at again later, without a reason.
+-- What becomes ready is kept from the agent that had it, for a while, if another one could do it by what it has.
 UPDATE attempt
 SET
     state = :after,
@@ -6,14 +8,39 @@ SET
     losses = losses + :losses,
     watch_at = :now + :watch_in,
     why = :why,
+    avoid = CASE
+        WHEN :after <> 0 THEN avoid
+        WHEN EXISTS (
+            SELECT 1
+            FROM queue
+            CROSS JOIN agent AS other ON other.namespace = queue.namespace AND other.region = queue.region
+            WHERE queue.id = attempt.queue
+                AND other.state = 1
+                AND other.until > :now
+                AND other.wish = 0
+                AND other.id <> attempt.agent
+                AND NOT EXISTS (
+                    SELECT 1
+                    FROM json_each(queue.needs) AS need
+                    WHERE substr(need.value, 1, instr(need.value || '=', '=') - 1) NOT IN (
+                        SELECT substr(had.value, 1, instr(had.value || '=', '=') - 1)
+                        FROM json_each(other.needs) AS had
+                    )
+                )
+        ) THEN agent
+    END,
+    avoid_until = CASE WHEN :after <> 0 THEN avoid_until ELSE :now + :avoid_for END,
     result = coalesce(:result, result),
+    alone = alone OR :alone IS NOT NULL,
+    policy = coalesce(:alone, policy),
     ended_at = CASE WHEN state = 1 AND :after <> 1 THEN :now ELSE ended_at END
 WHERE id = :id
     AND fence = :fence
     AND state = :state
     AND progress_at IS :progress_at
+    AND (NOT :unmoved OR progress IS :progress)
     AND CASE state
-        WHEN 1 THEN :after = 2 OR (:after = 1 AND cancel)
+        WHEN 1 THEN :after = 2 OR (:after = 1 AND NOT cancel AND :body IS NULL)
         WHEN 2 THEN :after IN (0, 3, 5)
         WHEN 3 THEN :after = 0
     END
@@ -30,3 +57,4 @@ WHERE id = :id
             )
         )
     )
+RETURNING state = 0 AND avoid IS NOT NULL

@@ -1,4 +1,5 @@
 -- Choose the most urgent ready rows of several queues, merged by rank; of those that need a process of their own, few.
+-- What failed or was lost with this agent is left to others for a while.
 SELECT id
 FROM (
     SELECT id, rank
@@ -14,6 +15,7 @@ FROM (
                 AND ready.state = 0
                 AND ready.held = 0
                 AND ready.step IN (SELECT value FROM json_each(:steps))
+                AND (ready.avoid IS NOT :agent OR ready.avoid_until <= :now)
             ORDER BY ready.rank, ready.id
             LIMIT :limit
         )
@@ -34,6 +36,7 @@ FROM (
                 AND ready.state = 0
                 AND ready.held = 0
                 AND ready.step IN (SELECT value FROM json_each(:steps))
+                AND (ready.avoid IS NOT :agent OR ready.avoid_until <= :now)
             ORDER BY ready.rank, ready.id
             LIMIT :alone
         )

@@ -3,11 +3,11 @@ UPDATE attempt
 SET
     state = 1, fence = fence + 1, losses = losses + 1, agent = :agent, lease_no = :lease_no,
     started_at = :now, watch_at = :now + span * 1000, ended_at = NULL,
-    cancel = 0, why = NULL, result = NULL, progress = NULL, progress_at = NULL
+    cancel = 0, why = NULL, symptom = NULL, result = NULL, progress = NULL, progress_at = NULL
 WHERE id IN (SELECT value FROM json_each(:ids))
     AND state = 0
     AND held = 0
 RETURNING
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result,
-    kind, held
+    kind, held, symptom

@@ -1,5 +1,5 @@
--- Prolong an agent that is alive.
+-- Prolong an agent that is alive, and keep what it says of itself.
 UPDATE agent
-SET until = :until
+SET until = :until, beat_at = :now, said = :said
 WHERE id = :agent
     AND state = 1

@@ -1,0 +1,467 @@
+"""Agent: the room that leases attempts, has its crew run them, and tells the truth about them.
+
+It tends every attempt of its process that has a row: those it leased, and those of the scheduler's rowless lane that
+became visible. One beat speaks for all of them. Who runs them is its crew: the process itself (agent/inline.py) or
+worker children (agent/workers.py).
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from watchbill.agent.capacity import Capacity, Served, served_by
+from watchbill.agent.crew import Crew, Errand, Refused
+from watchbill.clock import SECOND, Micros
+from watchbill.env import Env
+from watchbill.errors import StoreUnreachableError
+from watchbill.events import Events, log
+from watchbill.flow.context import Checkpoint
+from watchbill.loop import Loop
+from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room, Wish
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.failure import Cause, Failure
+from watchbill.model.needs import parse_needs, written
+from watchbill.model.policy import OWN_CHILD_FROM, Policy
+from watchbill.model.sealed import is_sealed, why_sealed
+from watchbill.store.protocol import AgentStore, Transactions
+
+SHOW_PROGRESS_EVERY: Final[Micros] = SECOND // 4  # visible within a second, and not a write per mark
+POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
+DECIDE_EVERY: Final[Micros] = SECOND // 5  # whether a user's transaction has ended is seen by looking
+DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
+SILENCE: Final[Micros] = 60 * SECOND  # how long what runs goes on after the lease has ended while the store is away
+
+_encode = msgspec.json.Encoder().encode
+_decode_policy = msgspec.json.Decoder(Policy).decode
+
+
+class Agent(Loop):
+    """Leases, beats and reports for one crew."""
+
+    name = "agent"
+
+    def __init__(  # noqa: PLR0913 - a room is built in one place, by name
+        self,
+        env: Env,
+        events: Events,
+        *,
+        store: AgentStore,
+        transactions: Transactions,
+        crew: Crew,
+        namespace: str,
+        region: str,
+        process: int,
+        name: str,
+        lasting: Micros | None,
+        beat: Micros | None = None,
+        needs: Sequence[str] = (),
+        slots: int = 0,
+        drain: Micros = DRAIN,
+    ) -> None:
+        super().__init__(env, events)
+        self._store = store
+        self._transactions = transactions
+        self._crew = crew
+        self._namespace = namespace
+        self._region = region
+        self._id = process
+        self.called = name
+        self.joined = asyncio.Event()
+        self._lasting = lasting
+        self._beat_every = beat if beat is not None else (lasting or 0) // 4
+        self._beats_are_polls = beat is not None  # an answer to a beat says whether something is ready
+        self._capacity = Capacity(parse_needs(needs))
+        self._slots = slots
+        self._drain = drain
+        self.dismissed = asyncio.Event()  # an operator wants it to drain
+        self._served: list[Served] | None = None  # queues in the order in which they are asked; None: to be read
+        self._newest_queue = 0
+        self._said = b""
+        self._running: dict[int, Errand] = {}
+        self._ended: list[Errand] = []
+        self._undecided: dict[int, Errand] = {}  # ended, but the transaction of their finish() may still be open
+        self._waited_for: set[int] = set()  # of these, those that have been said to be waited for
+        self._moved: dict[int, Errand] = {}
+        self._reports: list[tuple[Report, Errand | None, Checkpoint | None]] = []
+        self._asked = True  # the store may hold something for us
+        self._cut = False  # the last lease left something behind for want of room
+        self._lease_no = 1
+        self._lease_asked_at: Micros | None = None  # the first time under this number
+        self._beat_at: Micros = 0
+        self._poll_at: Micros = 0
+        self._trusted_until: Micros = 0
+        self._show_at: Micros = 0
+        self._hurried = False
+        crew.listen(self._find_room)
+
+    def hint(self) -> None:
+        """The store may hold something for this room."""
+        self._asked = True
+        self.wake()
+
+    def hurry(self) -> None:
+        """Wait for nothing more when it stops: what runs is killed where it can be, and handed back."""
+        self._hurried = True
+        self.wake()
+
+    async def open(self) -> None:
+        """Join."""
+        before = self.env.clock.boot()
+        identity = self.env.process_identity()
+        await self._store.join(
+            self._id,
+            self._namespace,
+            self._region,
+            self.called,
+            identity,
+            self._lasting,
+            needs=written(self._capacity.have),
+            slots=self._slots,
+        )
+        self._trust_from(before)
+        self._crew.serve(self)
+        self.joined.set()
+
+    async def turn(self) -> Micros | None:
+        """Report what ended, beat, lease what there is room for."""
+        self._gather()
+        await self._decide()
+        await self._report()
+        asked, self._asked = self._asked, False
+        boot = self.env.clock.boot()
+        try:
+            if self._beat_is_due(asked, boot):
+                await self._beat(boot)
+            asked = asked or self._asked
+            if (asked or self._poll_is_due(boot)) and not self._stopping:
+                self._poll_at = boot + POLL
+                await self._lease()
+        except StoreUnreachableError:
+            self._asked = self._asked or asked  # whatever the hint was about is still there
+            self._stop_in_silence()
+            raise
+        return self._wish()
+
+    async def close(self) -> None:
+        """Stop what can be stopped, wait for what cannot, report it all, hand back the rest and leave."""
+        for attempt in list(self._running.values()):
+            self._crew.cancel(attempt)
+        until = self.env.clock.boot() + self._drain
+        while self._running and not self._hurried and (left := until - self.env.clock.boot()) > 0:
+            self._woken.clear()
+            if not self._ended and not self._reports:
+                await self.env.wait(self._woken, min(left, DECIDE_EVERY) if self._undecided else left)
+            self._gather()
+            await self._decide()
+            await self._report()
+        for attempt in self._running.values():
+            self._crew.abandon(attempt)
+        await self._crew.stop()  # nothing runs any more where it can be killed: only then somebody else may have it
+        await self._store.leave(self._id)
+
+    def abandon(self) -> None:
+        """Stop what runs here: nobody could report it."""
+        for attempt in list(self._running.values()):
+            self._lose(attempt)
+        for _, attempt_of, checkpoint in self._reports:
+            if attempt_of is not None and checkpoint is not None:
+                attempt_of.save(checkpoint)
+                attempt_of.lose()
+
+    # --- what the executor tells
+
+    def finished(self, attempt: Errand) -> None:
+        """Keep the outcome for the next report; there is room for more now."""
+        self._ended.append(attempt)
+        self._asked = self._asked or self._cut
+        self.wake()
+
+    def lasts(self, attempt: Errand) -> None:
+        """It has its row: everybody can see it."""
+
+    def refusal(self, attempt: Errand) -> Failure | None:
+        """Refuse what may be somebody else's by now: this agent was silent for long, or the attempt is late already."""
+        if not self._trusted:
+            return Failure("NotBegun", "this process was silent for longer than its lease", cause=Cause.CANCELLED)
+        if self.env.clock.boot() >= attempt.started_boot + attempt.policy.timeout:
+            return Failure("Late", "its timeout was over before it could begin", cause=Cause.LATE)
+        return None
+
+    def _find_room(self) -> None:
+        """Lease what was left behind for want of room."""
+        if self._cut:
+            self._asked = True
+            self.wake()
+
+    def moved(self, attempt: Errand) -> None:
+        """It has progress or checkpoints; or it is new here, handed over by the rowless lane."""
+        if attempt.row is None:
+            return
+        self._running.setdefault(attempt.row, attempt)
+        self._moved[attempt.row] = attempt
+        if attempt.finishing is not None:
+            body = attempt.finishing.body
+            attempt.finishing.settle(self._transactions.finishing(attempt.row, attempt.fence, body))
+        # At once: whoever waits for a checkpoint must not wait for the next beat, which takes the progress along.
+        for checkpoint in attempt.take_checkpoints():
+            self._reports.append(
+                (Report(attempt.row, attempt.fence, Act.CHECKPOINT, checkpoint.body), attempt, checkpoint)
+            )
+        self.wake()
+
+    # --- reporting
+
+    def _gather(self) -> None:
+        ended, self._ended = self._ended, []
+        for attempt in ended:
+            if attempt.finishing is not None:
+                self._undecided[_row(attempt)] = attempt
+            else:
+                self._reports.append((_report(attempt, stopping=self._stopping), attempt, None))
+
+    async def _decide(self) -> None:
+        """Report those that called finish() once its transaction has ended: a report would wait for it, and all others.
+
+        If it was committed, the row is done, and what is reported now comes late; if not, it counts.
+        """
+        if not self._undecided:
+            return
+        still = set(await self._store.undecided(list(self._undecided)))
+        for row in [row for row in self._undecided if row not in still]:
+            attempt = self._undecided.pop(row)
+            self._waited_for.discard(row)
+            self._reports.append((_report(attempt, stopping=self._stopping), attempt, None))
+        for row in still - self._waited_for:
+            self._waited_for.add(row)
+            attempt = self._undecided[row]
+            log.warning(
+                "%r of run %r has ended, but the transaction in which it called finish() is open: its outcome waits for"
+                " the end of that",
+                attempt.call,
+                attempt.run,
+            )
+
+    async def _report(self) -> None:
+        if not self._reports:
+            return
+        sending = list(self._reports)
+        answers = await self._store.report(self._id, [report for report, _, _ in sending])
+        del self._reports[: len(sending)]
+        for (_, attempt, checkpoint), answer in zip(sending, answers, strict=True):
+            if attempt is not None and checkpoint is not None:
+                self._answer(attempt, checkpoint, answer)
+            elif attempt is not None:
+                self._forget(attempt)
+
+    def _answer(self, attempt: Errand, checkpoint: Checkpoint, answer: Answer) -> None:
+        if answer is not Answer.LATE:
+            checkpoint.settle()
+        else:
+            attempt.save(checkpoint)
+            self._lose(attempt)
+
+    def _forget(self, attempt: Errand) -> None:
+        row = _row(attempt)
+        if self._running.get(row) is attempt:  # not the next attempt of the same row
+            del self._running[row]
+            self._moved.pop(row, None)
+
+    def _lose(self, attempt: Errand) -> None:
+        """Somebody else has the call now: stop, and say nothing more about it."""
+        self._forget(attempt)
+        self._crew.abandon(attempt)
+        self._capacity.abandon(attempt)
+
+    # --- beating
+
+    @property
+    def _polls(self) -> bool:
+        return self._lasting is not None
+
+    def _poll_is_due(self, boot: Micros) -> bool:
+        return self._polls and not self._beats_are_polls and boot >= self._poll_at
+
+    def _beat_is_due(self, asked: bool, boot: Micros) -> bool:
+        if self._lasting is not None and boot >= self._beat_at:
+            return True
+        return bool(self._running) and (asked or (bool(self._moved) and boot >= self._show_at))
+
+    async def _beat(self, boot: Micros) -> None:
+        marks = []
+        moved, self._moved = self._moved, {}
+        for row, attempt in moved.items():
+            progress = attempt.take_progress()
+            if progress is not None:
+                marks.append(ProgressMark(row, attempt.fence, *progress))
+        held = [(row, attempt.fence) for row, attempt in self._running.items()]
+        said = self._crew.said()
+        try:
+            orders = await self._store.beat(
+                self._id,
+                self._lasting,
+                marks,
+                held,
+                said=said if said != self._said else b"",
+                starved=[(_row(attempt), attempt.fence) for attempt in self._crew.starved],
+                queues=[id for served in self._served or () for id in served.queues] if self._beats_are_polls else (),
+                lease_no=self._lease_no,
+            )
+        except StoreUnreachableError:
+            self._moved = {**moved, **self._moved}
+            raise
+        self._said = said
+        self._show_at = boot + SHOW_PROGRESS_EVERY
+        if self._lasting is not None:
+            self._beat_at = boot + self._beat_every
+        if orders.alive:
+            self._trust_from(boot)
+            self._hear_news(orders)
+        await self._obey(orders)
+
+    def _hear_news(self, orders: Orders) -> None:
+        """Note what has changed for this agent: an operator's wish, what it has, what there is to do."""
+        if orders.wish is Wish.DRAIN:
+            self.dismissed.set()
+        if orders.needs is not None and orders.needs != written(self._capacity.have):
+            self._capacity.have, self._served = parse_needs(orders.needs), None
+        if orders.newest_queue > self._newest_queue:
+            self._newest_queue, self._served = orders.newest_queue, None
+        self._asked = self._asked or orders.ready or (self._served is None and self._beats_are_polls)
+
+    def _trust_from(self, before: Micros) -> None:
+        # Counted from before the request was sent: the store's lease began later, so ours ends earlier.
+        if self._lasting is not None:
+            self._trusted_until = before + self._lasting - self._lasting // 8
+
+    @property
+    def _trusted(self) -> bool:
+        """True while nobody can have pronounced this agent lost: asked before anything is started."""
+        return self._lasting is None or self.env.clock.boot() < self._trusted_until
+
+    async def _obey(self, orders: Orders) -> None:
+        ended = {attempt.row for attempt in self._ended}
+        for row in orders.cancel:
+            attempt = self._running.get(row)
+            if attempt is not None and not attempt.cancelled:
+                self._crew.cancel(attempt)
+        for row in orders.lost:
+            # What has called finish() may be done by it, and is not to be stopped for that: at its end it will show.
+            if row in self._running and row not in ended and self._running[row].finishing is None:
+                self._lose(self._running[row])
+        if not orders.alive:
+            await self._join_anew()
+
+    async def _join_anew(self) -> None:
+        """Everything this agent held is somebody else's now; a lost agent comes back under a new id."""
+        for attempt in list(self._running.values()):
+            self._lose(attempt)
+        self._id = self.env.new_id()
+        self._lease_no = 1
+        self._lease_asked_at = None
+        await self.open()
+
+    # --- leasing
+
+    async def _lease(self) -> None:
+        room = self._crew.room()
+        self._cut = True  # until we know better: whoever ends meanwhile makes us ask again
+        if room.slots <= 0:
+            return
+        left, cut = room.slots, False
+        for served in await self._served_queues():
+            at_most = self._capacity.room(served, self._running.values(), left)
+            alone = self._crew.room().alone
+            rows = await self._lease_from(served.queues, Room(at_most, alone, room.steps)) if at_most > 0 else []
+            cut = cut or len(rows) >= at_most or sum(needs_own_process(row) for row in rows) >= alone
+            left -= len(rows)
+        self._cut = cut
+        if left <= 0 and self._crew.room().slots > 0:
+            self._asked = True  # more room came up meanwhile
+
+    async def _lease_from(self, queues: Sequence[int], room: Room) -> list[AttemptRow]:
+        """Lease rows, and start them."""
+        if self._lease_asked_at is None:
+            self._lease_asked_at = self.env.clock.boot()
+        rows = await self._store.lease(self._id, self._lease_no, queues, room)
+        # Only now: an answer that was lost is asked for again under the same number, and its rows date from then.
+        self._lease_no += 1
+        asked_at, self._lease_asked_at = self._lease_asked_at, None
+        for row in rows:
+            self._start(row, asked_at)
+        return rows
+
+    async def _served_queues(self) -> list[Served]:
+        """Give the queues whose needs this agent meets; they are read anew when a beat says that there are others."""
+        if self._served is None or not self._beats_are_polls:
+            there = await self._store.queues(self._namespace, self._region)
+            self._served = served_by(self._capacity.have, there)
+        return self._served
+
+    def _start(self, row: AttemptRow, asked_at: Micros) -> None:
+        before = self._running.get(row.id)
+        if before is not None:
+            if before.fence == row.fence:
+                return  # the same lease, asked for again
+            self._lose(before)  # it was pronounced late or lost, and has not heard of it yet
+        sealed = next((body for body in (row.args, row.checkpoint) if body is not None and is_sealed(body)), None)
+        try:
+            if sealed is not None:
+                # Not the step's failure: it never ran. It counts as one more death, and a person will see why.
+                raise Refused(Act.DIED, Failure("Sealed", why_sealed(sealed), cause=Cause.KILLED))
+            attempt = self._crew.take(row, self._namespace, _decode_policy(row.policy))
+        except Refused as refused:
+            self._reports.append((Report(row.id, row.fence, refused.act, _encode(refused.failure)), None, None))
+            self.wake()
+            return
+        self._running[row.id] = attempt
+        attempt.started_boot = asked_at
+        attempt.failure = self.refusal(attempt)
+        if attempt.failure is not None:
+            self.finished(attempt)
+        else:
+            self._crew.start(attempt, self, at=row.started_at or 0, boot=asked_at)
+
+    def _stop_in_silence(self) -> None:
+        """Stop what runs when nobody can have heard of this agent for long: somebody else has it by now."""
+        if self._lasting is not None and self.env.clock.boot() >= self._trusted_until + SILENCE:
+            for attempt in list(self._running.values()):
+                if attempt not in self._ended:
+                    self._lose(attempt)
+
+    def _wish(self) -> Micros | None:
+        if self._ended or self._reports or self._asked:
+            return 0
+        boot = self.env.clock.boot()
+        wishes = []
+        if self._polls:
+            wishes.append(self._beat_at)
+        if self._polls and not self._beats_are_polls:
+            wishes.append(self._poll_at)
+        if self._moved:
+            wishes.append(self._show_at)
+        if self._undecided:
+            wishes.append(boot + DECIDE_EVERY)
+        return max(0, min(wishes) - boot) if wishes else None
+
+
+def needs_own_process(row: AttemptRow) -> bool:
+    """True when a leased row is run in a process of its own."""
+    return row.losses > OWN_CHILD_FROM or _decode_policy(row.policy).own
+
+
+def _row(attempt: Errand) -> int:
+    assert attempt.row is not None  # noqa: S101 - only attempts with a row come here
+    return attempt.row
+
+
+def _report(attempt: Errand, *, stopping: bool) -> Report:
+    """Say how an attempt ended; one that never began, or was ended by our own stop, is handed back, uncharged."""
+    failure: Failure | None = attempt.failure
+    if failure is None:
+        return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body, attempt.log_body)
+    if failure.cause is Cause.CANCELLED and (stopping or not attempt.cancelled):
+        return Report(_row(attempt), attempt.fence, Act.HAND_BACK, None, attempt.log_body)
+    act = Act.DIED if failure.cause in (Cause.KILLED, Cause.STARVED) else Act.FAILED
+    return Report(_row(attempt), attempt.fence, act, _encode(failure), attempt.log_body)

@@ -1,0 +1,98 @@
+"""Host: the process of an agent: leases, beats and reports, and worker children that run the steps. No user code."""
+
+import contextlib
+import os
+import platform
+from collections.abc import AsyncIterator
+from importlib.metadata import version
+from typing import Final, NamedTuple
+
+from watchbill.agent.agent import Agent
+from watchbill.agent.workers import Workers
+from watchbill.clock import SECOND, Micros
+from watchbill.env import Env
+from watchbill.events import Events
+from watchbill.flow.messages import Hello
+from watchbill.flow.program import Named
+from watchbill.model.keys import Key
+from watchbill.store.open import open_for_agent
+from watchbill.store.protocol import Hint
+from watchbill.store.sealed import Seal
+
+DEFAULT_SLOTS: Final = 50  # attempts at once: what an ordinary host has memory and connections for
+GRACE: Final[Micros] = 10 * SECOND  # for a step that is asked to stop
+RECYCLE_AFTER: Final = 100_000  # attempts of one worker: what leaks slowly never gets large
+
+
+class Employment(NamedTuple):
+    """What an operator says about an agent."""
+
+    slots: int = DEFAULT_SLOTS
+    workers: int = max(1, min(4, os.cpu_count() or 1))
+    needs: tuple[str, ...] = ()
+    region: str = ""
+    name: str = ""
+    beat: Micros = 2 * SECOND
+    lease: Micros = 8 * SECOND
+    grace: Micros = GRACE
+    recycle_after: int | None = RECYCLE_AFTER
+    recycle_megabytes: int | None = None
+
+
+class Hosted(NamedTuple):
+    """An agent at work, and where."""
+
+    agent: Agent
+    url: str
+
+
+@contextlib.asynccontextmanager
+async def hosting(
+    env: Env, events: Events, named: Named, url: str | None, namespace: str | None, wanted: Employment
+) -> AsyncIterator[Hosted]:
+    """Work for a store until the end of the block: then drain, hand back what is left, and let the workers leave."""
+    hello = Hello(named.program, named.app, "", threads=wanted.slots)
+    workers = Workers(
+        env,
+        hello,
+        count=wanted.workers,
+        slots=wanted.slots,
+        grace=wanted.grace,
+        recycle_after=wanted.recycle_after,
+        most_megabytes=wanted.recycle_megabytes,
+        version=version("watchbill"),
+    )
+    try:
+        ready = await workers.open()
+        url = url or ready.url
+        store = await open_for_agent(url, env)
+        if ready.keys is not None:
+            store = Seal(tuple(Key(*key) for key in ready.keys)).access(store)
+        try:
+            agent = Agent(
+                env,
+                events,
+                store=store.agent,
+                transactions=store.transactions,
+                crew=workers,
+                namespace=namespace or ready.namespace,
+                region=wanted.region,
+                process=env.new_id(),
+                name=wanted.name or f"{platform.node() or 'host'}-{os.getpid()}",
+                lasting=wanted.lease,
+                beat=wanted.beat,
+                needs=wanted.needs,
+                slots=wanted.slots,
+                drain=wanted.grace,
+            )
+            deaf = store.listen(Hint.AGENT, agent.hint)
+            agent.start()
+            try:
+                yield Hosted(agent, url)
+            finally:
+                deaf()
+                await agent.stop()
+        finally:
+            await store.close()
+    finally:
+        await workers.close()
