@@ -19,6 +19,7 @@ from watchbill.store.protocol import Hint, Store
 from watchbill.supervisor.supervisor import Supervisor
 
 LEASE: Final[Micros] = 30 * SECOND  # rooms that share a process with steps: a blocked interpreter is not a death
+ROOMS_LEASE: Final[Micros] = 8 * SECOND  # rooms without steps: workflow code that blocks is stopped after five seconds
 
 
 class House:
@@ -48,7 +49,8 @@ class House:
         self._on_failure = on_failure
         certain = store.lasting_leases
         self._executor = Executor(env, slots=slots, threads=threads, certain=certain) if agent else None
-        lasting = None if store.lasting_leases else LEASE if lease is None else lease
+        usual = LEASE if agent else ROOMS_LEASE
+        lasting = None if store.lasting_leases else usual if lease is None else lease
         process = env.new_id()
         self.rooms: list[Loop] = []
         self._deaf: list[Callable[[], None]] = []
