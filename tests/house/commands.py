@@ -126,9 +126,9 @@ class Crowd:
         command.wait_for("is at work")
         return command
 
-    def rooms(self, program: str, *options: str) -> Command:
+    def rooms(self, program: str, *options: str, **environment: str) -> Command:
         """Start a scheduler and a supervisor, and wait until they are there."""
-        command = self.start("up", program, "--rooms", "scheduler,supervisor", *options)
+        command = self.start("up", program, "--rooms", "scheduler,supervisor", *options, **environment)
         command.wait_for("scheduler, supervisor on")
         return command
 
@@ -144,6 +144,11 @@ class Crowd:
             timeout=PATIENCE,
         )
         return done.stdout
+
+    def part_with(self, command: Command) -> None:
+        """End one of them now, whatever it does."""
+        self._commands.remove(command)
+        command.clean_up()
 
     def clean_up(self) -> None:
         """End them all."""
