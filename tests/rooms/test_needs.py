@@ -100,7 +100,7 @@ async def test_a_thread_that_nobody_can_stop_keeps_what_it_took(app: App, ear: E
     begun, release = threading.Event(), threading.Event()
     numbers: list[int] = []
 
-    @app.step(needs={"gpu": 1}, timeout="30ms", retry=Retry(1, backoff="1ms"))
+    @app.step(needs={"gpu": 1}, timeout="500ms", retry=Retry(1, backoff="1ms"))
     def stubborn() -> int:
         numbers.append(attempt().number)
         if attempt().number == 1:
