@@ -81,7 +81,7 @@ INDEXES: Mapping[str, set[str]] = {
     "old_runs": {"run_list ((namespace || ''::text), created_at, num)"},
     "decisions_of_run": {"decision_pkey (run)"},
     "copy": {"run_pkey (num)", "journal_pkey (run, seq)", "blob_pkey (run, n)"},
-    "record_context": {"all of scheduler"},
+    "record_context": {"all of scheduler", "shard_pkey (id)"},
     "schedules": {"schedule_namespace_name_key (namespace)", "run_pkey (num)", "all of scheduler"},
     "order_schedule": {"schedule_namespace_name_key (namespace, name)"},
     "order_agent": {"agent_alive (id)"},
