@@ -3,11 +3,14 @@
 SELECT
     (SELECT watchbill.at(:now::bigint)),
     home.region,
-    count(scheduler.id) > 0,
-    coalesce(bool_or(:workflow = ANY (scheduler.knows)), true)
+    knowing.heard IS NOT NULL,
+    coalesce(knowing.heard, true)
 FROM watchbill.shard AS home
-LEFT JOIN watchbill.scheduler ON scheduler.namespace = home.namespace
-    AND scheduler.region = home.region
-    AND scheduler.until > (SELECT watchbill.at(:now::bigint))
+CROSS JOIN LATERAL (
+    SELECT bool_or(:workflow = ANY (scheduler.knows)) AS heard
+    FROM watchbill.scheduler
+    WHERE scheduler.namespace = home.namespace
+        AND scheduler.region = home.region
+        AND scheduler.until > (SELECT watchbill.at(:now::bigint))
+) AS knowing
 WHERE home.id = :shard::integer
-GROUP BY home.region
