@@ -85,6 +85,15 @@ INDEXES: Mapping[str, set[str]] = {
     "schedules": {"schedule_namespace_name_key (namespace)", "run_pkey (num)", "all of scheduler"},
     "order_schedule": {"schedule_namespace_name_key (namespace, name)"},
     "order_agent": {"agent_alive (id)"},
+    "agents": {"all of agent_alive", "agent_gone (gone_at)", "attempt_agent (agent)"},
+    "steps_of_agents": {"attempt_agent (agent)"},
+    "backlog": {
+        "all of queue_namespace_region_needs_uses_limited_key",
+        "attempt_ready (queue)",
+        "attempt_ready (queue, (alone OR (losses >= 2)))",
+        "all of agent_alive",
+        "attempt_agent (agent)",  # what runs
+    },
     # schedulers
     "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},
     "find_queue": {"queue_namespace_region_needs_uses_limited_key (namespace, region, needs, uses, limited)"},
@@ -122,7 +131,12 @@ INDEXES: Mapping[str, set[str]] = {
         "schedule_namespace_name_key (namespace, name)",
     },
     # agents
-    "join_agent": set(),
+    "join_agent": {
+        "agent_gone (gone_at)",
+        "all of agent_alive",
+        "agent_pkey (id)",
+        "attempt_agent (agent)",
+    },
     "beat": {
         "agent_alive (id)",
         "attempt_pkey (id)",
@@ -420,6 +434,7 @@ async def a_life(scene: Scene, num: int) -> None:
     await scene.report(leased, Act.FAILED, b"{}")  # again
     await doors.supervisor.watch(10)
     await doors.supervisor.processes()
+    await doors.client.agents("default")
     assert await scene.judge(a_verdict(await newest_row(scene), AttemptState.READY))
     await doors.agent.join(guest, "default", "", "guest", b"{}", None)
     await doors.agent.queues("default", "")

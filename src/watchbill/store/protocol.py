@@ -14,14 +14,14 @@ import msgspec
 
 from watchbill.borrowed import FinishPlan, Place, Work
 from watchbill.clock import Micros
-from watchbill.model.agent import Answer, AttemptLog, Orders, ProgressMark, Report, Room
+from watchbill.model.agent import AgentRow, Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.lease import Member, Terms
 from watchbill.model.question import Asked
-from watchbill.model.queue import QueueRow
+from watchbill.model.queue import QueueDepth, QueueRow
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
 from watchbill.model.states import RunState
@@ -244,6 +244,10 @@ class ClientStore(Protocol):
         """
         ...
 
+    async def agents(self, namespace: str) -> list[AgentRow]:
+        """Read the agents of a namespace, those alive first; who is gone since more than a day is left out."""
+        ...
+
     async def order_agent(
         self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
     ) -> bool:
@@ -252,6 +256,10 @@ class ClientStore(Protocol):
         It hears of it with its next beat, and is woken to beat now. False when there is none that has not left and is
         not lost; one that is silent may come back, and then obeys.
         """
+        ...
+
+    async def backlog(self, namespace: str) -> list[QueueDepth]:
+        """Read what waits in each queue of a namespace, by id."""
         ...
 
 
@@ -564,6 +572,10 @@ class SupervisorStore(Protocol):
 
     async def bury(self, processes: Sequence[int]) -> None:
         """End what these processes hold, now: the caller has proof that they are dead."""
+        ...
+
+    async def backlog(self) -> list[QueueDepth]:
+        """Read what waits in each queue of all namespaces; its cost grows with the queues, not with what waits."""
         ...
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:

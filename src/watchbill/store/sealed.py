@@ -247,7 +247,8 @@ class SealedClient:
         self._sealer = sealer
         # What carries no bodies goes straight through.
         self.order_schedule, self.beginning = doors.order_schedule, doors.beginning
-        self.delete, self.checkup, self.order_agent = doors.delete, doors.checkup, doors.order_agent
+        self.delete, self.checkup = doors.delete, doors.checkup
+        self.agents, self.order_agent, self.backlog = doors.agents, doors.order_agent, doors.backlog
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none. The store compares inputs as they are sealed."""
@@ -407,7 +408,7 @@ class SealedSupervisor:
     def __init__(self, doors: SupervisorStore, sealer: Sealer) -> None:
         self._doors = doors
         self._sealer = sealer
-        self.processes, self.bury = doors.processes, doors.bury
+        self.processes, self.bury, self.backlog = doors.processes, doors.bury, doors.backlog
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""

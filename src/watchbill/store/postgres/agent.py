@@ -6,7 +6,17 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room, Wish
+from watchbill.model.agent import (
+    AGENTS_FORGOTTEN,
+    AGENTS_KEPT_FOR,
+    Act,
+    Answer,
+    Orders,
+    ProgressMark,
+    Report,
+    Room,
+    Wish,
+)
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.queue import QueueRow
@@ -77,6 +87,8 @@ class PostgresAgent:
             "lasting": lasting,
             "needs": list(needs),
             "slots": slots,
+            "kept_for": AGENTS_KEPT_FOR,
+            "limit": AGENTS_FORGOTTEN,
         }
         await self._lines.door(lambda: self._lines.rows(self._lines.beats, "join_agent", values))
 

@@ -11,10 +11,11 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
-from watchbill.model.agent import AttemptLog, Wish
+from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.decision import DecisionRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
+from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
 from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
@@ -24,6 +25,7 @@ from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.checkup import checkup
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.deletion import delete
+from watchbill.store.postgres.fleet import agents, backlog
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.refusals import REFUSED, is_contended
@@ -157,6 +159,14 @@ class PostgresClient:
         """Do what a person wants of a schedule; false if it has changed meanwhile."""
         hints = self._writing()
         return await self._lines.door(lambda: self._order_schedule(order, hints))
+
+    async def agents(self, namespace: str) -> list[AgentRow]:
+        """Read the agents of a namespace, those alive first."""
+        return await self._lines.door(lambda: self._lines.snapshot(lambda db: agents(db, namespace)))
+
+    async def backlog(self, namespace: str) -> list[QueueDepth]:
+        """Read what waits in each queue of a namespace."""
+        return await backlog(self._lines, namespace)
 
     async def order_agent(
         self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
 from watchbill.store.hints import concerned
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Session
+from watchbill.store.postgres.fleet import backlog
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.scheduler import bury
@@ -36,6 +38,10 @@ class PostgresSupervisor:
     async def bury(self, processes: Sequence[int]) -> None:
         """End what these processes hold, now."""
         await bury(self._lines, self._hints, processes)
+
+    async def backlog(self) -> list[QueueDepth]:
+        """Read what waits in each queue of all namespaces."""
+        return await backlog(self._lines, None)
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""

@@ -6,7 +6,18 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.model.agent import Act, AgentState, Answer, Orders, ProgressMark, Report, Room, Wish
+from watchbill.model.agent import (
+    AGENTS_FORGOTTEN,
+    AGENTS_KEPT_FOR,
+    Act,
+    AgentState,
+    Answer,
+    Orders,
+    ProgressMark,
+    Report,
+    Room,
+    Wish,
+)
 from watchbill.model.attempt import STARVED, AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.queue import QueueRow
@@ -120,8 +131,10 @@ class SqliteAgent:
 
 
 def join(db: Writer, agent: Named, lasting: Micros | None) -> None:
-    """Insert an agent."""
+    """Insert an agent, and forget some who are gone since long."""
     now = db.now()
+    gone: Named = {"agent": agent["agent"], "before": now - AGENTS_KEPT_FOR, "limit": AGENTS_FORGOTTEN}
+    db.run("prune_agents", gone)
     db.run("join_agent", {**agent, "until": until(now, lasting), "now": now})
 
 

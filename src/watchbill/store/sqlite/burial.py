@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from watchbill.store.protocol import Hint
-from watchbill.store.sqlite.database import Writer, json_text
+from watchbill.store.sqlite.database import Named, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
 
 
@@ -20,5 +20,5 @@ async def bury(lanes: Lanes, processes: Sequence[int]) -> None:
 
 def end_all(db: Writer, processes: str | None) -> int:
     """End leases, agents and memberships of these processes (a JSON list), or of everybody; gives how many."""
-    dead = {"processes": processes}
+    dead: Named = {"processes": processes, "now": db.now()}
     return sum(db.run(name, dead).rowcount for name in ("bury_leases", "bury_agents", "bury_members"))

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from watchbill.clock import Micros
-from watchbill.model.agent import AttemptLog, Wish
+from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.decision import DecisionRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
+from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
 from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
@@ -18,6 +19,7 @@ from watchbill.store.same import check_same
 from watchbill.store.sqlite.checkup import checkup
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
 from watchbill.store.sqlite.deletion import delete
+from watchbill.store.sqlite.fleet import agents, backlog
 from watchbill.store.sqlite.inbox import answer, inbox
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
@@ -141,6 +143,14 @@ class SqliteClient:
     async def order_schedule(self, order: ScheduleOrder) -> bool:
         """Do what a person wants of a schedule; false if it has changed meanwhile."""
         return await self._lanes.write(lambda db: order_schedule(db, order), self._ordered)
+
+    async def agents(self, namespace: str) -> list[AgentRow]:
+        """Read the agents of a namespace, those alive first."""
+        return await self._lanes.read(lambda db: agents(db, namespace))
+
+    async def backlog(self, namespace: str) -> list[QueueDepth]:
+        """Read what waits in each queue of a namespace."""
+        return await self._lanes.read(lambda db: backlog(db, namespace))
 
     async def order_agent(
         self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None

@@ -5,12 +5,14 @@ from typing import NamedTuple
 
 from watchbill.clock import Micros
 from watchbill.model.lease import FOREVER
+from watchbill.model.queue import QueueDepth
 from watchbill.model.verdict import Judgement
 from watchbill.store.bodies import fits
 from watchbill.store.hints import concerned
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Writer
+from watchbill.store.sqlite.fleet import backlog
 from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.sqlite.rows import attempt_rows
 
@@ -32,6 +34,10 @@ class SqliteSupervisor:
     async def bury(self, processes: Sequence[int]) -> None:
         """End what these processes hold, now."""
         await bury(self._lanes, processes)
+
+    async def backlog(self) -> list[QueueDepth]:
+        """Read what waits in each queue of all namespaces."""
+        return await self._lanes.read(lambda db: backlog(db, None))
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""

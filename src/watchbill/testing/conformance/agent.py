@@ -5,7 +5,18 @@ import asyncio
 import pytest
 
 from watchbill.clock import SECOND
-from watchbill.model.agent import LOG_LIMIT, Act, Answer, AttemptLog, ProgressMark, Report, Room, Wish
+from watchbill.model.agent import (
+    AGENTS_FORGOTTEN,
+    AGENTS_KEPT_FOR,
+    LOG_LIMIT,
+    Act,
+    Answer,
+    AttemptLog,
+    ProgressMark,
+    Report,
+    Room,
+    Wish,
+)
 from watchbill.model.attempt import first_fence
 from watchbill.model.policy import OWN_CHILD_FROM
 from watchbill.model.queue import QueueRow
@@ -385,6 +396,64 @@ async def test_no_row_is_leased_twice_and_none_is_missed(scene, run):
     together = [id for got in claimed for id in got]
     assert sorted(together) == [row.id for row in rows]
     assert all(claimed), "every agent got some"
+
+
+# --- who is forgotten
+
+
+async def known(scene, *agents: int) -> list[bool]:
+    """Say which of these agents the store remembers: those of whom it does not may join again."""
+    remembered = []
+    for agent in agents:
+        await scene.store.agent.join(agent, "default", "", "again", b"{}", None)
+        remembered.append(not (await scene.store.agent.beat(agent, None, [])).alive)
+    return remembered
+
+
+async def test_who_is_gone_for_a_day_and_holds_nothing_is_forgotten(scene, run, clock):
+    for agent in (71, 72, 73, 74):
+        await scene.store.agent.join(agent, "default" if agent < 74 else "other", "", "b", b"{}", 8 * SECOND)
+    await scene.store.agent.leave(71)
+    await scene.store.supervisor.bury([72])
+    clock.pass_by(AGENTS_KEPT_FOR)
+    await scene.store.agent.join(75, "default", "", "c", b"{}", None)
+    assert not (await scene.store.agent.beat(71, 8 * SECOND, [])).alive
+    assert (await scene.store.agent.beat(73, 8 * SECOND, [])).alive, "who was only silent is welcome"
+    clock.pass_by(1)
+    await scene.store.agent.join(76, "default", "", "c", b"{}", None)
+    assert await known(scene, 71, 72) == [False, False]
+    clock.pass_by(8 * SECOND)
+    await scene.store.agent.join(77, "default", "", "c", b"{}", None)
+    assert not (await scene.store.agent.beat(74, 8 * SECOND, [])).alive, "silent for more than a day"
+    assert (await scene.store.agent.beat(73, 8 * SECOND, [])).alive
+
+
+async def test_nobody_is_forgotten_whom_a_running_attempt_names(scene, run, clock):
+    await scene.store.agent.join(71, "default", "", "b", b"{}", 8 * SECOND)
+    await scene.turn(attempts=[scene.a_row(run)])
+    [row] = await scene.lease(71)
+    await scene.store.supervisor.bury([71])
+    clock.pass_by(2 * AGENTS_KEPT_FOR)
+    await scene.store.agent.join(72, "default", "", "c", b"{}", None)
+    assert await known(scene, 71) == [True]
+    assert [orphan.id for orphan in (await scene.store.supervisor.watch(9)).orphans] == [row.id]
+    assert await scene.judge(a_verdict(row, AttemptState.FAILED, dead_agent=71))
+    await scene.store.agent.join(73, "default", "", "c", b"{}", None)
+    assert await known(scene, 71) == [False]
+
+
+async def test_many_are_forgotten_little_by_little(scene, clock):
+    gone = range(1_000, 1_000 + AGENTS_FORGOTTEN + 1)
+    for agent in gone:
+        await scene.store.agent.join(agent, "default", "", "b", b"{}", None)
+        await scene.store.agent.leave(agent)
+        clock.pass_by(1)
+    clock.pass_by(AGENTS_KEPT_FOR)
+    await scene.store.agent.join(71, "default", "", "c", b"{}", None)
+    await scene.store.agent.join(gone[-1], "default", "", "b", b"{}", None)
+    assert not (await scene.store.agent.beat(gone[-1], None, [])).alive, "the oldest go first"
+    await scene.store.agent.join(72, "default", "", "c", b"{}", None)
+    assert await known(scene, gone[0], gone[-1]) == [False, False]
 
 
 # --- what an operator wants

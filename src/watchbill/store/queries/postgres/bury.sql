@@ -13,7 +13,7 @@ ended AS (
 ),
 lost AS (
     UPDATE watchbill.agent
-    SET state = 2, until = 0
+    SET state = 2, until = 0, gone_at = (SELECT watchbill.at(:now::bigint))
     WHERE id = ANY (:processes::bigint[])
         AND state = :alive::smallint
     RETURNING id
