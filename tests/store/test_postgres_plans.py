@@ -544,7 +544,7 @@ async def test_doors_first_used_on_an_empty_store_read_little_of_a_full_one(url)
         "SELECT relname, seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = ANY ($1)"
     )
     read = await by_hand(url, counted, LARGE - {"schedule"})  # those whose code nobody has are passed over
-    assert all(rows < ROWS // 4 for _, rows in read), read
+    assert {name: rows for name, rows in read if rows >= ROWS // 4} == {}
 
 
 async def beaten_on_an_empty_store(stage: Stage) -> Scene:
