@@ -21,6 +21,7 @@ LEASE: Final = 8.0  # of an agent that beats every two seconds
 FAULT_EVERY: Final = 0.5
 ROOMS_EVERY: Final = 6.0
 STARTING: Final = 0.1  # of the faults are for those who are just starting, or asleep
+ORPHANED_FOR: Final = 10.0  # seconds: one that was just starting finds out when it has started, and says nothing
 ASLEEP_AT_ONCE: Final = 2  # of four hosts: others are to go on
 SHORT, LONGER, BEYOND = (0.1, 1.0), (1.0, 5.0), (LEASE + 1, 12.0)  # seconds, of freezes
 LENGTHS: Final = (BEYOND, SHORT, SHORT, LONGER, SHORT)  # in turn: also a short storm has one beyond the lease
@@ -84,6 +85,9 @@ class Storm:
             code = agent.process.wait(30)
             if code != 0:
                 self.wrong.append(f"an agent that was drained ended with {code}: {agent.said}")
+        patience = time.time() + ORPHANED_FOR
+        while time.time() < patience and any(map(is_alive, self._orphans)):
+            time.sleep(0.05)
         self.wrong += [f"process {pid} has outlived its host" for pid in self._orphans if is_alive(pid)]
         self.wrong += [f"process {one.pid} ended by itself: {one.said}" for one in self.all() if not is_alive(one.pid)]
 
@@ -112,6 +116,8 @@ class Storm:
         places = sorted(range(AGENTS), key=lambda place: (not self._is_at_work(place), self._chance.random()))
         if self._chance.random() < STARTING:
             places.reverse()
+        elif not self._is_at_work(places[0]):
+            acts.sort(key=self._kill_host.__eq__)  # only if nothing else is possible
         for act in acts:  # one of them is possible
             if act(places[0]):
                 self.counts[act.__name__.strip("_").replace("_", " ")] += 1
