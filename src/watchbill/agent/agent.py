@@ -30,6 +30,7 @@ from watchbill.store.protocol import AgentStore, Transactions
 SHOW_PROGRESS_EVERY: Final[Micros] = SECOND // 4  # visible within a second, and not a write per mark
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
 DECIDE_EVERY: Final[Micros] = SECOND // 5  # whether a user's transaction has ended is seen by looking
+AWAY_FOR: Final[Micros] = SECOND // 5  # until a store that is away is asked again by somebody who is about to leave
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 SILENCE: Final[Micros] = 60 * SECOND  # how long what runs goes on after the lease has ended while the store is away
 
@@ -157,8 +158,11 @@ class Agent(Loop):
             if not self._ended and not self._reports:
                 await self.env.wait(self._woken, min(left, DECIDE_EVERY) if self._undecided else left)
             self._gather()
-            await self._decide()
-            await self._report()
+            try:
+                await self._decide()
+                await self._report()
+            except StoreUnreachableError:  # who is restarted together with this process will be back
+                await self.env.wait(self._woken, min(left, AWAY_FOR))
         for attempt in self._running.values():
             self._crew.abandon(attempt)
         await self._crew.stop()  # nothing runs any more where it can be killed: only then somebody else may have it
