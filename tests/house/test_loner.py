@@ -16,8 +16,6 @@ from tests.house.conftest import Kept
 from tests.house.ledger import Ledger, Line
 from tests.house.loner import RUN
 
-AT_ONCE = 15.0  # seconds for three processes to start, on a busy machine; half of the lease that nobody waits for
-
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
@@ -58,15 +56,13 @@ def test_a_script_that_is_killed_beside_the_child_of_its_step_is_finished_by_the
     assert before.host == first.pid
     with open(tmp_path / "store.db.owner", "r+") as owner:
         fcntl.lockf(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if anybody has it: a child, for instance
-    begun = time.monotonic()
     with live(kept, ledger, step) as second:
         try:
+            # Of an owner the lease lasts for ever: who waited for its end would wait longer than this.
             said, _ = second.communicate(timeout=PATIENCE)
         finally:
             second.kill()
-    took = time.monotonic() - begun
     assert second.returncode == 0
-    assert took < AT_ONCE
     assert not is_alive(before.pid), "the child has outlived its host"
     again = ledger.lines()[1:]
     assert [line.what for line in again] == ["BEGIN", "EFFECT", "END"]
