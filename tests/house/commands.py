@@ -46,6 +46,10 @@ class Command:
             assert found is not None, f"it ended without {text!r}, and said: {self.said}"
             return found
 
+    def says(self, text: str) -> bool:
+        """Tell whether it has said something with that text."""
+        return self._find(text) is not None
+
     def children(self) -> list[int]:
         """Give the numbers of its children that live."""
         return children_of(self.pid)

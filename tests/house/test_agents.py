@@ -121,6 +121,37 @@ def test_a_drained_agent_hands_back_what_it_had_with_its_checkpoint_and_it_costs
     assert result["pid"] in second.children()
 
 
+@pytest.mark.parametrize("kept", ["file"], indirect=True)
+def test_an_agent_that_is_drained_while_the_rooms_are_away_hands_back_when_they_are_there_again(
+    there, client, tmp_path
+):
+    rooms = there.rooms(YARD)
+    first = there.agent(YARD, "--workers", "1", "--grace", "30s")
+    handle = client.start(yard.count, str(tmp_path), 7)
+    until(tmp_path / "counts-5-1")
+    rooms.kill()
+    first.signal(signal.SIGTERM)
+    first.wait_for("is gone; waiting for it")
+    there.rooms(YARD)
+    assert first.process.wait(PATIENCE) == 0
+    there.agent(YARD, "--workers", "1")
+    (tmp_path / "go").touch()
+    result = handle.result(timeout=PATIENCE)
+    assert (result["number"], result["first"]) == (1, 6)
+
+
+def test_an_agent_that_drains_for_longer_than_its_lease_is_not_lost(there, client, tmp_path, kept):
+    there.rooms(YARD)
+    first = there.agent(YARD, "--workers", "1", "--beat", "500ms", "--grace", "30s")  # a lease of two seconds
+    handle = client.start(yard.block, str(tmp_path), 6.0)
+    until(tmp_path / "blocks-1")
+    first.signal(signal.SIGTERM)
+    there.agent(YARD, "--workers", "1")
+    assert handle.result(timeout=PATIENCE) == 1
+    assert first.process.wait(PATIENCE) == 0
+    assert kept.ask("SELECT count(*) FROM watchbill.agent WHERE state = 2") == [(0,)]
+
+
 def test_a_second_signal_does_not_wait_for_a_deaf_step(there, client, tmp_path):
     there.rooms(YARD)
     agent = there.agent(YARD, "--workers", "1", "--grace", "1h")

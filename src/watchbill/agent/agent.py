@@ -30,6 +30,7 @@ from watchbill.store.protocol import AgentStore, Transactions
 SHOW_PROGRESS_EVERY: Final[Micros] = SECOND // 4  # visible within a second, and not a write per mark
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
 DECIDE_EVERY: Final[Micros] = SECOND // 5  # whether a user's transaction has ended is seen by looking
+AWAY_FOR: Final[Micros] = SECOND // 5  # until a store that is away is asked again by somebody who is about to leave
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 SILENCE: Final[Micros] = 60 * SECOND  # how long what runs goes on after the lease has ended while the store is away
 
@@ -155,14 +156,24 @@ class Agent(Loop):
         while self._running and not self._hurried and (left := until - self.env.clock.boot()) > 0:
             self._woken.clear()
             if not self._ended and not self._reports:
-                await self.env.wait(self._woken, min(left, DECIDE_EVERY) if self._undecided else left)
+                await self.env.wait(self._woken, min(left, self._next_look()))
             self._gather()
-            await self._decide()
-            await self._report()
+            try:
+                await self._decide()
+                await self._report()
+                if self._next_look() == 0:
+                    await self._beat(self.env.clock.boot())
+            except StoreUnreachableError:  # who is restarted together with this process will be back
+                await self.env.wait(self._woken, min(left, AWAY_FOR))
         for attempt in self._running.values():
             self._crew.abandon(attempt)
         await self._crew.stop()  # nothing runs any more where it can be killed: only then somebody else may have it
         await self._store.leave(self._id)
+
+    def _next_look(self) -> Micros:
+        """Give how long one that stops may wait: it lives by its beats until it has left, or others take what it has."""
+        beat = DRAIN if self._lasting is None else max(0, self._beat_at - self.env.clock.boot())
+        return min(beat, DECIDE_EVERY) if self._undecided else beat
 
     def abandon(self) -> None:
         """Stop what runs here: nobody could report it."""
