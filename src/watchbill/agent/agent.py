@@ -171,7 +171,7 @@ class Agent(Loop):
         await self._store.leave(self._id)
 
     def _next_look(self) -> Micros:
-        """Give how long one that stops may wait: it lives by its beats until it has left, or others take what it has."""
+        """Give how long one that stops may wait: it lives by its beats until it has left."""
         beat = DRAIN if self._lasting is None else max(0, self._beat_at - self.env.clock.boot())
         return min(beat, DECIDE_EVERY) if self._undecided else beat
 
