@@ -22,6 +22,7 @@ RUN_CONTINUED: Final = "run.continued"  # another part of it has begun
 RUN_DIVERGED: Final = "run.diverged"
 RUN_HELD: Final = "run.held"  # quarantined, or waits for nothing: .cause says which
 RUN_WARNED: Final = "run.warned"
+RUN_DELETED: Final = "run.deleted"  # because somebody wanted it: .cause says who, .note why
 STEP_COMPLETED: Final = "step.completed"
 STEP_FAILED: Final = "step.failed"  # one attempt failed; what becomes of the call is a verdict
 STEP_LOST: Final = "step.lost"
@@ -48,7 +49,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
     kind: str
     at: int  # the store's time, in microseconds
-    actor: str  # the room: scheduler, agent, supervisor
+    actor: str  # the room: scheduler, agent, supervisor; or who gave the command
     run: str = ""
     step: str = ""
     call: str = ""
@@ -68,6 +69,7 @@ TROUBLE: Final = frozenset(
         RUN_DIVERGED,
         RUN_HELD,
         RUN_WARNED,
+        RUN_DELETED,  # no trouble, but nothing else is left that could tell of it
         RUN_UNDO_FAILED,
         STEP_LOST,
         STEP_LATE,

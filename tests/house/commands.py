@@ -137,6 +137,19 @@ class Crowd:
         self._commands.remove(command)
         command.clean_up()
 
+    def run(self, *arguments: str) -> str:
+        """Run a command to its end, and give what it printed."""
+        done = subprocess.run(
+            [sys.executable, "-m", "watchbill", *arguments],
+            cwd=REPOSITORY,
+            env={**os.environ, "WATCHBILL_STORE": self.url},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE,
+        )
+        return done.stdout
+
     def clean_up(self) -> None:
         """End them all."""
         for command in self._commands:

@@ -25,8 +25,8 @@ from tests.house.proxy import Proxy, proxy
 from tests.house.trouble import Mark, boot_time, marks
 from tests.servers import PostgresServer
 from watchbill.app.hall import Hall
-from watchbill.app.house import ROOMS_LEASE
 from watchbill.errors import RunCancelled, RunFailed
+from watchbill.model.profile import PROFILES
 from watchbill.store.address import DEFAULT_SCHEMA
 from watchbill.store.postgres.statements import statements
 
@@ -36,7 +36,7 @@ ONE = ("--slots", "1", "--workers", "1")  # a victim has one step
 RUNS = 12  # over sixteen shards: a scheduler that has half of them has some
 SECONDS = 1e-9
 LOOK_EVERY = 0.01
-SETTLED_AFTER = ROOMS_LEASE / 1_000_000 + 1
+SETTLED_AFTER = PROFILES["critical"].lease / 1_000_000 + 1
 
 
 class Fleet:

@@ -40,7 +40,7 @@ ROWS = 20_000
 FIRST_CALLS = 50
 
 # Of the tables that grow with work; the others have a few rows for each process or namespace.
-LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "agent", "schedule"}
+LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "agent", "schedule", "log"}
 SMALL = {"lease", "scheduler", "queue", "shard", "meta"}
 
 # By which columns of which index each hot text finds its rows. What stands behind an index is its condition: a column
@@ -73,19 +73,29 @@ INDEXES: Mapping[str, set[str]] = {
     "delete_next": {"run_tree (root)"},
     "delete_decisions": {"decision_pkey (run)"},
     "delete_attempts": {"attempt_run (run)"},
+    "delete_logs": {"log_pkey (run)"},
+    "logs": {"run_namespace_id_key (namespace, id)", "log_pkey (run)"},
     "delete_facts": {"fact_run_kind_ref_key (run)"},
     "delete_journal": {"journal_pkey (run)", "journal_pkey (run, seq)", "blob_pkey (run, n)"},
     "delete_run": {"blob_pkey (run)", "journal_pkey (run)", "run_pkey (num)"},
     "old_runs": {"run_list ((namespace || ''::text), created_at, num)"},
     "decisions_of_run": {"decision_pkey (run)"},
     "copy": {"run_pkey (num)", "journal_pkey (run, seq)", "blob_pkey (run, n)"},
-    "record_context": {"all of scheduler"},
+    "record_context": {"shard_pkey (id)", "all of scheduler"},
     "schedules": {"schedule_namespace_name_key (namespace)", "run_pkey (num)", "all of scheduler"},
     "order_schedule": {"schedule_namespace_name_key (namespace, name)"},
     "order_agent": {"agent_alive (id)"},
+    "agents": {"all of agent_alive", "agent_gone (gone_at)", "attempt_agent (agent)"},
+    "steps_of_agents": {"attempt_agent (agent)"},
+    "backlog": {
+        "all of queue_namespace_region_needs_uses_limited_key",
+        "attempt_ready (queue)",
+        "attempt_ready (queue, (alone OR (losses >= 2)))",
+        "all of agent_alive",
+        "attempt_agent (agent)",  # what runs
+    },
     # schedulers
     "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},
-    "shards_of_namespace": {"shard_namespace_region_n_key (namespace)"},
     "find_queue": {"queue_namespace_region_needs_uses_limited_key (namespace, region, needs, uses, limited)"},
     "attend": {"scheduler_pkey (id)", "all of scheduler_pkey", "all of scheduler", "all of lease"},
     "retire": {"scheduler_pkey (id)"},
@@ -121,7 +131,12 @@ INDEXES: Mapping[str, set[str]] = {
         "schedule_namespace_name_key (namespace, name)",
     },
     # agents
-    "join_agent": set(),
+    "join_agent": {
+        "agent_gone (gone_at)",
+        "all of agent_alive",
+        "agent_pkey (id)",
+        "attempt_agent (agent)",
+    },
     "beat": {
         "agent_alive (id)",
         "attempt_pkey (id)",
@@ -140,9 +155,11 @@ INDEXES: Mapping[str, set[str]] = {
     "finish": {"attempt_pkey (id)"},
     "undecided": {"attempt_pkey (id)"},
     "report_large": {"attempt_pkey (id)"},
+    "report_logged": {"attempt_pkey (id)"},
     "report_rows": {"attempt_pkey (id)"},
     "leave_agent": {"agent_alive (id)"},
     "rows_of_agent": {"attempt_agent (agent)"},
+    "unwitness": {"agent_pkey (id)"},
     # supervisors
     "watch": {"attempt_watch (watch_at)", "attempt_agent (agent)", "agent_alive (id)"},
     "attempts_by_id": {"attempt_pkey (id)"},
@@ -154,6 +171,7 @@ INDEXES: Mapping[str, set[str]] = {
         "all of agent_alive",  # once for each queue, not for each row
     },
     "processes": {"all of agent_alive", "all of scheduler_pkey"},  # has who may hold something, and nobody else
+    "silent": {"all of agent_alive"},
 }
 # Of a turn, by its parts; its variants are all their combinations.
 PARTS: Mapping[str, set[str]] = {
@@ -180,11 +198,13 @@ HELD = {"lease_pkey (role, shard)"}
 def texts() -> dict[str, Statement]:
     """All statements but the parts of composed ones, and the composed ones."""
     report = (("accepted", "report"), ("kept", "report_blobs"))
+    logged = (report[0], ("logged", "report_logs"))
     alone = {name: text for name, text in statements(SCHEMA).items() if not name.startswith(("turn_", "report_"))}
     return {
         **alone,
         "report": composed(SCHEMA, report[:1], "report_answer", ()),
         "report_large": composed(SCHEMA, report, "report_answer", ()),
+        "report_logged": composed(SCHEMA, logged, "report_answer", ()),
         "report_rows": statements(SCHEMA)["report_rows"],
         "turn_is_there": statements(SCHEMA)["turn_is_there"],
         "turn": turn_statement(SCHEMA, a_turn(*PARTS), large=True),
@@ -312,6 +332,9 @@ SELECT n % 16, n, 'cancel', 'r', 'a', '', 1 FROM generate_series(1, $2::int) n;
 INSERT INTO watchbill.decision (run, call, fence, n, at, actor, body)
 SELECT n, 'c', 1, 1, 1, 'a', '' FROM generate_series(1, $2::int) n;
 
+INSERT INTO watchbill.log (run, call, fence, number, at, body)
+SELECT n, 'c', 1, 1, 1, '' FROM generate_series(1, $2::int) n;
+
 INSERT INTO watchbill.lease (role, shard) SELECT 'scheduler', 100000 + n FROM generate_series(1, $2::int / 10) n;
 
 INSERT INTO watchbill.schedule (namespace, name, shard, version, spec, timing, input, last_slot, wake_at, waiting)
@@ -336,7 +359,7 @@ async def load(url: str, queue: int = 1) -> None:
 
 def test_every_statement_is_looked_at():
     others = {
-        "notify", "isolation", "place", "store_time",  # read nothing of ours
+        "notify", "isolation", "place", "store_time", "lock_witness", "unlock_witness",  # read nothing of ours
         "queues", "make_shards", "make_queue",  # a few rows for each namespace
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening
@@ -413,6 +436,8 @@ async def a_life(scene: Scene, num: int) -> None:
     await scene.report(leased, Act.FAILED, b"{}")  # again
     await doors.supervisor.watch(10)
     await doors.supervisor.processes()
+    await doors.client.agents("default")
+    await doors.supervisor.silent()
     assert await scene.judge(a_verdict(await newest_row(scene), AttemptState.READY))
     await doors.agent.join(guest, "default", "", "guest", b"{}", None)
     await doors.agent.queues("default", "")

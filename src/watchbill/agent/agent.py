@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from watchbill.agent.capacity import Capacity, Served, served_by
 from watchbill.agent.crew import Crew, Errand, Refused
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
@@ -18,10 +19,10 @@ from watchbill.errors import StoreUnreachableError
 from watchbill.events import Events, log
 from watchbill.flow.context import Checkpoint
 from watchbill.loop import Loop
-from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Wish
+from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room, Wish
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
-from watchbill.model.needs import meets, parse_needs
+from watchbill.model.needs import parse_needs, written
 from watchbill.model.policy import OWN_CHILD_FROM, Policy
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.store.protocol import AgentStore, Transactions
@@ -71,11 +72,11 @@ class Agent(Loop):
         self._lasting = lasting
         self._beat_every = beat if beat is not None else (lasting or 0) // 4
         self._beats_are_polls = beat is not None  # an answer to a beat says whether something is ready
-        self._needs = tuple(needs)
+        self._capacity = Capacity(parse_needs(needs))
         self._slots = slots
         self._drain = drain
         self.dismissed = asyncio.Event()  # an operator wants it to drain
-        self._queues: list[int] | None = None  # that it serves; None: to be read
+        self._served: list[Served] | None = None  # queues in the order in which they are asked; None: to be read
         self._newest_queue = 0
         self._said = b""
         self._running: dict[int, Errand] = {}
@@ -116,7 +117,7 @@ class Agent(Loop):
             self.called,
             identity,
             self._lasting,
-            needs=self._needs,
+            needs=written(self._capacity.have),
             slots=self._slots,
         )
         self._trust_from(before)
@@ -271,6 +272,7 @@ class Agent(Loop):
         """Somebody else has the call now: stop, and say nothing more about it."""
         self._forget(attempt)
         self._crew.abandon(attempt)
+        self._capacity.abandon(attempt)
 
     # --- beating
 
@@ -303,7 +305,7 @@ class Agent(Loop):
                 held,
                 said=said if said != self._said else b"",
                 starved=[(_row(attempt), attempt.fence) for attempt in self._crew.starved],
-                queues=self._queues or () if self._beats_are_polls else (),
+                queues=[id for served in self._served or () for id in served.queues] if self._beats_are_polls else (),
                 lease_no=self._lease_no,
             )
         except StoreUnreachableError:
@@ -322,11 +324,11 @@ class Agent(Loop):
         """Note what has changed for this agent: an operator's wish, what it has, what there is to do."""
         if orders.wish is Wish.DRAIN:
             self.dismissed.set()
-        if orders.needs is not None and orders.needs != self._needs:
-            self._needs, self._queues = orders.needs, None
+        if orders.needs is not None and orders.needs != written(self._capacity.have):
+            self._capacity.have, self._served = parse_needs(orders.needs), None
         if orders.newest_queue > self._newest_queue:
-            self._newest_queue, self._queues = orders.newest_queue, None
-        self._asked = self._asked or orders.ready or (self._queues is None and self._beats_are_polls)
+            self._newest_queue, self._served = orders.newest_queue, None
+        self._asked = self._asked or orders.ready or (self._served is None and self._beats_are_polls)
 
     def _trust_from(self, before: Micros) -> None:
         # Counted from before the request was sent: the store's lease began later, so ours ends earlier.
@@ -367,7 +369,19 @@ class Agent(Loop):
         self._cut = True  # until we know better: whoever ends meanwhile makes us ask again
         if room.slots <= 0:
             return
-        queues = await self._served_queues()
+        left, cut = room.slots, False
+        for served in await self._served_queues():
+            at_most = self._capacity.room(served, self._running.values(), left)
+            alone = self._crew.room().alone
+            rows = await self._lease_from(served.queues, Room(at_most, alone, room.steps)) if at_most > 0 else []
+            cut = cut or len(rows) >= at_most or sum(needs_own_process(row) for row in rows) >= alone
+            left -= len(rows)
+        self._cut = cut
+        if left <= 0 and self._crew.room().slots > 0:
+            self._asked = True  # more room came up meanwhile
+
+    async def _lease_from(self, queues: Sequence[int], room: Room) -> list[AttemptRow]:
+        """Lease rows, and start them."""
         if self._lease_asked_at is None:
             self._lease_asked_at = self.env.clock.boot()
         rows = await self._store.lease(self._id, self._lease_no, queues, room)
@@ -376,17 +390,14 @@ class Agent(Loop):
         asked_at, self._lease_asked_at = self._lease_asked_at, None
         for row in rows:
             self._start(row, asked_at)
-        self._cut = len(rows) >= room.slots or sum(needs_own_process(row) for row in rows) >= room.alone
-        if len(rows) >= room.slots and self._crew.room().slots > 0:
-            self._asked = True  # more room came up meanwhile
+        return rows
 
-    async def _served_queues(self) -> list[int]:
+    async def _served_queues(self) -> list[Served]:
         """Give the queues whose needs this agent meets; they are read anew when a beat says that there are others."""
-        if self._queues is None or not self._beats_are_polls:
-            have = parse_needs(self._needs)
+        if self._served is None or not self._beats_are_polls:
             there = await self._store.queues(self._namespace, self._region)
-            self._queues = [queue.id for queue in there if meets(have, parse_needs(queue.needs))]
-        return self._queues
+            self._served = served_by(self._capacity.have, there)
+        return self._served
 
     def _start(self, row: AttemptRow, asked_at: Micros) -> None:
         before = self._running.get(row.id)
@@ -449,8 +460,8 @@ def _report(attempt: Errand, *, stopping: bool) -> Report:
     """Say how an attempt ended; one that never began, or was ended by our own stop, is handed back, uncharged."""
     failure: Failure | None = attempt.failure
     if failure is None:
-        return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body)
+        return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body, attempt.log_body)
     if failure.cause is Cause.CANCELLED and (stopping or not attempt.cancelled):
-        return Report(_row(attempt), attempt.fence, Act.HAND_BACK)
+        return Report(_row(attempt), attempt.fence, Act.HAND_BACK, None, attempt.log_body)
     act = Act.DIED if failure.cause in (Cause.KILLED, Cause.STARVED) else Act.FAILED
-    return Report(_row(attempt), attempt.fence, act, _encode(failure))
+    return Report(_row(attempt), attempt.fence, act, _encode(failure), attempt.log_body)

@@ -73,6 +73,7 @@ class Staff(msgspec.Struct, frozen=True):
 
     workers: int
     lag: int  # whole seconds
+    version: str
 
 
 class Worker:
@@ -114,6 +115,7 @@ class Workers:
         grace: Micros,
         recycle_after: int | None = None,
         most_megabytes: int | None = None,
+        version: str = "",
     ) -> None:
         self._env = env
         self._hello = hello
@@ -135,6 +137,7 @@ class Workers:
         self._closing = False
         self._looking: asyncio.TimerHandle | None = None
         self.steps: tuple[str, ...] = ()
+        self._version = version
 
     async def open(self) -> Ready:
         """Start the workers; gives what the first one says about its App. Raises WorkerError."""
@@ -164,7 +167,7 @@ class Workers:
         boot = self._env.clock.boot()
         silences = [worker.silence(boot) for worker in self._workers]
         lag = max(silences, default=0) // SECOND
-        return _encode(Staff(sum(1 for _ in self._shared(ready=True)), lag if lag >= 2 else 0))
+        return _encode(Staff(sum(1 for _ in self._shared(ready=True)), lag if lag >= 2 else 0, self._version))
 
     @property
     def starved(self) -> Sequence[Errand]:
@@ -446,7 +449,7 @@ class Workers:
     def _heard(self, worker: Worker, remote: Remote, message: Ended | Moved | Saved | Finishes) -> None:
         match message:
             case Ended(body=body, failure=failure, log=kept):
-                remote.body, remote.log = body or b"", kept
+                remote.body, remote.log_body = body or b"", kept
                 self._ended(worker, remote, failure)
                 return
             case Moved(body=progress, increased=increased):

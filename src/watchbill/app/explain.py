@@ -15,7 +15,7 @@ from watchbill.app.status import Explanation
 from watchbill.app.words import moment, said_of, span
 from watchbill.clock import Micros, to_datetime
 from watchbill.flow.values import plain
-from watchbill.model.attempt import AttemptRow, RowKind
+from watchbill.model.attempt import STARVED, AttemptRow, RowKind
 from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.limits import limits_of, mark_of
@@ -46,6 +46,7 @@ def explain(record: Record) -> Explanation:
         "health": status.health.value,
         "since": status.since,
         "waiting_for": status.waiting_for,
+        "region": record.region or None,
     }
     if run.status.terminal:
         sentences = list(_ended(record, facts))
@@ -155,6 +156,11 @@ def _state(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[s
         facts["held"] = held
         yield f"It is held: {held}."
         yield "Nothing of it is lost. `retry` lets it go on; `cancel` ends it."
+    elif record.region and not record.served:
+        yield (
+            f"It lives in region {record.region!r}, and no process serves that region: it goes on when one opens its"
+            f" rooms with region={record.region!r}."
+        )
     elif not record.known:
         facts["code"] = code_name(run.workflow, run.version)
         yield (
@@ -232,7 +238,9 @@ def _call(row: AttemptRow, now: Micros, facts: dict[str, Any]) -> Iterator[str]:
             " `retry` tries it again; `cancel` ends the run."
         )
     elif row.state is AttemptState.READY:
-        held = ": its run is paused" if row.held else "; an agent that knows the step will take it"
+        needs = told["needs"] = _decode_policy(row.policy).needs
+        able = f"has {' and '.join(needs)} free and knows" if needs else "knows"
+        held = ": its run is paused" if row.held else f"; an agent that {able} the step will take it"
         yield f"Call {row.call!r} is ready for attempt {row.number + 1}{held}."
     else:
         yield _between(row, now, told)
@@ -251,6 +259,9 @@ def _running(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
     if mark is not None and mark.quiet_until is not None and mark.quiet_until > now:
         told["quiet_for"], told["quiet_until"] = mark.quiet_for, to_datetime(mark.quiet_until)
         said += f"; it is quiet on purpose ({mark.quiet_for}), for {_since(now, mark.quiet_until)} more at most"
+    if row.symptom == STARVED:
+        told["symptom"] = STARVED
+        said += "; the process in which it runs does not turn: it starves, or keeps the others there from running"
     return f"{said}. {_left(row, now, told)}" if row.watch_at is not None else f"{said}."
 
 

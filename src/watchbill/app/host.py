@@ -4,6 +4,7 @@ import contextlib
 import os
 import platform
 from collections.abc import AsyncIterator
+from importlib.metadata import version
 from typing import Final, NamedTuple
 
 from watchbill.agent.agent import Agent
@@ -14,7 +15,7 @@ from watchbill.events import Events
 from watchbill.flow.messages import Hello
 from watchbill.flow.program import Named
 from watchbill.model.keys import Key
-from watchbill.store.open import open_store
+from watchbill.store.open import open_for_agent
 from watchbill.store.protocol import Hint
 from watchbill.store.sealed import Seal
 
@@ -59,13 +60,14 @@ async def hosting(
         grace=wanted.grace,
         recycle_after=wanted.recycle_after,
         most_megabytes=wanted.recycle_megabytes,
+        version=version("watchbill"),
     )
     try:
         ready = await workers.open()
         url = url or ready.url
-        store = await open_store(url, env)
+        store = await open_for_agent(url, env)
         if ready.keys is not None:
-            store = Seal(tuple(Key(*key) for key in ready.keys)).store(store)
+            store = Seal(tuple(Key(*key) for key in ready.keys)).access(store)
         try:
             agent = Agent(
                 env,

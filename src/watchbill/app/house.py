@@ -1,25 +1,23 @@
 """House: the rooms of one process around one store."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
 
 from watchbill.agent.agent import Agent
 from watchbill.agent.inline import InlineCrew
-from watchbill.clock import SECOND, Micros
+from watchbill.clock import Micros
 from watchbill.env import Env
 from watchbill.errors import StoreError
 from watchbill.events import Events
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS, Executor
 from watchbill.flow.registry import Registry
 from watchbill.loop import Loop
+from watchbill.model.needs import written
+from watchbill.model.profile import PROFILES, Profile, lease_of
 from watchbill.scheduler.pruner import Pruner, shortest
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.store.protocol import Hint, Store
 from watchbill.supervisor.supervisor import Supervisor
-
-LEASE: Final[Micros] = 30 * SECOND  # rooms that share a process with steps: a blocked interpreter is not a death
-ROOMS_LEASE: Final[Micros] = 8 * SECOND  # rooms without steps: workflow code that blocks is stopped after five seconds
 
 
 class House:
@@ -39,6 +37,8 @@ class House:
         supervisor: bool = True,
         slots: int = DEFAULT_SLOTS,
         threads: int = DEFAULT_THREADS,
+        have: Mapping[str, int] | None = None,
+        profile: Profile = PROFILES["critical"],
         look_limit: int = LOOK_LIMIT,
         load_limit: int = LOAD_LIMIT,
         lease: Micros | None = None,
@@ -49,8 +49,8 @@ class House:
         self._on_failure = on_failure
         certain = store.lasting_leases
         self._executor = Executor(env, slots=slots, threads=threads, certain=certain) if agent else None
-        usual = LEASE if agent else ROOMS_LEASE
-        lasting = None if store.lasting_leases else usual if lease is None else lease
+        own = lease_of(profile, inline=agent) if lease is None else lease
+        lasting = None if store.lasting_leases else own
         process = env.new_id()
         self.rooms: list[Loop] = []
         self._deaf: list[Callable[[], None]] = []
@@ -68,6 +68,8 @@ class House:
                     process=process,
                     name=f"embedded-{process}",
                     lasting=lasting,
+                    needs=written(have or {}),
+                    slots=slots,
                 ),
             )
         if supervisor:
@@ -86,6 +88,7 @@ class House:
                     region=region,
                     process=process,
                     lasting=lasting,
+                    have=have if agent else None,
                     look_limit=look_limit,
                     load_limit=load_limit,
                 ),

@@ -4,11 +4,13 @@ from datetime import datetime
 from typing import Final
 
 from watchbill.app.opened import decision_in, failure_in, final_in, progress_in
-from watchbill.app.status import AttemptStatus, Health, RunStatus, State, StepState, StepStatus
+from watchbill.app.status import AttemptLog, AttemptStatus, Health, RunStatus, State, StepState, StepStatus
 from watchbill.clock import Micros, to_datetime
-from watchbill.model.attempt import AttemptRow, Progress
+from watchbill.model.agent import AttemptLog as StoredLog
+from watchbill.model.attempt import STARVED, AttemptRow, Progress
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.limits import limits_of
+from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.plan import waits_for_code
 from watchbill.store.protocol import Record
@@ -16,12 +18,19 @@ from watchbill.store.protocol import Record
 _WORST: Final = (
     Health.WAITING_FOR_PERSON,
     Health.WAITING_FOR_CODE,
+    Health.STARVED,
     Health.STALLED,
     Health.LATE,
     Health.RETRYING,
     Health.WAITING_FOR_AGENT,
     Health.OK,
 )
+
+
+def log_shown(log: StoredLog) -> AttemptLog:
+    """Show what an attempt has logged; of what is sealed for us, that it is."""
+    text = shown(log.body) if is_sealed(log.body) else log.body.decode(errors="replace")
+    return AttemptLog(log.call, log.number, to_datetime(log.at), text)
 
 
 def status_of(record: Record) -> RunStatus:
@@ -77,6 +86,8 @@ def is_quarantined(row: AttemptRow) -> bool:
 def _health(row: AttemptRow, now: Micros) -> Health:
     if is_quarantined(row):
         return Health.WAITING_FOR_PERSON
+    if row.state is AttemptState.RUNNING and row.symptom == STARVED:
+        return Health.STARVED
     if row.state is AttemptState.RUNNING and (overdue := _overdue(row, now)) is not None:
         return overdue
     if row.failures or row.state in (AttemptState.FAILED, AttemptState.PARKED):
@@ -102,6 +113,8 @@ def _waiting_for(record: Record, live: list[AttemptRow], held: str | None) -> st
         return None
     if held is not None:
         return f"a person: {held}"
+    if record.region and not record.served:
+        return f"a process that serves region {record.region!r}"
     if not record.known:
         return f"code: no scheduler that is running knows workflow {run.workflow!r}"
     if run.status is RunState.WAITING and (run.wake_at is not None or run.waits is not None):

@@ -10,10 +10,12 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from watchbill.cli.agent import agent
+from watchbill.cli.agents import agents
 from watchbill.cli.check import check
 from watchbill.cli.dev import dev
 from watchbill.cli.doctor import doctor
 from watchbill.cli.escape import visible
+from watchbill.cli.fleet import fleet
 from watchbill.cli.inbox import inbox
 from watchbill.cli.migrate import migrate
 from watchbill.cli.runs import runs
@@ -29,6 +31,7 @@ UNREACHABLE: Final = 3
 commands = typer.Typer(name="watchbill", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 commands.add_typer(runs, name="run")
 commands.add_typer(inbox, name="inbox")
+commands.add_typer(agents, name="agents")
 commands.command("doctor")(doctor)
 commands.add_typer(schedules, name="schedules")
 commands.command("migrate")(migrate)
@@ -36,6 +39,7 @@ commands.command("check")(check)
 commands.command("dev")(dev)
 commands.command("up")(up)
 commands.command("agent")(agent)
+commands.command("fleet")(fleet)
 
 
 def main() -> None:

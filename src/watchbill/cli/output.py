@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from watchbill.app.agents import AgentStatus
 from watchbill.app.schedules import ScheduleStatus
-from watchbill.app.status import Explanation
+from watchbill.app.status import AttemptLog, Explanation
 from watchbill.cli.escape import visible, visible_json, visible_lines
 from watchbill.cli.fields import Acted, Finding, Migrated, Question, run_fields, shown_fields
 from watchbill.cli.fitting import Checked
@@ -60,6 +61,27 @@ def print_explanation(explained: Explanation, format: Format) -> None:
         return "\n".join(line for sentence in explained.sentences for line in visible_lines(sentence))
 
     _print_one(format, lines, lambda: {"sentences": explained.sentences, "facts": explained.facts})
+
+
+def print_logs(logs: Sequence[AttemptLog], format: Format) -> None:
+    """Print what attempts have logged."""
+
+    def lines() -> str:
+        said = [f"{log.step}, attempt {log.attempt}, ended {log.at:%Y-%m-%d %H:%M:%S} UTC\n{log.text}" for log in logs]
+        return "\n".join(line for text in said for line in visible_lines(text)) or "no logs"
+
+    _print_list(format, lines, lambda: list(logs))
+
+
+def print_agents(agents: Sequence[AgentStatus], format: Format) -> None:
+    """Print who runs steps."""
+
+    def table() -> str:
+        from watchbill.cli.tables import drawn, list_of_agents
+
+        return drawn(list_of_agents(agents))
+
+    _print_list(format, table, lambda: list(agents))
 
 
 def print_graph(graph: Graph, drawn: Drawn | None, format: Format) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from watchbill.app.agents import AgentStatus
 from watchbill.app.report import status_of, step_name
 from watchbill.app.schedules import ScheduleStatus
 from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus, TimelineEvent
@@ -30,7 +31,7 @@ UNBOUNDED: Final = 100_000  # columns of what is no terminal: no line is folded 
 ELASTIC: Final = frozenset(
     {
         *("ID", "NAME", "WORKFLOW", "WAITING FOR", "STEP", "OUTCOME", "NEXT SLOTS", "STANDING"),
-        *("NOTE", "QUESTION", "FORM", "FINDING", "RUN", "PROGRESS", "CALL", "AFTER"),
+        *("NOTE", "QUESTION", "FORM", "FINDING", "RUN", "PROGRESS", "CALL", "AFTER", "STEPS", "HAS", "HOST"),
     }
 )
 NARROWEST: Final = 11  # columns that are left to the last of a table
@@ -44,6 +45,9 @@ BAR: Final = 20  # characters
 MOST_NAMED: Final = 5  # calls that one waited for; JSON has the rest
 LABEL: Final = "{:<13}"
 
+SHOWN_STEPS: Final = 3  # of an agent; JSON has more
+
+_AGENT_STATES: Final = {"silent": "red", "lost": "red", "draining": "yellow", "quarantined": "yellow", "busy": "green"}
 _LEVELS: Final = {"ok": "green", "warn": "yellow", "bad": "red"}
 _STYLES: Final = {
     "completed": "green",
@@ -232,6 +236,26 @@ def list_of_questions(questions: Sequence[Question]) -> list[Block]:
             _cell(asked.question),
             _cell(form),
             _cell(note),
+        )
+    return [table]
+
+
+def list_of_agents(agents: Sequence[AgentStatus]) -> list[Block]:
+    """Give a line for each agent."""
+    if not agents:
+        return [Text("no agents")]
+    table = _table("ID", "NAME", "STATE", "RUNS", "HAS", "REGION", "HOST", "WORKERS", "LAST BEAT", "STEPS")
+    for agent in agents:
+        workers = "own process" if agent.workers is None else f"{agent.workers}"
+        lag = f", one does not turn for {agent.lag} s" if agent.lag else ""
+        steps = ", ".join(f"{step.run} {step.call}" for step in agent.steps[:SHOWN_STEPS])
+        more = f" and {agent.running - SHOWN_STEPS} more" if agent.running > SHOWN_STEPS else ""
+        table.add_row(
+            *(_cell(text) for text in (agent.id, agent.name)),
+            _cell(agent.state, style=_AGENT_STATES.get(agent.state, "")),
+            *(_cell(text) for text in (f"{agent.running} of {agent.slots}", ", ".join(agent.needs), agent.region)),
+            *(_cell(text) for text in (f"{agent.host} {agent.pid or ''}".strip(), workers + lag)),
+            *(_cell(text) for text in (moment(agent.beat_at), steps + more)),
         )
     return [table]
 

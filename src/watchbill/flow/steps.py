@@ -1,7 +1,7 @@
 """Step: a function that does one thing, with a policy for trouble."""
 
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import (
@@ -40,7 +40,6 @@ ISOLATIONS: Final = ("auto", "own")
 LATER_OPTIONS: Final = (
     "idempotent",
     "limit",
-    "needs",
     "probe",
     "then",
     "uses",
@@ -62,6 +61,7 @@ class StepOptions(TypedDict, total=False):
     name: str | None
     timeout: Duration | None
     retry: int | Retry | None
+    needs: str | Iterable[str] | Mapping[str, int] | None
     stall: Duration | None
     local_retries: int
     priority: int | None
@@ -147,6 +147,25 @@ def _check_key(key: object, what: str) -> str:
     return key
 
 
+def _read_needs(needs: object, owner: str) -> dict[str, int]:
+    if needs is None:
+        return {}
+    from watchbill.model.needs import parse_needs  # most steps need nothing
+
+    try:
+        return parse_needs(needs)  # type: ignore[arg-type]
+    except InvalidOptionError as error:
+        raise InvalidOptionError(f"{owner}: {error}") from None
+
+
+def _written(needs: Mapping[str, int]) -> tuple[str, ...]:
+    if not needs:
+        return ()
+    from watchbill.model.needs import written
+
+    return written(needs)
+
+
 def check_undo(undo: object, owner: str) -> "Step[..., Any] | None":
     """Refuse what is no step."""
     if undo is not None and not isinstance(undo, Step):
@@ -195,7 +214,11 @@ class Step(Generic[P, T]):
         self.is_async = is_async(function)
         self.signature = Signature(function, owner)
         self.own = isolation == "own"
-        self.needs_row = self.own  # an attempt in a process of its own is watched from the start
+        self.asked = _read_needs(options.get("needs"), owner)
+        self.needs = _written(self.asked)
+        # An attempt in a process of its own is watched from the start, and one that takes something is counted.
+        self.always_has_row = self.own or any(self.asked.values())
+        self.needs_row = self.always_has_row or bool(self.needs)  # unless this process has what it needs
         self.local_retries = _check_local_retries(options.get("local_retries", 0), owner)
         self.undone_by = check_undo(options.get("undo"), owner)
         self.home: Home | None = None  # the registry of its App
@@ -256,6 +279,7 @@ class Step(Generic[P, T]):
             own=self.own,
             stall=next((w.stall for w in by_rank if w.stall is not None), None),
             priority=next((w.priority for w in by_rank if w.priority is not None), 0),
+            needs=self.needs,
         )
         return Resolved(policy, _encode_policy(policy), policy.first_look)
 

@@ -20,7 +20,7 @@ from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.scheduler.share import shares
 from watchbill.store.open import open_store
 from watchbill.store.protocol import NewFact
-from watchbill.store.sqlite.burial import end_all
+from watchbill.store.sqlite.burial import end_owned
 from watchbill.testing.chance import Chance
 from watchbill.testing.changes import Changes
 from watchbill.testing.envs import DAWN, Ids, Machine, SimClock, SimEnv, StoreThreads
@@ -73,7 +73,12 @@ class World:
         self.counts: Counter[str] = Counter()
         self.violation: Violation | None = None
         self.checker = Checker(
-            poison=poison.name, deadly=deadly.name, undoable=book.name, schedules=SPECS, tell=self.fail
+            poison=poison.name,
+            deadly=deadly.name,
+            undoable=book.name,
+            schedules=SPECS,
+            tell=self.fail,
+            now=lambda: loop.now,
         )
         self.ledger = Ledger(self.checker)
         self.ids = Ids(loop)
@@ -144,7 +149,7 @@ class World:
     async def own(self) -> None:
         """Do what opening a file as its owner does: whoever had it before is provably dead."""
         if self.network.local:
-            await self._lanes.write(lambda db: end_all(db, None))
+            await self._lanes.write(lambda db: end_owned(db, lambda _: False))
 
     def uneven(self) -> str | None:
         """Say what is wrong with how the shards are shared out among those who are up, if anything is."""

@@ -6,7 +6,17 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room, Wish
+from watchbill.model.agent import (
+    AGENTS_FORGOTTEN,
+    AGENTS_KEPT_FOR,
+    Act,
+    Answer,
+    Orders,
+    ProgressMark,
+    Report,
+    Room,
+    Wish,
+)
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.queue import QueueRow
@@ -40,7 +50,8 @@ _HANDED_BACK_CANCELLED: Final = msgspec.json.encode(
 )
 _CONCERNS: Final = {_A.DONE: Hint.SCHEDULER, _A.FAILED: Hint.SUPERVISOR, _A.READY: Hint.AGENT}
 _REPORT: Final = (("accepted", "report"),)
-_REPORT_LARGE: Final = (*_REPORT, ("kept", "report_blobs"))
+_LARGE: Final = (("kept", "report_blobs"),)
+_LOGS: Final = (("logged", "report_logs"),)
 
 
 class PostgresAgent:
@@ -76,8 +87,16 @@ class PostgresAgent:
             "lasting": lasting,
             "needs": list(needs),
             "slots": slots,
+            "kept_for": AGENTS_KEPT_FOR,
+            "limit": AGENTS_FORGOTTEN,
         }
-        await self._lines.door(lambda: self._lines.rows(self._lines.beats, "join_agent", values))
+
+        async def work() -> None:
+            # Before the row says so: without its lock the agent would look dead.
+            witness = await self._hints.vouch(agent)
+            await self._lines.rows(self._lines.beats, "join_agent", values | {"witness": witness})
+
+        await self._lines.door(work)
 
     async def beat(  # noqa: PLR0913
         self,
@@ -104,9 +123,13 @@ class PostgresAgent:
             "handed_back": _HANDED_BACK_CANCELLED,
             **news_values(progress, starved),
         }
+        values["witness"] = witnessed = self._hints.witness.vouches_for(agent)
         row = await self._lines.door(lambda: self._lines.row(self._lines.beats, "beat", values))
         alive, now, cancel, lost, wish, needs, newest_queue, ready, reached = cast(Sequence[Any], row)
+        if witnessed and not self._hints.witness.vouches_for(agent):
+            self._hints.witness.take_back([agent])  # what was just said is no longer true
         if not alive:
+            await self._hints.witness.forget(agent)
             return Orders(alive=False, cancel=(), lost=(), now=now)
         self._told(Outcome([], frozenset(_A(state) for state in reached)))
         return Orders(
@@ -195,6 +218,7 @@ class PostgresAgent:
             return await write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in rows], self._lines)
 
         self._told(await self._lines.transact(work))
+        await self._hints.witness.forget(agent)
         self._asked.pop(agent, None)
         self._heads.pop(agent, None)
 
@@ -272,6 +296,7 @@ class Said(NamedTuple):
     body: bytes | None
     kept: bool
     checkpoint: bytes | None
+    log: bytes | None = None
 
 
 class Found(NamedTuple):
@@ -288,8 +313,9 @@ async def write_reports(db: Session, reports: Sequence[Report], lines: Connectio
     said = summed_up(reports)
     blobs = Blobs(lines.env)
     values = report_values(said, blobs)
-    parts = _REPORT_LARGE if blobs.found else _REPORT
-    accepted = await db.rows(composed(lines.address.schema, parts, "report_answer", ()), values | blobs.values())
+    logs = log_values(said)
+    parts = _REPORT + (_LARGE if blobs.found else ()) + (_LOGS if logs else ())
+    accepted = await db.rows(composed(lines.address.schema, parts, "report_answer", ()), values | blobs.values() | logs)
     found: dict[Key, Found] = {}
     for id, fence, cancel in cast(Sequence[Any], accepted):
         found[id, fence] = Found(_A.RUNNING, cancel)
@@ -313,7 +339,7 @@ def summed_up(reports: Sequence[Report]) -> dict[Key, Said]:
             said[key] = before._replace(kept=True, checkpoint=report.body)
         else:
             body = _HANDED_BACK_CANCELLED if report.act == Act.HAND_BACK else report.body
-            said[key] = before._replace(act=report.act, body=body)
+            said[key] = before._replace(act=report.act, body=body, log=report.log)
     return said
 
 
@@ -328,6 +354,18 @@ def report_values(said: Mapping[Key, Said], blobs: Blobs) -> dict[str, object]:
         "bodies": [blobs.stored_if_any(said[key].body, of=key[0], fence=key[1]) for key in keys],
         "kept": [said[key].kept for key in keys],
         "checkpoints": [blobs.stored_if_any(said[key].checkpoint, of=key[0], fence=key[1]) for key in keys],
+    }
+
+
+def log_values(said: Mapping[Key, Said]) -> dict[str, object]:
+    """Give the last words of attempts as columns; nothing when there are none."""
+    logs = [(id, fence, one.log) for (id, fence), one in said.items() if one.log is not None]
+    if not logs:
+        return {}
+    return {
+        "log_ids": [id for id, _, _ in logs],
+        "log_fences": [fence for _, fence, _ in logs],
+        "log_bodies": [log for _, _, log in logs],
     }
 
 

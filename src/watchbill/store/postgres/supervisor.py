@@ -3,16 +3,20 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
 from watchbill.store.hints import concerned
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Session
+from watchbill.store.postgres.fleet import backlog
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.scheduler import bury
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
+from watchbill.store.silence import Silence, Unwitnessed
 
 
 class PostgresSupervisor:
@@ -21,6 +25,7 @@ class PostgresSupervisor:
     def __init__(self, lines: Connections, hints: SharedHints) -> None:
         self._lines = lines
         self._hints = hints
+        self._silence = Silence()
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""
@@ -33,9 +38,24 @@ class PostgresSupervisor:
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "processes", {}))
         return [(id, info) for id, info in cast(Sequence[Any], found)]
 
-    async def bury(self, processes: Sequence[int]) -> None:
-        """End what these processes hold, now."""
-        await bury(self._lines, self._hints, processes)
+    async def silent(self) -> list[int]:
+        """Give the agents whose session is gone, and who were not heard for a beat; behind a pooler nobody can tell."""
+        if self._lines.address.pooled:
+            return []
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "silent", {}))
+        heard_for = self._hints.witness.heard_for  # asked last: what was lost meanwhile counts as lost
+        if not found or heard_for is None:
+            return []
+        missing = [Unwitnessed(id, beat_at, until) for id, beat_at, until, _ in cast(Sequence[Any], found)]
+        return self._silence.look(missing, cast(Micros, found[0][3]), heard_for)
+
+    async def bury(self, processes: Sequence[int], *, unheard: bool = False) -> None:
+        """End what these processes hold, now; `unheard`: but for agents that have beaten meanwhile."""
+        await bury(self._lines, self._hints, processes, unheard=unheard)
+
+    async def backlog(self) -> list[QueueDepth]:
+        """Read what waits in each queue of all namespaces."""
+        return await backlog(self._lines, None)
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
@@ -69,7 +89,8 @@ async def watch(db: Session, limit: int, *, expired: bool) -> Watch:
     due = [rows[id] for id in due_ids if id in rows and _is_due(rows[id], now)]
     orphans = [rows[id] for id in orphan_ids if id in rows and rows[id].state is AttemptState.RUNNING]
     more = len(due_ids) > limit or len(orphan_ids) > limit
-    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now)
+    # Where many processes share a store, there may always be agents of others.
+    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, guests=True)
 
 
 def _is_due(row: AttemptRow, now: int) -> bool:

@@ -14,7 +14,8 @@ from watchbill.model.call import JournalRow
 from watchbill.model.states import AttemptState, source_bits
 from watchbill.store.bodies import fits
 from watchbill.store.postgres.blobs import Blobs
-from watchbill.store.postgres.client import Homes, run_columns
+from watchbill.store.postgres.client import run_columns
+from watchbill.store.postgres.shards import Homes
 from watchbill.store.postgres.statements import Statement, composed
 from watchbill.store.protocol import CANCEL_GRACE, Turn
 

@@ -6,7 +6,18 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.model.agent import Act, AgentState, Answer, Orders, ProgressMark, Report, Room, Wish
+from watchbill.model.agent import (
+    AGENTS_FORGOTTEN,
+    AGENTS_KEPT_FOR,
+    Act,
+    AgentState,
+    Answer,
+    Orders,
+    ProgressMark,
+    Report,
+    Room,
+    Wish,
+)
 from watchbill.model.attempt import STARVED, AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.queue import QueueRow
@@ -63,7 +74,10 @@ class SqliteAgent:
         """Insert this agent, alive."""
         values: Named = {"agent": agent, "namespace": namespace, "region": region, "name": name, "info": info}
         values |= {"needs": json_text(needs), "slots": slots}
-        await self._lanes.write(lambda db: join(db, values, lasting))
+        await self._lanes.write(
+            lambda db: join(db, values, lasting),
+            lambda _: None if lasting is None else self._lanes.hints.give(Hint.SUPERVISOR),  # its time must be watched
+        )
 
     async def beat(  # noqa: PLR0913
         self,
@@ -120,8 +134,10 @@ class SqliteAgent:
 
 
 def join(db: Writer, agent: Named, lasting: Micros | None) -> None:
-    """Insert an agent."""
+    """Insert an agent, and forget some who are gone since long."""
     now = db.now()
+    gone: Named = {"agent": agent["agent"], "before": now - AGENTS_KEPT_FOR, "limit": AGENTS_FORGOTTEN}
+    db.run("prune_agents", gone)
     db.run("join_agent", {**agent, "until": until(now, lasting), "now": now})
 
 
@@ -240,6 +256,7 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
     found = db.run("report_rows", {"ids": json_text([report.id for report in reports])})
     rows = {row[0]: Held(*row) for row in found}
     writes: dict[int, list[tuple[Value, ...]]] = {act: [] for act in _STATEMENTS}
+    logs: list[tuple[Value, ...]] = []
     reached: set[AttemptState] = set()
     answers = []
     for report in reports:
@@ -249,12 +266,16 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
         elif row.state == _A.RUNNING:
             written = (report.id, report.fence, _stored_body(db, report, row.run))
             writes[report.act].append(written if report.act == Act.CHECKPOINT else (*written, now))
+            if report.log is not None and report.act != Act.CHECKPOINT:
+                logs.append((report.id, report.fence, report.log, now))
             after = _after(report.act, cancelled=bool(row.cancel))
             rows[report.id] = row._replace(state=after)
             reached.add(after)
             answers.append(Answer.ACCEPTED)
         else:
             answers.append(Answer.ALREADY if row.state in _AFTERWARDS[Act(report.act)] else Answer.LATE)
+    if logs:
+        db.run_many("report_log", logs)  # first: while they run
     for act, values in writes.items():
         if values:
             db.run_many(_STATEMENTS[act], values)
