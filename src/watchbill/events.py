@@ -37,6 +37,8 @@ SHARDS_TAKEN: Final = "shards.taken"
 SHARDS_READY: Final = "shards.ready"  # every live run of the shards just taken has been looked at
 SHARDS_LOST: Final = "shards.lost"
 SHARDS_GIVEN: Final = "shards.given"  # to another scheduler, so that each has its share
+INCIDENT_OPENED: Final = "incident.opened"  # something that somebody must know of: .note says what to do
+INCIDENT_RESOLVED: Final = "incident.resolved"
 PROCESS_BURIED: Final = "process.buried"  # a neighbour is provably dead: what it held is free
 AGENT_ENDED: Final = "agent.ended"  # its process, unasked
 AGENT_LOOPING: Final = "agent.looping"  # its process ends again and again, soon after its start
@@ -78,6 +80,7 @@ TROUBLE: Final = frozenset(
         STEP_QUARANTINED,
         SHARDS_LOST,
         PROCESS_BURIED,
+        INCIDENT_OPENED,
         AGENT_ENDED,
         AGENT_LOOPING,
         SCHEDULE_REFUSED,

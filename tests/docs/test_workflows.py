@@ -40,6 +40,7 @@ async def test_every_workflow_of_the_page_does_what_it_says(page: Any, capsys: p
             page.both: (("o",), ["o-500", "shipped o"]),
             page.lucky: ((), True),
             page.all_of_them: ((["a", "b"],), ["shipped a", "shipped b", "a-1", "b-1"]),
+            page.mailing: ((["ann", "bob"],), 10),
             page.day: ((["a", "b"],), ["a-1", "b-1"]),
             page.forever: ((1,), "3 days"),
             page.greet: (("g",), "g-1"),

@@ -41,7 +41,7 @@ async def test_what_nobody_here_can_do_waits_and_keeps_nobody_else(app: App) -> 
         assert [await ends(other) for other in others] == list(range(100))
         status = await becomes(waiting, lambda status: status.steps)
         assert (status.health, status.steps[0].state) == ("waiting_for_agent", "ready")
-        assert "an agent that has eu and gpu free and knows the step will take it" in str(await waiting.explain())
+        assert "but there is no agent for eu, gpu; start one: watchbill agent APP" in str(await waiting.explain())
     async with app.rooms(needs=["eu", "gpu", "tape"]):
         assert await ends(waiting) == 1
 

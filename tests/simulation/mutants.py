@@ -48,11 +48,12 @@ class Mutant(NamedTuple):
     seen_in: Callable[[int], bool] = any_world
 
 
-def change_sql(patch: Patch, statement: str, before: str, after: str) -> None:
+def change_sql(patch: Patch, statement: str, before: str, after: str, *others: str) -> None:
     def load_changed(dialect: str) -> Mapping[str, str]:
         queries = dict(load_queries(dialect))
-        assert before in queries[statement], f"the mutant no longer fits {statement}.sql"
-        queries[statement] = queries[statement].replace(before, after)
+        for name in (statement, *others):
+            assert before in queries[name], f"the mutant no longer fits {name}.sql"
+            queries[name] = queries[name].replace(before, after)
         return queries
 
     patch.setattr("watchbill.store.open.load_queries", load_changed)
@@ -96,6 +97,15 @@ def m2_local_clock_leases(patch: Patch) -> None:
 
 def m3_crash_not_counted(patch: Patch) -> None:
     change_sql(patch, "lease_rows", "losses = losses + 1, ", "")
+
+
+def m14_slot_held_by_a_dead_attempt(patch: Patch) -> None:
+    """Whoever was tried once keeps its place behind the gate until it is done, also while nobody runs it."""
+    change_sql(patch, "gate_stands", "AND running.state = 1", "AND running.agent IS NOT NULL AND running.state < 4")
+
+
+def nobody_is_counted_behind_a_gate(patch: Patch) -> None:
+    change_sql(patch, "gate_stands", "AND running.state = 1", "AND running.state = 9", "limited_gates")
 
 
 def m19_let_out_before_the_commit(patch: Patch) -> None:
@@ -367,6 +377,8 @@ MUTANTS = (
     Mutant("M6", m6_renewed_when_it_ends, frozenset({"I2", "I9"}), is_loud),
     Mutant("M8", m8_recovery_from_a_stale_read, frozenset({"I0", "I2", "I3", "I5", "I8"}), is_loud_and_unscheduled),
     Mutant("M9", m9_recovery_adopts_its_own_runs, frozenset({"I0", "I3", "I5", "I8"})),
+    Mutant("M14", m14_slot_held_by_a_dead_attempt, frozenset({"I2"})),
+    Mutant("not counted", nobody_is_counted_behind_a_gate, frozenset({"I12"})),
     Mutant("M19", m19_let_out_before_the_commit, frozenset({"I1", "I7"})),
     Mutant("M27", m27_local_fence_starts_again, frozenset({"I3", "I5"})),
     Mutant("M28", m28_rowless_loss_not_counted, frozenset({"I8"}), is_loud),

@@ -55,6 +55,7 @@ def test_the_seeds_are_not_idle():
         "step.quarantined": 1,
         "run.held": 1,
         "runs cancelled": 20,
+        "begun behind a gate": 100,
         "runs deleted": 100,
         "slots.skipped": 50,
     }

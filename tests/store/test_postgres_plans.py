@@ -12,7 +12,7 @@ import pytest
 from tests.store.postgres import address_of, by_hand, emptied
 from tests.store.stage import Stage, a_stage
 from watchbill.env import SystemEnv
-from watchbill.model.agent import Act, ProgressMark
+from watchbill.model.agent import Act, ProgressMark, Room
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.open import open_store
@@ -26,6 +26,7 @@ from watchbill.testing.conformance.scene import (
     AGENT,
     KNOWN,
     ME,
+    STEPS,
     HandClock,
     Scene,
     a_change,
@@ -40,7 +41,7 @@ ROWS = 20_000
 FIRST_CALLS = 50
 
 # Of the tables that grow with work; the others have a few rows for each process or namespace.
-LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "agent", "schedule", "log"}
+LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "agent", "schedule", "log", "gate", "incident"}
 SMALL = {"lease", "scheduler", "queue", "shard", "meta"}
 
 # By which columns of which index each hot text finds its rows. What stands behind an index is its condition: a column
@@ -83,6 +84,24 @@ INDEXES: Mapping[str, set[str]] = {
     "copy": {"run_pkey (num)", "journal_pkey (run, seq)", "blob_pkey (run, n)"},
     "record_context": {"shard_pkey (id)", "all of scheduler"},
     "schedules": {"schedule_namespace_name_key (namespace)", "run_pkey (num)", "all of scheduler"},
+    "gates": {
+        "gate_pkey (namespace)",
+        "attempt_gate (gate)",
+        "attempt_limited (queue, gate)",
+        "queue_pkey (id)",
+        "queue_namespace_region_needs_uses_limited_key (namespace, limited)",
+    },
+    "order_gate": {"gate_pkey (namespace, name)"},
+    "waits_of_run": {
+        "attempt_run (run)",
+        "attempt_gate (gate)",
+        "attempt_limited (queue, gate, rank, id)",
+        "gate_pkey (namespace, name)",
+        "queue_pkey (id)",
+        "queue_namespace_region_needs_uses_limited_key (namespace, limited)",
+    },
+    "living_agents": {"all of agent_alive"},
+    "incidents": {"incident_list ((namespace || ''::text))"},
     "order_schedule": {"schedule_namespace_name_key (namespace, name)"},
     "order_agent": {"agent_alive (id)"},
     "agents": {"all of agent_alive", "agent_gone (gone_at)", "attempt_agent (agent)"},
@@ -149,6 +168,18 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_ready (queue, (alone OR (losses >= 2)), rank, id)",
         "attempt_pkey (id)",
     },
+    "limited_gates": {
+        "attempt_limited (queue, gate)",
+        "attempt_limited (queue, gate, (alone OR (losses >= 2)))",
+        "attempt_ready (queue, (alone OR (losses >= 2)))",
+        "attempt_gate (gate)",
+        "gate_pkey (namespace, name)",
+        "queue_pkey (id)",
+    },
+    "limited_rows": {"attempt_limited (queue, gate, (alone OR (losses >= 2)))"},
+    "lock_gates": {"agent_alive (id)"},
+    "gates_locked": {"gate_pkey (namespace, name)", "attempt_gate (gate)", "queue_pkey (id)"},
+    "lease_limited": {"gate_pkey (namespace, name)", "attempt_pkey (id)"},
     "lock_agent": {"agent_alive (id)"},
     "leased_rows": {"attempt_agent (agent)"},
     "report": {"attempt_pkey (id)"},
@@ -170,6 +201,13 @@ INDEXES: Mapping[str, set[str]] = {
         "queue_pkey (id)",
         "all of agent_alive",  # once for each queue, not for each row
     },
+    "open_incidents": {"all of incident_open"},
+    "open_incident": set(),
+    "resolve_incidents": {"incident_pkey (id)"},
+    "due_codes": {"run_due (shard, wake_at)"},
+    "live_codes": {"run_live (shard, (num + 0))"},
+    "schedulers": {"all of scheduler"},
+    "forget_gates": {"gate_pkey (namespace, name)"},
     "processes": {"all of agent_alive", "all of scheduler_pkey"},  # has who may hold something, and nobody else
     "silent": {"all of agent_alive"},
 }
@@ -299,7 +337,9 @@ async def a_planner(url: str) -> AsyncIterator[Planner]:
 
 def bound(condition: str, keys: Sequence[str]) -> list[str]:
     """Give the columns of an index that a condition binds."""
-    rows = {column for row in re.findall(r"ROW\(([^()]*)\) [<>=]", condition) for column in row.split(", ")}
+    rows = {
+        column for row in re.findall(r"ROW\(((?:[^()]|\([^()]*\))*)\) [<>=]", condition) for column in row.split(", ")
+    }
     compared = [key for key in keys if key in rows or re.search(rf"\({re.escape(key)} [<>=]", condition)]
     # That something is there is a condition, too, but narrows nothing beside others.
     return compared or [key for key in keys if f"({key} IS NOT NULL)" in condition]
@@ -342,6 +382,20 @@ SELECT
     'default', 's-' || n, n % 16, 1, '{}', '', '[]', 1, $1::bigint + n, CASE WHEN n % 100 = 0 THEN '{1}'::bigint[] END
 FROM generate_series(1, $2::int) n;
 
+INSERT INTO watchbill.attempt (
+    id, run, run_id, part, shard, call, step, queue, rank, state, fence, agent, policy, args, gate
+)
+SELECT
+    2000000 + n, n, 'l-' || n, 0, n % 16, 'charge', 'charge', $3::int, $1::bigint + n, n % 2, 1, 100000 + n % 100,
+    '{}', '[]', 'limit:charge:' || n % 1000
+FROM generate_series(1, $2::int) n;
+
+INSERT INTO watchbill.gate (namespace, name, at_once, tokens, tokens_at, said)
+SELECT 'default', 'limit:charge:' || n, 5, 1, 1, 1 FROM generate_series(1, $2::int) n;
+
+INSERT INTO watchbill.incident (id, namespace, cause, state, members, body, opened_at)
+SELECT n, 'default', 'c' || n, 1, 1, '{}', n FROM generate_series(1, $2::int) n;
+
 INSERT INTO watchbill.agent (id, state, until, namespace, region, name, info)
 SELECT 100000 + n, 3, 0, 'default', '', 'a', '' FROM generate_series(1, $2::int) n
 """
@@ -360,7 +414,7 @@ async def load(url: str, queue: int = 1) -> None:
 def test_every_statement_is_looked_at():
     others = {
         "notify", "isolation", "place", "store_time", "lock_witness", "unlock_witness",  # read nothing of ours
-        "queues", "make_shards", "make_queue",  # a few rows for each namespace
+        "queues", "make_shards", "make_queue", "all_shards",  # a few rows for each namespace
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening
     }  # fmt: skip
@@ -446,6 +500,12 @@ async def a_life(scene: Scene, num: int) -> None:
     await doors.agent.leave(guest)
     [again] = await scene.lease(limit=1)
     await scene.report(again, Act.DONE, b"1")
+    limited = await doors.scheduler.queue("default", "", (), "", limited=True)
+    waiting = scene.a_row(run, queue=limited, gate="limit:charge")
+    await scene.turn(attempts=[waiting])
+    found = await doors.agent.lease_limited(AGENT, num, [limited], Room(1, 1, STEPS))
+    [passed] = found.rows
+    await scene.report(passed, Act.DONE, b"1")
     await doors.client.tell([a_cancel(run.id)])
     look = await doors.scheduler.look(shards, KNOWN, 100)
     await doors.client.endings([num])
@@ -455,7 +515,7 @@ async def a_life(scene: Scene, num: int) -> None:
     told = [fact.id for fact in look.facts if fact.run == num]
     await scene.turn(
         journal=[an_entry(num, 1)],
-        finals_done=[row.id],
+        finals_done=[row.id, waiting.id],
         facts_done=told,
         runs=[a_change(run, RunState.COMPLETED)],
         decisions=[a_decision(num)],

@@ -89,6 +89,8 @@ class Agent(Loop):
         self._cut = False  # the last lease left something behind for want of room
         self._lease_no = 1
         self._lease_asked_at: Micros | None = None  # the first time under this number
+        self._limited_first = False  # in turn, so that neither the others nor those behind gates have all the room
+        self._passes_at: Micros | None = None  # when time lets somebody pass a gate
         self._beat_at: Micros = 0
         self._poll_at: Micros = 0
         self._trusted_until: Micros = 0
@@ -131,6 +133,7 @@ class Agent(Loop):
         await self._report()
         asked, self._asked = self._asked, False
         boot = self.env.clock.boot()
+        asked = asked or (self._passes_at is not None and boot >= self._passes_at)
         try:
             if self._beat_is_due(asked, boot):
                 await self._beat(boot)
@@ -370,27 +373,41 @@ class Agent(Loop):
         if room.slots <= 0:
             return
         left, cut = room.slots, False
-        for served in await self._served_queues():
+        self._limited_first, self._passes_at = not self._limited_first, None
+        for served in sorted(await self._served_queues(), key=self._turn_of):
             at_most = self._capacity.room(served, self._running.values(), left)
             alone = self._crew.room().alone
-            rows = await self._lease_from(served.queues, Room(at_most, alone, room.steps)) if at_most > 0 else []
+            rows = await self._lease_from(served, Room(at_most, alone, room.steps)) if at_most > 0 else []
             cut = cut or len(rows) >= at_most or sum(needs_own_process(row) for row in rows) >= alone
             left -= len(rows)
         self._cut = cut
         if left <= 0 and self._crew.room().slots > 0:
             self._asked = True  # more room came up meanwhile
 
-    async def _lease_from(self, queues: Sequence[int], room: Room) -> list[AttemptRow]:
+    def _turn_of(self, served: Served) -> tuple[bool, bool]:
+        return not served.takes, served.limited is not self._limited_first
+
+    async def _lease_from(self, served: Served, room: Room) -> list[AttemptRow]:
         """Lease rows, and start them."""
         if self._lease_asked_at is None:
             self._lease_asked_at = self.env.clock.boot()
-        rows = await self._store.lease(self._id, self._lease_no, queues, room)
+        rows = await self._lease_rows(served, room)
         # Only now: an answer that was lost is asked for again under the same number, and its rows date from then.
         self._lease_no += 1
         asked_at, self._lease_asked_at = self._lease_asked_at, None
         for row in rows:
             self._start(row, asked_at)
         return rows
+
+    async def _lease_rows(self, served: Served, room: Room) -> list[AttemptRow]:
+        if not served.limited:
+            return await self._store.lease(self._id, self._lease_no, served.queues, room)
+        before = self.env.clock.boot()
+        found = await self._store.lease_limited(self._id, self._lease_no, served.queues, room)
+        if found.next_at is not None:
+            passes_at = before + max(1, found.next_at - found.now)
+            self._passes_at = passes_at if self._passes_at is None else min(self._passes_at, passes_at)
+        return found.rows
 
     async def _served_queues(self) -> list[Served]:
         """Give the queues whose needs this agent meets; they are read anew when a beat says that there are others."""
@@ -443,6 +460,8 @@ class Agent(Loop):
             wishes.append(self._show_at)
         if self._undecided:
             wishes.append(boot + DECIDE_EVERY)
+        if self._passes_at is not None and not self._stopping:
+            wishes.append(self._passes_at)
         return max(0, min(wishes) - boot) if wishes else None
 
 

@@ -13,6 +13,7 @@ class Served(NamedTuple):
 
     queues: tuple[int, ...]
     takes: Mapping[str, int]
+    limited: bool = False  # their rows have to pass gates
 
 
 class Capacity:
@@ -42,11 +43,14 @@ def served_by(have: Mapping[str, int], queues: Sequence[QueueRow]) -> list[Serve
 
     Those that take of an amount come one by one, and first: what few can do is not kept waiting by what anybody can.
     """
-    asked = [(queue.id, parse_needs(queue.needs)) for queue in queues]
-    met = [(id, needs) for id, needs in asked if meets(have, needs)]
-    found = [Served((id,), _amounts(needs)) for id, needs in met if _amounts(needs)]
-    plain = tuple(id for id, needs in met if not _amounts(needs))
-    return [*found, Served(plain, {})] if plain else found
+    asked = [(queue, parse_needs(queue.needs)) for queue in queues]
+    met = [(queue, needs) for queue, needs in asked if meets(have, needs)]
+    found = [Served((queue.id,), _amounts(needs), queue.limited) for queue, needs in met if _amounts(needs)]
+    for limited in (False, True):
+        ids = tuple(queue.id for queue, needs in met if not _amounts(needs) and queue.limited is limited)
+        if ids:
+            found.append(Served(ids, {}, limited))
+    return found
 
 
 def free_amounts(have: Mapping[str, int], taken: Iterable[Sequence[str]]) -> dict[str, int]:

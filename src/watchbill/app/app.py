@@ -24,6 +24,8 @@ from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step, StepOptions
 from watchbill.flow.workflows import START_KEYWORDS, Workflow, WorkflowOptions
 from watchbill.model.duration import Duration, to_micros
+from watchbill.model.gate import GateRow
+from watchbill.model.incident import Incident
 from watchbill.model.keys import given_keys
 from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun, check_id, check_region
@@ -271,6 +273,16 @@ class App:
         """
         stop_if_reading()
         await self._hall.answer(id, value, by)
+
+    async def gates(self) -> list[GateRow]:
+        """Give the gates that limited calls pass, by name: what is allowed, how many run and wait, which are paused."""
+        stop_if_reading()
+        return await self._hall.gates()
+
+    async def incidents(self, *, resolved: bool = False) -> list[Incident]:
+        """Give the incidents that are open, newest first; with those that are resolved, if asked for."""
+        stop_if_reading()
+        return await self._hall.incidents(resolved=resolved)
 
     # --- schedules
 

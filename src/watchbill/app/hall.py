@@ -47,6 +47,7 @@ from watchbill.events import RUN_DELETED, Event, Events
 from watchbill.flow.endings import error_of
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS
 from watchbill.flow.logs import marked_records
+from watchbill.flow.names import did_you_mean
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import current
 from watchbill.flow.scan import scan
@@ -56,7 +57,9 @@ from watchbill.model.agent import Wish
 from watchbill.model.call import JournalRow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind, RetryAsked
+from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
+from watchbill.model.incident import Incident, IncidentState, incident_of
 from watchbill.model.keys import Keys
 from watchbill.model.needs import parse_needs, written
 from watchbill.model.profile import profile_named
@@ -376,6 +379,25 @@ class Hall:
         """Give the questions that wait for a person, oldest first."""
         async with self._reading() as client:
             return [inbox_item(asked) for asked in await client.inbox(self.namespace, EVERY)]
+
+    async def gates(self) -> list[GateRow]:
+        """Give all gates, by name."""
+        async with self._reading() as client:
+            return await client.gates(self.namespace)
+
+    async def order_gate(self, name: str, *, paused: bool) -> None:
+        """Let nothing start behind a gate, or let it start again; durable when this returns."""
+        if not await self.write(lambda client: client.order_gate(self.namespace, name, paused)):
+            known = did_you_mean(name, [gate.name for gate in await self.gates()])
+            raise InvalidOptionError(
+                f"there is no gate {name!r}{known} (a gate is there from the first call on that has to pass it)"
+            )
+
+    async def incidents(self, *, resolved: bool = False) -> list[Incident]:
+        """Give the incidents that are open, newest first; with those that are resolved, if asked for."""
+        async with self._reading() as client:
+            rows = await client.incidents(self.namespace, EVERY)
+        return [incident_of(row) for row in rows if resolved or row.state is IncidentState.OPEN]
 
     async def agents(self) -> list[AgentStatus]:
         """Give the agents, those at work first."""

@@ -12,7 +12,9 @@ from watchbill.flow.language import check_topic
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration
 from watchbill.model.facts import FactKind
+from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
+from watchbill.model.incident import Incident
 from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun
 
@@ -111,6 +113,14 @@ class Client(Protocol):
 
     async def answer(self, id: str, value: object, by: str) -> None:
         """Answer a question."""
+        ...
+
+    async def gates(self) -> list[GateRow]:
+        """Give all gates."""
+        ...
+
+    async def incidents(self, *, resolved: bool = False) -> list[Incident]:
+        """Give the incidents that are open, or all."""
         ...
 
     async def retry(self, handle: "Handle[T]", step: str | None, reason: str) -> "Handle[T]":

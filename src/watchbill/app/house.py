@@ -17,6 +17,7 @@ from watchbill.model.profile import PROFILES, Profile, lease_of
 from watchbill.scheduler.pruner import Pruner, shortest
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.store.protocol import Hint, Store
+from watchbill.supervisor.lookout import Lookout
 from watchbill.supervisor.supervisor import Supervisor
 
 
@@ -74,6 +75,9 @@ class House:
             )
         if supervisor:
             self._add(Hint.SUPERVISOR, Supervisor(env, events, store=store.supervisor, lasting=lasting))
+            lookout = Lookout(env, events, store=store.supervisor, polls=lasting is not None)
+            self._add(Hint.AGENT, lookout)  # something is ready
+            self._deaf.append(store.listen(Hint.SCHEDULER, lookout.hint))  # or was submitted
         if scheduler:
             self._add(
                 Hint.SCHEDULER,
@@ -106,7 +110,7 @@ class House:
                     )
                 )
 
-    def _add(self, whom: Hint, room: Scheduler | Agent | Supervisor) -> None:
+    def _add(self, whom: Hint, room: Scheduler | Agent | Supervisor | Lookout) -> None:
         self.rooms.append(room)
         self._deaf.append(self._store.listen(whom, room.hint))
 

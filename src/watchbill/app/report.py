@@ -12,6 +12,7 @@ from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.limits import limits_of
 from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import AttemptState, RunState
+from watchbill.model.wait import Wait
 from watchbill.scheduler.plan import waits_for_code
 from watchbill.store.protocol import Record
 
@@ -23,6 +24,7 @@ _WORST: Final = (
     Health.LATE,
     Health.RETRYING,
     Health.WAITING_FOR_AGENT,
+    Health.WAITING_FOR_DEPENDENCY,
     Health.OK,
 )
 
@@ -39,7 +41,8 @@ def status_of(record: Record) -> RunStatus:
     held = held_reason(record)
     steps = _steps(record)
     live = [row for row in record.attempts if row.state < AttemptState.DONE and not row.cancel]
-    healths = [_health(row, record.now) for row in live] if not run.status.terminal else []
+    waits = {wait.row: wait for wait in record.waits}
+    healths = [_health(row, record.now, waits.get(row.id)) for row in live] if not run.status.terminal else []
     if held is not None:
         healths.append(Health.WAITING_FOR_PERSON)
     if not record.known and not run.status.terminal:
@@ -83,7 +86,7 @@ def is_quarantined(row: AttemptRow) -> bool:
     return row.state is AttemptState.PARKED and row.why == "quarantine"
 
 
-def _health(row: AttemptRow, now: Micros) -> Health:
+def _health(row: AttemptRow, now: Micros, wait: Wait | None) -> Health:
     if is_quarantined(row):
         return Health.WAITING_FOR_PERSON
     if row.state is AttemptState.RUNNING and row.symptom == STARVED:
@@ -92,6 +95,9 @@ def _health(row: AttemptRow, now: Micros) -> Health:
         return overdue
     if row.failures or row.state in (AttemptState.FAILED, AttemptState.PARKED):
         return Health.RETRYING
+    if row.state is AttemptState.READY and wait is not None and wait.served and wait.gate is not None:
+        # That it waits for its limit is as its author wants it.
+        return Health.WAITING_FOR_DEPENDENCY if wait.gate.paused else Health.OK
     if row.state is AttemptState.READY:
         return Health.WAITING_FOR_AGENT
     return Health.OK

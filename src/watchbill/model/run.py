@@ -13,6 +13,9 @@ from watchbill.model.states import RunState
 SHARDS_PER_REGION: Final = 16
 LONGEST_ID: Final = 200
 BY_START: Final = "by start()"
+# How the reason begins when a run was live at an unclean end and nobody who came after had its code: what it had under
+# way cannot be counted before somebody replays it.
+WAITS_FOR_CODE: Final = "waits for code"
 _OURS: Final = r"[/~@]"
 _NOT_IN_IDS: Final = r"[^A-Za-z0-9._:@~/-]"
 _REGION: Final = r"[A-Za-z0-9._-]{1,100}\Z"

@@ -988,6 +988,7 @@ class Advance:
             resolved.policy.own,
             resident.priority + resolved.policy.priority,
             resident.paused,
+            None if call.options is None else call.options.gate,
         )
 
 

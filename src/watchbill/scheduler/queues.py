@@ -1,12 +1,15 @@
-"""Queues: where the rows of each step wait for an agent: one queue for each set of needs."""
+"""Queues: where the rows of each step wait for an agent: one for each set of needs, one more behind gates."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step
 from watchbill.model.needs import meets
 from watchbill.store.protocol import SchedulerStore
+
+Kind = tuple[tuple[str, ...], bool]  # needs, and whether its rows have to pass gates
+PLAIN: Final[Kind] = ((), False)
 
 
 class Queues:
@@ -20,7 +23,7 @@ class Queues:
         self._namespace = namespace
         self._region = region
         self._have = have
-        self._ids: dict[tuple[str, ...], int] = {}
+        self._ids: dict[Kind, int] = {}
         self._steps = -1  # so many steps there were when they were made
 
     @property
@@ -31,19 +34,24 @@ class Queues:
     async def make(self) -> None:
         """Find, or make, the queue of every step."""
         steps = list(self._registry.steps.values())
-        for needs in sorted({(), *(step.needs for step in steps)} - self._ids.keys()):
-            self._ids[needs] = await self._store.queue(self._namespace, self._region, needs, "")
+        for needs, limited in sorted({PLAIN, *(_kind(step) for step in steps)} - self._ids.keys()):
+            id = await self._store.queue(self._namespace, self._region, needs, "", limited=limited)
+            self._ids[needs, limited] = id
         self._steps = len(steps)
 
     @property
     def plain(self) -> int:
         """The queue of what needs nothing."""
-        return self._ids[()]
+        return self._ids[PLAIN]
 
     def of(self, step: Step[..., Any]) -> int:
         """Give the queue of a step; one of another App, which no agent of this one knows, waits among the plain."""
-        return self._ids.get(step.needs, self.plain)
+        return self._ids.get(_kind(step), self.plain)
 
     def may_be_rowless(self, step: Step[..., Any]) -> bool:
         """Say whether a first attempt may run in this process without a row: it has what the step needs."""
         return not step.needs_row or (not step.always_has_row and meets(self._have, step.asked))
+
+
+def _kind(step: Step[..., Any]) -> Kind:
+    return step.needs, step.limit is not None

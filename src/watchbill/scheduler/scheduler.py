@@ -23,7 +23,7 @@ from watchbill.flow.watchdog import LOOK_EVERY, Watchdog
 from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Taken
-from watchbill.model.run import RunRow, change_of
+from watchbill.model.run import WAITS_FOR_CODE, RunRow, change_of
 from watchbill.model.states import RunState
 from watchbill.scheduler import codeless
 from watchbill.scheduler.advance import Advance
@@ -38,7 +38,6 @@ from watchbill.scheduler.plan import (
     QUARANTINED_BECAUSE,
     QUARANTINED_FROM,
     SUSPECT_FROM,
-    WAITS_FOR_CODE,
     charge,
     has_uncounted_losses,
     is_quarantined,

@@ -102,13 +102,14 @@ class GuestStore:
 
     def _note(self, door: Door, arguments: dict[str, Any], value: object) -> None:
         """Remember which agents are alive here: they beat when there is a new owner."""
+        agent: int = arguments.get("agent", 0)  # every door that is named here has it
         match door.name:
-            case "agent.join":
-                self._joined[arguments["agent"]] = arguments["lasting"]
             case "agent.beat" if isinstance(value, Orders) and not value.alive:
-                self._joined.pop(arguments["agent"], None)
+                self._joined.pop(agent, None)
             case "agent.leave":
-                self._joined.pop(arguments["agent"], None)
+                self._joined.pop(agent, None)
+            case "agent.join" | "agent.beat":
+                self._joined[agent] = arguments.get("lasting")
             case _:
                 pass
 
@@ -151,7 +152,7 @@ class GuestStore:
         self._guest = guest
         for whom in self._wanted:
             self._listen_through(guest, whom)
-        with contextlib.suppress(StoreUnreachableError):
+        with contextlib.suppress(StoreError):  # whatever is wrong with it, those who open doors will hear
             await self._say_who_is_here()
         self._found.set()
         self._health.answered()

@@ -13,12 +13,14 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from watchbill.borrowed import FinishPlan, Place, Work
-from watchbill.clock import Micros
+from watchbill.clock import SECOND, Micros
 from watchbill.model.agent import AgentRow, Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
+from watchbill.model.gate import GateRow
+from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
 from watchbill.model.question import Asked
 from watchbill.model.queue import QueueDepth, QueueRow
@@ -26,9 +28,14 @@ from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
 from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
+from watchbill.model.wait import Wait
 
 INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
 EVERY: Final = (1 << 63) - 1  # as a limit
+MOST_COUNTED: Final = 1_000  # of those who wait behind a gate: more is many
+MOST_WAITS: Final = 100  # of the calls of one run that wait are looked at: more are alike
+DUE_OF_SHARD: Final = 100  # runs that are due are looked at for their code: behind more, schedulers are merely late
+IDLE_GATE: Final[Micros] = 3_600 * SECOND  # unused for so long, a gate may be forgotten
 JOURNAL_PAGE: Final = 10_000  # entries that are read at once: others wait for the same doors
 AVOID_FOR: Micros = 10_000_000  # so long an attempt is left to other agents than the one with which the last one failed
 # For a cancelled attempt that still runs, as for one whose rooms close: what stops by itself has stopped by then, and
@@ -124,6 +131,7 @@ class Record(msgspec.Struct, frozen=True):
     known: bool  # a scheduler that attends its region has its code; True also when none attends
     region: str = ""  # where it lives
     served: bool = True  # a scheduler attends its region
+    waits: tuple[Wait, ...] = ()  # of its calls that are ready: what keeps them
 
     @property
     def cancelling(self) -> bool:
@@ -236,6 +244,18 @@ class ClientStore(Protocol):
 
     async def checkup(self, namespace: str, limit: int) -> Checkup:
         """Read what a doctor wants to know; of long lists the first."""
+        ...
+
+    async def gates(self, namespace: str) -> list[GateRow]:
+        """Read all gates of a namespace, by name; those who wait are counted up to MOST_COUNTED."""
+        ...
+
+    async def order_gate(self, namespace: str, name: str, paused: bool) -> bool:
+        """Let nothing start behind a gate, or let it start again; false if there is no such gate."""
+        ...
+
+    async def incidents(self, namespace: str, limit: int) -> list[IncidentRow]:
+        """Read the incidents of a namespace, newest first, also those that are resolved."""
         ...
 
     async def schedules(self, namespace: str) -> Schedules:
@@ -476,6 +496,14 @@ class SchedulerStore(Protocol):
 # --- agent
 
 
+class Limited(msgspec.Struct, frozen=True):
+    """What an agent got of rows that wait behind gates."""
+
+    rows: list[AttemptRow]
+    next_at: Micros | None  # when time alone lets the next one start; None: time keeps nobody back
+    now: Micros = 0
+
+
 class AgentStore(Protocol):
     """For agents."""
 
@@ -528,6 +556,14 @@ class AgentStore(Protocol):
         Nothing for an agent that is to drain or quarantined, and nothing that is to be tried with another one first.
         Only what the agent knows, and at most `room.alone` that need a process of their own (their author wants it, or
         they were lost twice): a lease counts as a loss until it is reported, so nobody leases what must wait.
+        """
+        ...
+
+    async def lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
+        """Lease likewise from limited queues, what the gates of the rows let through, by number and by rate.
+
+        How many run behind a gate is counted under its lock, so that no two agents exceed it, and what a dead agent
+        held is free again when its row ends. A full gate hides none of the others.
         """
         ...
 
@@ -588,6 +624,30 @@ class SupervisorStore(Protocol):
 
         `unheard`: it has no more than their silence; agents that have been heard meanwhile are left alone.
         """
+        ...
+
+    async def incidents(self) -> list[IncidentRow]:
+        """Read the incidents of all namespaces that are open."""
+        ...
+
+    async def open_incidents(self, new: Sequence[NewIncident]) -> list[bool]:
+        """Open incidents; says which are new. One whose cause has an open one makes that say what is so now."""
+        ...
+
+    async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
+        """Resolve incidents; says which were open until now."""
+        ...
+
+    async def able(self) -> list[Able]:
+        """Read what the agents of all namespaces have that are alive, in time and wanted."""
+        ...
+
+    async def codes(self, after: tuple[int, int] | None, limit: int) -> CodeLook:
+        """Read which code open runs need: of those that are due some, and the next ones of the others after a place."""
+        ...
+
+    async def forget_gates(self, after: tuple[str, str] | None, limit: int) -> tuple[str, str] | None:
+        """Forget gates that nobody uses, among the next ones after a place; gives where to go on."""
         ...
 
     async def backlog(self) -> list[QueueDepth]:

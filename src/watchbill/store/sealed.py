@@ -37,6 +37,7 @@ from watchbill.store.protocol import (
     Equal,
     Fact,
     Hint,
+    Limited,
     Loaded,
     Look,
     NewFact,
@@ -251,6 +252,7 @@ class SealedClient:
         self.order_schedule, self.beginning = doors.order_schedule, doors.beginning
         self.delete, self.checkup = doors.delete, doors.checkup
         self.agents, self.order_agent, self.backlog = doors.agents, doors.order_agent, doors.backlog
+        self.gates, self.order_gate, self.incidents = doors.gates, doors.order_gate, doors.incidents
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none. The store compares inputs as they are sealed."""
@@ -402,6 +404,11 @@ class SealedAgent:
         """Lease the most urgent ready rows."""
         return [self._sealer.open_attempt(row) for row in await self._doors.lease(agent, lease_no, queues, room)]
 
+    async def lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
+        """Lease likewise from limited queues."""
+        found = await self._doors.lease_limited(agent, lease_no, queues, room)
+        return replace(found, rows=[self._sealer.open_attempt(row) for row in found.rows])
+
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
         """Write outcomes and checkpoints."""
         return await self._doors.report(agent, [self._sealer.report(report) for report in reports])
@@ -414,6 +421,9 @@ class SealedSupervisor:
         self._doors = doors
         self._sealer = sealer
         self.processes, self.silent, self.bury, self.backlog = doors.processes, doors.silent, doors.bury, doors.backlog
+        self.incidents, self.open_incidents = doors.incidents, doors.open_incidents
+        self.resolve_incidents, self.codes = doors.resolve_incidents, doors.codes
+        self.forget_gates, self.able = doors.forget_gates, doors.able
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""

@@ -11,6 +11,8 @@ I8  budgets are kept, crashes are counted, what runs well is not begun again, an
 I9  without an injected fault nobody is taken over, pronounced lost or charged with a loss; a store that was away for
     everybody is none, and nobody is late who could only not say that it had ended
 I11 each slot of a schedule starts once, for ever, also when its run is deleted; none is left out that its options want
+I12 no more rows run behind a gate than its limit allows, and no more attempts really do, but for those of processes to
+    which something was done
 I14 what took effect, or may have, is undone in reverse order when its run fails or is cancelled, nothing else is,
     nothing while an attempt of it runs unless that did not stop within the grace, and no undo is tried more often than
     its budgets allow
@@ -29,8 +31,8 @@ from watchbill.model.agent import AgentState, Answer, Report
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.policy import QUARANTINE_AT, Policy
 from watchbill.model.recurrence import ScheduleSpec
+from watchbill.model.run import WAITS_FOR_CODE
 from watchbill.model.states import ATTEMPT_MOVES, AttemptState, RunState, run_may_move
-from watchbill.scheduler.plan import WAITS_FOR_CODE
 from watchbill.store.protocol import CANCEL_GRACE, Turn
 from watchbill.testing.changes import (
     AgentSeen,
@@ -112,7 +114,9 @@ class Checker:
         self._last_seq: dict[int, int] = {}
         self._leases: dict[int, list[tuple[int, int | None, int]]] = {}  # since which transaction, owner, term
         self._newest_term = 0
-        self._retries: dict[bytes, int] = {}
+        self._policies: dict[bytes, Policy] = {}
+        self._running: dict[str, set[int]] = {}  # rows of limited steps, by step
+        self._inside: dict[str, set[Entry]] = {}  # attempts of limited steps that have really begun and not ended
         self._acknowledged: set[str] = set()
 
     # --- the store
@@ -139,6 +143,14 @@ class Checker:
                     self._gone(change)
                 case _:
                     assert_never(change)
+        self._check_limits()
+
+    def _check_limits(self) -> None:
+        """Check how many rows run behind each gate, now that the transaction is through."""
+        for step, ids in self._running.items():
+            for limit in {self._policy(self._rows[id]).limit for id in ids}:
+                if limit is not None and limit.at_once is not None and len(ids) > limit.at_once:
+                    self._violated("I12", f"{len(ids)} rows of {step} run, and {limit.at_once} may: {sorted(ids)}")
 
     def _run(self, run: RunSeen) -> None:
         before = self.runs.get(run.num)
@@ -255,9 +267,11 @@ class Checker:
         call.newest = max(call.newest, row.fence)
         if not 0 <= row.losses <= QUARANTINE_AT:
             self._violated("I8", f"{row} has {row.losses} losses, and {QUARANTINE_AT} are allowed")
-        retries = self._retries.get(row.policy)
-        if retries is None:
-            retries = self._retries[row.policy] = _decode_policy(row.policy).retries
+        policy = self._policy(row)
+        retries = policy.retries
+        if policy.limit is not None:
+            running = self._running.setdefault(row.step, set())
+            (running.add if row.state == AttemptState.RUNNING else running.discard)(row.id)
         if not 0 <= row.failures <= retries + 1:
             self._violated("I8", f"{row} has {row.failures} failures, and {retries} retries are allowed")
         if row.why == "quarantine" and row.step != self._poison:
@@ -324,6 +338,7 @@ class Checker:
         if gone.what != "attempt gone":
             self._violated("I4", f"{gone}: what was written is kept")
         row = self._rows.pop(gone.key)
+        self._running.get(row.step, set()).discard(row.id)
         call = self._call(row.run, row.call, row.part)
         if call.row == row.id:
             call.row = None
@@ -385,6 +400,20 @@ class Checker:
             self._check_again(last, entry)
         if entry.call.startswith(UNDO):
             self._check_undo(num, entry)
+        self._check_gate(entry)
+
+    def _check_gate(self, entry: Entry) -> None:
+        """Check that an attempt which really begins may be beside those that run."""
+        limit = entry.attempt.policy.limit
+        if limit is None or limit.at_once is None:
+            return
+        self.counts["begun behind a gate"] += 1
+        inside = self._inside.setdefault(entry.attempt.step.name, set())
+        inside.add(entry)
+        # Whoever was cut off or frozen may still be at it, and nobody can know.
+        well = [each for each in inside if each.life.partition("/")[0] in self.alive - self.hurt]
+        if len(well) > limit.at_once:
+            self._violated("I12", f"{len(well)} attempts really run, and {limit.at_once} may: {well}")
 
     def _has_outcome(self, num: int, key: str, part: int) -> bool:
         """Say whether a call has its outcome: in this part, or in one before, if the run was rewound to after it."""
@@ -404,6 +433,7 @@ class Checker:
     def changed(self, entry: Entry) -> None:
         """Count how attempts ended, and be the sink of their effects: it refuses what has an old fence."""
         self.counts[entry.fate] += 1
+        self._inside.get(entry.attempt.step.name, set()).discard(entry)
         num = self.nums.get(entry.run)
         if entry.fate is Fate.ENDED and num is not None:
             entry.accepted = entry.fence >= self._call(num, entry.call, entry.part).newest
@@ -448,6 +478,12 @@ class Checker:
     def violated(self, invariant: str, facts: str) -> None:
         """Tell a violation that was found elsewhere."""
         self._violated(invariant, facts)
+
+    def _policy(self, row: AttemptSeen) -> Policy:
+        policy = self._policies.get(row.policy)
+        if policy is None:
+            policy = self._policies[row.policy] = _decode_policy(row.policy)
+        return policy
 
     def _call(self, run: int, key: str, part: int) -> Call:
         call = self._calls.get((run, part, key))

@@ -16,6 +16,7 @@ from watchbill.flow.steps import Step
 from watchbill.flow.timers import sleep
 from watchbill.flow.workflows import Workflow
 from watchbill.model.facts import FactKind
+from watchbill.model.limit import Limit
 from watchbill.model.policy import Retry
 from watchbill.testing.chance import Chance
 from watchbill.testing.ledger import recorded
@@ -40,6 +41,15 @@ async def _flaky(n: int, fails: int, after: list[str]) -> int:
     """Fail so many times, then succeed."""
     with recorded(after) as mine:
         await rest(0.05)
+        if mine.number <= fails:
+            raise ConnectionError(f"attempt {mine.number} of {fails + 1}")
+    return n + 1
+
+
+async def _narrow(n: int, fails: int, after: list[str]) -> int:
+    """Take a while, and fail so many times at first."""
+    with recorded(after) as mine:
+        await rest(0.4)
         if mine.number <= fails:
             raise ConnectionError(f"attempt {mine.number} of {fails + 1}")
     return n + 1
@@ -145,6 +155,7 @@ in_thread = Step(_in_thread, name="in_thread", retry=SOON)
 failing_in_thread = Step(_failing_in_thread, name="failing_in_thread", retry=SOON)
 stubborn = Step(_stubborn, name="stubborn", retry=SOON)
 alone = Step(_work, name="alone", retry=SOON, isolation="own")
+narrow = Step(_narrow, name="narrow", retry=SOON, limit=Limit("6/s", at_once=2))
 poison = Step(_poison, name=POISON, retry=SOON)
 
 
@@ -247,6 +258,12 @@ async def _crowd(n: int, width: int) -> int:
     got = await asyncio.gather(*[in_thread(n, []) for _ in range(width)])
     keys = ["in_thread" if item == 0 else f"in_thread.{item + 1}" for item in range(width)]
     return await failing_in_thread(sum(got), keys)
+
+
+async def _queue(n: int, width: int) -> int:
+    """Many that may not run all at once; some of them fail at first."""
+    got = await asyncio.gather(*[narrow(item, item % 3, []) for item in range(width)])
+    return n + sum(got)
 
 
 async def _tidy(n: int, seconds: float) -> str:
@@ -389,6 +406,7 @@ hopeless = Workflow(_hopeless, name="hopeless")
 careful = Workflow(_careful, name="careful")
 isolated = Workflow(_isolated, name="isolated")
 crowd = Workflow(_crowd, name="crowd")
+queue = Workflow(_queue, name="queue")
 tidy = Workflow(_tidy, name="tidy")
 impatient = Workflow(_impatient, name="impatient")
 deadly = Workflow(_deadly, name="deadly")
@@ -414,6 +432,7 @@ STEPS: Final[tuple[Step[..., Any], ...]] = (
     failing_in_thread,
     stubborn,
     alone,
+    narrow,
     poison,
 )
 WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
@@ -435,6 +454,7 @@ WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
     careful,
     isolated,
     crowd,
+    queue,
     tidy,
     impatient,
     deadly,
@@ -522,6 +542,11 @@ def _a_spread(chance: Chance) -> Drawn:
     return spread, (5, width), (sum(range(1, width + 1)) + 6 + 6 + 1,)
 
 
+def _a_queue(chance: Chance) -> Drawn:
+    width = 2 + chance.below(5)
+    return queue, (1, width), (1 + sum(range(1, width + 1)),)
+
+
 def _a_patient(chance: Chance) -> Drawn:
     return patient, (1, chance.within(0.5, 6), 2.5), ("in time 2", "too late 102")
 
@@ -582,6 +607,8 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     _a_spread,
     lambda _: (crowd, (1, 5), (11,)),
     lambda _: (crowd, (2, 8), (25,)),
+    _a_queue,
+    _a_queue,
     lambda _: (group, (3,), (3 + 2 + 13 + 2 + 1,)),
     _a_race,
     _a_patient,

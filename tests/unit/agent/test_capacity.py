@@ -43,6 +43,15 @@ def test_an_agent_that_meets_nothing_asks_nobody() -> None:
     assert served_by({}, [a_queue(2, "gpu")]) == []
 
 
+def test_queues_behind_gates_are_asked_apart():
+    queues = [a_queue(1), a_queue(2)._replace(limited=True), a_queue(3, "gpu=1")._replace(limited=True)]
+    assert served_by({"gpu": 2}, queues) == [
+        Served((3,), {"gpu": 1}, limited=True),
+        Served((1,), {}),
+        Served((2,), {}, limited=True),
+    ]
+
+
 def test_what_runs_takes_of_the_amounts_and_of_nothing_else() -> None:
     assert free_amounts({"gpu": 4, "eu": 0, "ram": 9}, [("eu", "gpu=1"), ("gpu=2", "ram=3"), ("eu",)]) == {
         "gpu": 1,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+from watchbill import Limit
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step
 from watchbill.scheduler.queues import Queues
@@ -16,10 +17,12 @@ class Doors:
     """Gives each set of needs the next number, and remembers what was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, str, tuple[str, ...], str]] = []
+        self.asked: list[tuple[str, str, tuple[str, ...], str, bool]] = []
 
-    async def queue(self, namespace: str, region: str, needs: Sequence[str], uses: str) -> int:
-        self.asked.append((namespace, region, tuple(needs), uses))
+    async def queue(
+        self, namespace: str, region: str, needs: Sequence[str], uses: str, *, limited: bool = False
+    ) -> int:
+        self.asked.append((namespace, region, tuple(needs), uses, limited))
         return len(self.asked)
 
 
@@ -82,3 +85,14 @@ async def test_a_row_is_needed_where_the_needs_are_not_met_or_something_is_taken
         "takes-one": False,
         "own": False,
     }
+
+
+async def test_what_has_to_pass_a_gate_waits_apart_and_never_without_a_row() -> None:
+    doors, registry = Doors(), a_registry(plain="gpu")
+    registry.add_step(Step(nothing, name="limited", needs="gpu", limit=Limit("10/s")))
+    made = queues(doors, registry, gpu=0)
+    await made.make()
+    assert [asked[2:] for asked in doors.asked] == [((), "", False), (("gpu",), "", False), (("gpu",), "", True)]
+    assert made.of(registry.step("limited")) != made.of(registry.step("plain"))
+    assert made.may_be_rowless(registry.step("plain"))
+    assert not made.may_be_rowless(registry.step("limited"))

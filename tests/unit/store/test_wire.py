@@ -37,6 +37,8 @@ def anything(annotation: Any) -> st.SearchStrategy[Any]:
         return st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=5), st.booleans(), max_size=2)
     if annotation is int:
         return st.integers(-(2**63), 2**63 - 1)
+    if annotation is float:
+        return st.floats(allow_nan=False)
     if annotation is str:
         return st.text(st.characters(codec="utf-8"), max_size=20)
     if annotation is bytes:

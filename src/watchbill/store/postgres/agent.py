@@ -23,12 +23,14 @@ from watchbill.model.queue import QueueRow
 from watchbill.model.states import AttemptState
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Row, Session
+from watchbill.store.postgres.gatehouse import PostgresGatehouse
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.marks import Heads, Place, Queue
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.statements import composed
-from watchbill.store.protocol import Hint
+from watchbill.store.protocol import Hint, Limited
+from watchbill.store.tour import go_round
 
 _A = AttemptState
 Key = tuple[int, int]  # id and fence of an attempt
@@ -63,6 +65,7 @@ class PostgresAgent:
         # By agent: the highest lease number asked for, since only a repeat looks for its rows; and its marks.
         self._asked: dict[int, int] = {}
         self._heads: dict[int, Heads] = {}
+        self._places: dict[int, dict[int, str]] = {}  # where its next tour of the gates begins
         self._reports = Gathering(lines, self._report_gathered)
 
     async def join(  # noqa: PLR0913
@@ -131,7 +134,7 @@ class PostgresAgent:
         if not alive:
             await self._hints.witness.forget(agent)
             return Orders(alive=False, cancel=(), lost=(), now=now)
-        self._told(Outcome([], frozenset(_A(state) for state in reached)))
+        self._told(Outcome([], frozenset(_A(state) for state in reached), freed=bool(reached)))
         return Orders(
             alive=True,
             cancel=tuple(cancel),
@@ -153,6 +156,10 @@ class PostgresAgent:
         """Lease the most urgent ready rows there is room for; asking again with the same lease_no gives the same."""
         return await self._lines.door(lambda: self._lease(agent, lease_no, queues, room))
 
+    async def lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
+        """Lease likewise from limited queues, what the gates of the rows let through."""
+        return await self._lines.door(lambda: self._lease_limited(agent, lease_no, queues, room))
+
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
         """Write outcomes and checkpoints, each under its fence.
 
@@ -169,6 +176,7 @@ class PostgresAgent:
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "undecided", values))
         if len(found) < len(ids):
             self._hints.give(Hint.SCHEDULER)  # the others may be done: whoever committed that gave no hint
+            self._hints.give(Hint.AGENT)  # and have left their gates
         return [cast(int, id) for (id,) in found]
 
     async def leave(self, agent: int) -> None:
@@ -176,18 +184,30 @@ class PostgresAgent:
         await self._lines.door(lambda: self._leave(agent))
 
     async def _lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
-        if lease_no <= self._asked.get(agent, -1):
-            again = await self._lines.transact(lambda db: leased_before(db, agent, lease_no))
-            if again:
-                return again
-        self._asked[agent] = max(lease_no, self._asked.get(agent, -1))
+        if again := await self._leased_before(agent, lease_no):
+            return again
         heads = self._heads.setdefault(agent, Heads(self._lines.env.clock))
         rows = await self._lease_behind(heads, agent, lease_no, queues, room)
         if not rows and heads.found_nothing():
             rows = await self._lease_behind(heads, agent, lease_no, queues, room)
+        self._leased(rows)
+        return rows
+
+    async def _lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
+        if again := await self._leased_before(agent, lease_no):
+            return Limited(again, None)
+        house = PostgresGatehouse(self._lines, agent, lease_no, room, self._leased)
+        return await go_round(house, self._places.setdefault(agent, {}), queues, room)
+
+    async def _leased_before(self, agent: int, lease_no: int) -> list[AttemptRow]:
+        """Give what a request with that number got, if this is a repeat."""
+        repeated = lease_no <= self._asked.get(agent, -1)
+        self._asked[agent] = max(lease_no, self._asked.get(agent, -1))
+        return await self._lines.transact(lambda db: leased_before(db, agent, lease_no)) if repeated else []
+
+    def _leased(self, rows: Sequence[AttemptRow]) -> None:
         if rows:
             self._hints.give(Hint.SUPERVISOR)  # each has a time for its next look now
-        return rows
 
     async def _lease_behind(
         self, heads: Heads, agent: int, lease_no: int, queues: Sequence[int], room: Room
@@ -221,11 +241,14 @@ class PostgresAgent:
         await self._hints.witness.forget(agent)
         self._asked.pop(agent, None)
         self._heads.pop(agent, None)
+        self._places.pop(agent, None)
 
     def _told(self, outcome: "Outcome") -> None:
         for state, whom in _CONCERNS.items():
             if state in outcome.reached:
                 self._hints.give(whom)
+        if outcome.freed and _A.READY not in outcome.reached:
+            self._hints.give(Hint.AGENT)
 
 
 def news_values(progress: Sequence[ProgressMark], starved: Sequence[tuple[int, int]]) -> dict[str, object]:
@@ -287,6 +310,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     answers: list[Answer]
     reached: frozenset[AttemptState]
+    freed: bool = False  # one of them has left its gate: others may pass it
 
 
 class Said(NamedTuple):
@@ -304,6 +328,7 @@ class Found(NamedTuple):
 
     state: AttemptState
     cancel: bool
+    gated: bool = False
 
 
 async def write_reports(db: Session, reports: Sequence[Report], lines: Connections) -> Outcome:
@@ -317,8 +342,8 @@ async def write_reports(db: Session, reports: Sequence[Report], lines: Connectio
     parts = _REPORT + (_LARGE if blobs.found else ()) + (_LOGS if logs else ())
     accepted = await db.rows(composed(lines.address.schema, parts, "report_answer", ()), values | blobs.values() | logs)
     found: dict[Key, Found] = {}
-    for id, fence, cancel in cast(Sequence[Any], accepted):
-        found[id, fence] = Found(_A.RUNNING, cancel)
+    for id, fence, cancel, gated in cast(Sequence[Any], accepted):
+        found[id, fence] = Found(_A.RUNNING, cancel, gated)
     refused = sorted({id for id, fence in said if (id, fence) not in found})
     if refused:
         for id, fence, state, cancel in cast(Sequence[Any], await db.rows("report_rows", {"ids": refused})):
@@ -372,7 +397,7 @@ def log_values(said: Mapping[Key, Said]) -> dict[str, object]:
 def answered(reports: Sequence[Report], found: dict[Key, Found]) -> Outcome:
     """Answer reports in their order, from how the rows were found."""
     reached: set[AttemptState] = set()
-    answers = []
+    answers, freed = [], False
     for report in reports:
         key = (report.id, report.fence)
         row = found.get(key)
@@ -382,10 +407,11 @@ def answered(reports: Sequence[Report], found: dict[Key, Found]) -> Outcome:
             after = _after(report.act, cancelled=row.cancel)
             found[key] = row._replace(state=after)
             reached.add(after)
+            freed = freed or (row.gated and after != _A.RUNNING)
             answers.append(Answer.ACCEPTED)
         else:
             answers.append(Answer.ALREADY if row.state in _AFTERWARDS[Act(report.act)] else Answer.LATE)
-    return Outcome(answers, frozenset(reached))
+    return Outcome(answers, frozenset(reached), freed)
 
 
 def _after(act: int, *, cancelled: bool) -> AttemptState:

@@ -14,6 +14,8 @@ from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyErro
 from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.call import JournalRow
 from watchbill.model.decision import DecisionRow
+from watchbill.model.gate import GateRow
+from watchbill.model.incident import IncidentRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
 from watchbill.model.queue import QueueDepth
@@ -27,8 +29,10 @@ from watchbill.store.postgres.checkup import checkup
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.deletion import delete
 from watchbill.store.postgres.fleet import agents, backlog
+from watchbill.store.postgres.gates import gates, waits
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.incidents import incident_rows
 from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import Homes, home_shards
@@ -153,6 +157,24 @@ class PostgresClient:
     async def checkup(self, namespace: str, limit: int) -> Checkup:
         """Read what a doctor wants to know."""
         return await self._lines.door(lambda: self._lines.snapshot(lambda db: checkup(db, namespace, limit)))
+
+    async def gates(self, namespace: str) -> list[GateRow]:
+        """Read all gates of a namespace, by name."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: gates(db, namespace)))
+
+    async def order_gate(self, namespace: str, name: str, paused: bool) -> bool:
+        """Pause a gate, or open it again; false if there is no such gate."""
+        hints = self._writing()
+        values = {"namespace": namespace, "name": name, "paused": paused}
+        done = bool(await self._lines.door(lambda: self._lines.rows(self._lines.others, "order_gate", values)))
+        if done:
+            hints.give(Hint.AGENT)
+        return done
+
+    async def incidents(self, namespace: str, limit: int) -> list[IncidentRow]:
+        """Read the incidents of a namespace, newest first."""
+        values = {"namespace": namespace, "limit": limit}
+        return incident_rows(await self._lines.door(lambda: self._lines.rows(self._lines.others, "incidents", values)))
 
     async def schedules(self, namespace: str) -> Schedules:
         """Read all schedules of a namespace, by name."""
@@ -455,6 +477,7 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         told=tuple(facts(await db.rows("load_facts", these))),
         parent=None if run.parent is None else await _id_of(db, run.parent),
         known=cast(bool, known),
+        waits=await waits(db, namespace, run.num, cast(Micros, now)),
         region=cast(str, region),
         served=cast(bool, served),
     )

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.incident import Able, CodeLook, IncidentRow, IncidentState, NewIncident
 from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
@@ -12,7 +13,9 @@ from watchbill.store.hints import concerned
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Session
 from watchbill.store.postgres.fleet import backlog
+from watchbill.store.postgres.gates import able, forget_gates
 from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.incidents import codes, incident_rows, incident_values
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.scheduler import bury
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
@@ -56,6 +59,38 @@ class PostgresSupervisor:
     async def backlog(self) -> list[QueueDepth]:
         """Read what waits in each queue of all namespaces."""
         return await backlog(self._lines, None)
+
+    async def incidents(self) -> list[IncidentRow]:
+        """Read the incidents of all namespaces that are open."""
+        return incident_rows(await self._lines.door(lambda: self._lines.rows(self._lines.others, "open_incidents", {})))
+
+    async def open_incidents(self, new: Sequence[NewIncident]) -> list[bool]:
+        """Open incidents; says which are new."""
+        values = incident_values(new)
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "open_incident", values))
+        made = {cast(int, id) for (id,) in found}
+        return [one.id in made for one in new]
+
+    async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
+        """Resolve incidents; says which were open until now."""
+        values = {"ids": sorted(ids), "open": IncidentState.OPEN}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "resolve_incidents", values))
+        done = {cast(int, id) for (id,) in found}
+        return [id in done for id in ids]
+
+    async def able(self) -> list[Able]:
+        """Read what the agents have that may get work."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, able))
+
+    async def codes(self, after: tuple[int, int] | None, limit: int) -> CodeLook:
+        """Read which code open runs need."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: codes(db, after, limit)))
+
+    async def forget_gates(self, after: tuple[str, str] | None, limit: int) -> tuple[str, str] | None:
+        """Forget gates that nobody uses, among the next ones after a place; gives where to go on."""
+        return await self._lines.door(
+            lambda: self._lines.run(self._lines.others, lambda db: forget_gates(db, after, limit))
+        )
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""

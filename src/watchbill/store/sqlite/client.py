@@ -7,6 +7,8 @@ from watchbill.clock import Micros
 from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.call import JournalRow
 from watchbill.model.decision import DecisionRow
+from watchbill.model.gate import GateRow
+from watchbill.model.incident import IncidentRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
 from watchbill.model.queue import QueueDepth
@@ -21,7 +23,9 @@ from watchbill.store.sqlite.checkup import checkup
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
 from watchbill.store.sqlite.deletion import delete
 from watchbill.store.sqlite.fleet import agents, backlog
+from watchbill.store.sqlite.gates import gates, order_gate, waits
 from watchbill.store.sqlite.inbox import answer, inbox
+from watchbill.store.sqlite.incidents import incident_rows
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.sqlite.shards import Homes, make_shards, region_shards
@@ -138,6 +142,22 @@ class SqliteClient:
     async def checkup(self, namespace: str, limit: int) -> Checkup:
         """Read what a doctor wants to know."""
         return await self._lanes.read(lambda db: checkup(db, namespace, limit))
+
+    async def gates(self, namespace: str) -> list[GateRow]:
+        """Read all gates of a namespace, by name."""
+        return await self._lanes.read(lambda db: gates(db, namespace))
+
+    async def order_gate(self, namespace: str, name: str, paused: bool) -> bool:
+        """Pause a gate, or open it again; false if there is no such gate."""
+        return await self._lanes.write(
+            lambda db: order_gate(db, namespace, name, paused=paused),
+            lambda done: self._lanes.hints.give(Hint.AGENT) if done else None,
+        )
+
+    async def incidents(self, namespace: str, limit: int) -> list[IncidentRow]:
+        """Read the incidents of a namespace, newest first."""
+        values: Named = {"namespace": namespace, "limit": limit}
+        return await self._lanes.read(lambda db: incident_rows(db.run("incidents", values)))
 
     async def schedules(self, namespace: str) -> Schedules:
         """Read all schedules of a namespace, by name."""
@@ -312,6 +332,7 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
         known=bool(known),
         region=region,
         served=bool(served),
+        waits=waits(db, namespace, run.num),
     )
 
 

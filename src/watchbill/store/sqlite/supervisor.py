@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from watchbill.clock import Micros
+from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
 from watchbill.model.queue import QueueDepth
 from watchbill.model.verdict import Judgement
@@ -14,6 +15,8 @@ from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Writer
 from watchbill.store.sqlite.fleet import backlog
+from watchbill.store.sqlite.gates import able, forget_gates, page_of_gates
+from watchbill.store.sqlite.incidents import codes, incident_rows, open_incidents, resolve_incidents
 from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.sqlite.rows import attempt_rows
 
@@ -53,6 +56,34 @@ class SqliteSupervisor:
     async def backlog(self) -> list[QueueDepth]:
         """Read what waits in each queue of all namespaces."""
         return await self._lanes.read(lambda db: backlog(db, None))
+
+    async def incidents(self) -> list[IncidentRow]:
+        """Read the incidents of all namespaces that are open."""
+        return await self._lanes.read(lambda db: incident_rows(db.run("open_incidents")))
+
+    async def open_incidents(self, new: Sequence[NewIncident]) -> list[bool]:
+        """Open incidents; says which are new."""
+        return await self._lanes.write(lambda db: open_incidents(db, new))
+
+    async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
+        """Resolve incidents; says which were open until now."""
+        return await self._lanes.write(lambda db: resolve_incidents(db, ids))
+
+    async def able(self) -> list[Able]:
+        """Read what the agents have that may get work."""
+        return await self._lanes.read(able)
+
+    async def codes(self, after: tuple[int, int] | None, limit: int) -> CodeLook:
+        """Read which code open runs need."""
+        return await self._lanes.read(lambda db: codes(db, after, limit))
+
+    async def forget_gates(self, after: tuple[str, str] | None, limit: int) -> tuple[str, str] | None:
+        """Forget gates that nobody uses, among the next ones after a place; gives where to go on."""
+        page = await self._lanes.read(lambda db: page_of_gates(db, after, limit))
+        idle = [(namespace, name) for namespace, name, unused in page if unused]
+        if idle:  # whoever only looks needs no commit
+            await self._lanes.write(lambda db: forget_gates(db, idle))
+        return page[-1][:2] if len(page) == limit else None
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
