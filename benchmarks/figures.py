@@ -213,6 +213,7 @@ def found(title: str, program: str, key: str, within: float | None = None) -> tu
 TROUBLE = (
     *found("dead worker, to the next attempt", "pg-deaths", "worker_s", within=1),
     *found("kill -9 of a host", "pg-deaths", "host_s", within=3),
+    *found("the same, on another machine", "pg-deaths", "abroad_s", within=3),
     *found("the same with --beat 300ms", "pg-deaths", "often_s", within=1),
     *found("drain, to the hand-over", "pg-deaths", "drained_s", within=1),
     *found("link cut, on another machine", "pg-silences", "cut_s", within=10),

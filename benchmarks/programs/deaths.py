@@ -10,6 +10,7 @@ def measure(quick: bool) -> dict[str, list[float]]:
         return {
             "worker_s": trials.dead_workers(there, count),
             "host_s": trials.dead_hosts(there, count),
+            "abroad_s": trials.dead_hosts(there, count, abroad=True),
             "often_s": trials.dead_hosts(there, count, "--beat", "300ms"),
             "drained_s": trials.drained_hosts(there, count),
         }

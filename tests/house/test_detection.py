@@ -20,24 +20,25 @@ TRIALS = 5
 SECONDS_OF_IDLING = 10.0
 
 
-@pytest.fixture(params=["postgres"])
-def kept(request: pytest.FixtureRequest) -> Kept:
-    """An empty store that agents can share."""
-    url: str = request.getfixturevalue(f"{request.param}_url")
-    asyncio.run(emptied(url))
-    return Kept(url)
-
-
 @pytest.fixture
-def roomless(kept: Kept, tmp_path: Path) -> Iterator[Fleet]:
-    """A fleet without a scheduler and a supervisor."""
+def fleet(kept: Kept, tmp_path: Path) -> Iterator[Fleet]:
+    """A fleet with a scheduler and a supervisor in a process of their own, and no agents yet, on each store."""
     with trials.fleet(kept, tmp_path) as fleet:
+        fleet.rooms()
         yield fleet
 
 
 @pytest.fixture
-def fleet(roomless: Fleet) -> Fleet:
-    """A fleet with a scheduler and a supervisor in a process of their own, and no agents yet."""
+def roomless(postgres_url: str, tmp_path: Path) -> Iterator[Fleet]:
+    """A fleet without a scheduler, on the store that several can share."""
+    asyncio.run(emptied(postgres_url))
+    with trials.fleet(Kept(postgres_url), tmp_path) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def linked(roomless: Fleet) -> Fleet:
+    """A fleet on the store to which there are links."""
     roomless.rooms()
     return roomless
 
@@ -50,12 +51,16 @@ def test_the_step_of_a_dead_host_runs_elsewhere_within_three_seconds(fleet):
     assert max(trials.dead_hosts(fleet, TRIALS)) < 3
 
 
+def test_the_step_of_a_dead_host_on_another_machine_runs_elsewhere_within_three_seconds(fleet):
+    assert max(trials.dead_hosts(fleet, TRIALS, abroad=True)) < 3
+
+
 def test_the_step_of_a_dead_host_that_beats_often_runs_elsewhere_within_a_second(fleet):
     assert max(trials.dead_hosts(fleet, TRIALS, "--beat", "300ms")) < 1
 
 
-def test_the_step_of_a_host_behind_a_cut_link_runs_elsewhere_within_ten_seconds(fleet):
-    assert max(trials.cut_hosts(fleet, TRIALS)) < 10
+def test_the_step_of_a_host_behind_a_cut_link_runs_elsewhere_within_ten_seconds(linked):
+    assert max(trials.cut_hosts(linked, TRIALS)) < 10
 
 
 def test_the_step_of_a_frozen_host_runs_elsewhere_within_twelve_seconds(fleet):

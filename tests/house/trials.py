@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from tests.house import trouble
@@ -155,15 +156,20 @@ def _dead_worker(fleet: Fleet) -> float:
     return (again.at - fault) * SECONDS
 
 
-def dead_hosts(fleet: Fleet, count: int, *options: str) -> list[float]:
-    """Kill hosts one after the other, and with them their workers; another agent is there."""
+def dead_hosts(fleet: Fleet, count: int, *options: str, abroad: bool = False) -> list[float]:
+    """Kill hosts one after the other, and with them their workers; another agent is there.
+
+    `abroad`: of which nobody can prove that they are dead, but their connections are closed.
+    """
 
     def kill(victim: Command) -> None:
         children = victim.children()
         victim.kill()
         fleet.wait(lambda: not any(map(is_alive, children)), "the end of the workers")
 
-    return _in_rounds(fleet, count, kill, *options)
+    if abroad:
+        fleet.settle()
+    return _in_rounds(fleet, count, kill, *options, environment=far_away("elsewhere") if abroad else {})
 
 
 def drained_hosts(fleet: Fleet, count: int) -> list[float]:
@@ -207,10 +213,11 @@ def _in_rounds(
     *options: str,
     number: int = 2,
     patient: bool = False,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> list[float]:
     took: list[float] = []
     while len(took) < count:
-        victims = fleet.agents(min(AT_ONCE, count - len(took)), *ONE, *options)
+        victims = fleet.agents(min(AT_ONCE, count - len(took)), *ONE, *options, **environment)
         took += _round(fleet, victims, fault, *options, number=number, patient=patient)
     return took
 

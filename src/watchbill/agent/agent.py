@@ -23,11 +23,12 @@ from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Roo
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
 from watchbill.model.needs import parse_needs, written
-from watchbill.model.policy import OWN_CHILD_FROM, Policy
+from watchbill.model.policy import OWN_CHILD_FROM, decode_policy
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.store.protocol import AgentStore, Transactions
 
 SHOW_PROGRESS_EVERY: Final[Micros] = SECOND // 4  # visible within a second, and not a write per mark
+HEED_EVERY: Final[Micros] = SECOND // 10  # a hint may be an order to stop: asked for at once, but not at every hint
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
 DECIDE_EVERY: Final[Micros] = SECOND // 5  # whether a user's transaction has ended is seen by looking
 AWAY_FOR: Final[Micros] = SECOND // 5  # until a store that is away is asked again by somebody who is about to leave
@@ -35,7 +36,6 @@ DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which c
 SILENCE: Final[Micros] = 60 * SECOND  # how long what runs goes on after the lease has ended while the store is away
 
 _encode = msgspec.json.Encoder().encode
-_decode_policy = msgspec.json.Decoder(Policy).decode
 
 
 class Agent(Loop):
@@ -87,6 +87,8 @@ class Agent(Loop):
         self._moved: dict[int, Errand] = {}
         self._reports: list[tuple[Report, Errand | None, Checkpoint | None]] = []
         self._asked = True  # the store may hold something for us
+        self._unheeded = False  # perhaps an order: no beat has asked since
+        self._heed_at: Micros = 0
         self._cut = False  # the last lease left something behind for want of room
         self._lease_no = 1
         self._lease_asked_at: Micros | None = None  # the first time under this number
@@ -197,9 +199,10 @@ class Agent(Loop):
 
     def refusal(self, attempt: Errand) -> Failure | None:
         """Refuse what may be somebody else's by now: this agent was silent for long, or the attempt is late already."""
-        if not self._trusted:
+        boot = self.env.clock.boot()
+        if not self._is_trusted(boot):
             return Failure("NotBegun", "this process was silent for longer than its lease", cause=Cause.CANCELLED)
-        if self.env.clock.boot() >= attempt.started_boot + attempt.policy.timeout:
+        if boot >= attempt.started_boot + attempt.policy.timeout:
             return Failure("Late", "its timeout was over before it could begin", cause=Cause.LATE)
         return None
 
@@ -300,7 +303,10 @@ class Agent(Loop):
     def _beat_is_due(self, asked: bool, boot: Micros) -> bool:
         if self._lasting is not None and boot >= self._beat_at:
             return True
-        return bool(self._running) and (asked or (bool(self._moved) and boot >= self._show_at))
+        self._unheeded = bool(self._running) and (self._unheeded or asked)
+        if self._unheeded and boot >= self._heed_at:
+            return True
+        return bool(self._running) and bool(self._moved) and boot >= self._show_at
 
     async def _beat(self, boot: Micros) -> None:
         marks = []
@@ -327,6 +333,7 @@ class Agent(Loop):
             raise
         self._said = said
         self._show_at = boot + SHOW_PROGRESS_EVERY
+        self._unheeded, self._heed_at = False, boot + HEED_EVERY
         if self._lasting is not None:
             self._beat_at = boot + self._beat_every
         if orders.alive:
@@ -349,10 +356,9 @@ class Agent(Loop):
         if self._lasting is not None:
             self._trusted_until = before + self._lasting - self._lasting // 8
 
-    @property
-    def _trusted(self) -> bool:
+    def _is_trusted(self, boot: Micros) -> bool:
         """True while nobody can have pronounced this agent lost: asked before anything is started."""
-        return self._lasting is None or self.env.clock.boot() < self._trusted_until
+        return self._lasting is None or boot < self._trusted_until
 
     async def _obey(self, orders: Orders) -> None:
         ended = {attempt.row for attempt in self._ended}
@@ -433,12 +439,12 @@ class Agent(Loop):
             if before.fence == row.fence:
                 return  # the same lease, asked for again
             self._lose(before)  # it was pronounced late or lost, and has not heard of it yet
-        sealed = next((body for body in (row.args, row.checkpoint) if body is not None and is_sealed(body)), None)
         try:
-            if sealed is not None:
-                # Not the step's failure: it never ran. It counts as one more death, and a person will see why.
-                raise Refused(Act.DIED, Failure("Sealed", why_sealed(sealed), cause=Cause.KILLED))
-            attempt = self._crew.take(row, self._namespace, _decode_policy(row.policy))
+            if is_sealed(row.args):
+                raise _sealed(row.args)
+            if row.checkpoint is not None and is_sealed(row.checkpoint):
+                raise _sealed(row.checkpoint)
+            attempt = self._crew.take(row, self._namespace, decode_policy(row.policy))
         except Refused as refused:
             self._reports.append((Report(row.id, row.fence, refused.act, _encode(refused.failure)), None, None))
             self.wake()
@@ -469,6 +475,8 @@ class Agent(Loop):
             wishes.append(self._poll_at)
         if self._moved:
             wishes.append(self._show_at)
+        if self._unheeded:
+            wishes.append(self._heed_at)
         if self._undecided:
             wishes.append(boot + DECIDE_EVERY)
         if self._passes_at is not None and not self._stopping:
@@ -476,9 +484,14 @@ class Agent(Loop):
         return max(0, min(wishes) - boot) if wishes else None
 
 
+def _sealed(body: bytes) -> Refused:
+    # Not the step's failure: it never ran. It counts as one more death, and a person will see why.
+    return Refused(Act.DIED, Failure("Sealed", why_sealed(body), cause=Cause.KILLED))
+
+
 def needs_own_process(row: AttemptRow) -> bool:
     """True when a leased row is run in a process of its own."""
-    return row.losses > OWN_CHILD_FROM or _decode_policy(row.policy).own
+    return row.losses > OWN_CHILD_FROM or decode_policy(row.policy).own
 
 
 def _row(attempt: Errand) -> int:

@@ -12,12 +12,12 @@ from watchbill.model.policy import Policy
 class Remote:
     """One attempt, from its lease to its report."""
 
-    def __init__(self, row: int, order: Order, *, alone: bool) -> None:
+    def __init__(self, row: int, order: Order, policy: Policy, *, alone: bool) -> None:
         self.row: int | None = row
         self.order = order
         self.alone = alone  # it gets a process of its own
         self.fence = order.fence
-        self.policy: Policy = order.policy
+        self.policy = policy
         self.body = b""
         self.failure: Failure | None = None
         self.log_body: bytes | None = None

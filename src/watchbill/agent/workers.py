@@ -183,7 +183,7 @@ class Workers:
             errand=self._errands,
             step=row.step,
             args=row.args,
-            policy=policy,
+            policy=row.policy,
             key=(namespace, row.run_id, row.part, row.call, zlib.crc32(row.args)),
             fence=row.fence,
             number=row.number,
@@ -193,7 +193,7 @@ class Workers:
             started_at=row.started_at or 0,
             started_boot=0,
         )
-        return Remote(row.id, order, alone=policy.own or row.losses > OWN_CHILD_FROM)
+        return Remote(row.id, order, policy, alone=policy.own or row.losses > OWN_CHILD_FROM)
 
     def start(self, attempt: Errand, agent: Tender, *, at: Micros, boot: Micros) -> None:
         """Give it to the worker that has least to do, or to one of its own."""
@@ -254,10 +254,17 @@ class Workers:
         return (worker for worker in self._workers if not worker.retired and not worker.only and worker.ready >= ready)
 
     def _least_busy(self) -> Worker | None:
-        boot = self._env.clock.boot()
-        there = list(self._shared(ready=True))
-        quick = [worker for worker in there if worker.silence(boot) < SLOW_TO_ANSWER]
-        return min(quick or there, key=lambda worker: len(worker.errands), default=None)
+        """Find the one with the fewest errands, those that do not answer last."""
+        found, found_slow, fewest = None, True, 0
+        for worker in self._workers:
+            if worker.retired or worker.only is not None or not worker.ready:
+                continue
+            # Asked a moment ago, and not answered yet, is how it is most of the time: only then a clock is read.
+            slow = worker.asked_at is not None and worker.silence(self._env.clock.boot()) >= SLOW_TO_ANSWER
+            errands = len(worker.errands)
+            if found is None or (slow, errands) < (found_slow, fewest):
+                found, found_slow, fewest = worker, slow, errands
+        return found
 
     def _staff(self) -> None:
         """Have as many workers as there should be."""

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from watchbill.agent.agent import Agent
 from watchbill.agent.workers import Workers
 from watchbill.clock import SECOND, Micros
-from watchbill.env import Env
+from watchbill.env import Env, busy_interpreter
 from watchbill.events import Events
 from watchbill.flow.messages import Hello
 from watchbill.flow.program import Named
@@ -88,7 +88,8 @@ async def hosting(
             deaf = store.listen(Hint.AGENT, agent.hint)
             agent.start()
             try:
-                yield Hosted(agent, url)
+                with busy_interpreter():
+                    yield Hosted(agent, url)
             finally:
                 deaf()
                 await agent.stop()

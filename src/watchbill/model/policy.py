@@ -1,5 +1,6 @@
 """Policy: what the author wants on trouble. `Retry` is how it is written, `Policy` the fact that travels with a row."""
 
+import functools
 from typing import Final
 
 import msgspec
@@ -77,6 +78,10 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
         # Beyond 64 doublings every cap is reached, and the power would overflow.
         plain = min(self.cap, round(self.backoff * self.factor ** min(retry - 1, 64)))
         return plain + round(plain * 0.25 * chance)
+
+
+# A row brings its policy along, and there are as many as a program has steps: each is read once.
+decode_policy: Final = functools.lru_cache(maxsize=1_024)(msgspec.json.Decoder(Policy).decode)
 
 
 def policy_of(  # noqa: PLR0913 - what an author may say

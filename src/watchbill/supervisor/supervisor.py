@@ -22,8 +22,9 @@ from watchbill.supervisor.diagnose import by_silence, diagnose
 from watchbill.supervisor.judge import judge, judgement
 
 LOOK_LIMIT: Final = 1_000
-BURY_EVERY: Final[Micros] = SECOND // 2  # proof of death is a few small files to read for each process
-POLL: Final[Micros] = SECOND // 2  # where others write to the store too, a lost hint, or a death, costs at most this
+# Where others write to the store too, a lost hint, or a death, costs at most this; who beats often is missed in two.
+POLL: Final[Micros] = 2 * SECOND // 5
+BURY_EVERY: Final[Micros] = POLL  # proof of death is a few small files to read for each process
 
 _FOUND: Final = {Cause.LATE: happened.STEP_LATE, Cause.STALLED: happened.STEP_STALLED}
 

@@ -181,13 +181,13 @@ async def test_what_was_reported_is_judged_at_once(scene):
     assert scene.rows.judged != []
 
 
-async def test_the_dead_are_buried_once_and_looked_for_twice_a_second(scene):
+async def test_the_dead_are_buried_once_and_looked_for_more_than_twice_a_second(scene):
     await scene.turns(5)
     assert (scene.rows.buried, scene.rows.asked) == ([2], 5)
     for _ in range(3):
         await scene.room.turn()
     assert scene.rows.asked == 6
-    assert BURY_EVERY == SECOND // 2
+    assert BURY_EVERY <= SECOND // 2
 
 
 async def test_the_silent_are_buried_as_such_and_it_is_told_why(scene):

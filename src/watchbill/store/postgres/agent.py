@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from watchbill.clock import Micros
+from watchbill.clock import SECOND, Micros
 from watchbill.model.agent import (
     AGENTS_FORGOTTEN,
     AGENTS_KEPT_FOR,
@@ -35,6 +35,7 @@ from watchbill.store.tour import go_round
 _A = AttemptState
 Key = tuple[int, int]  # id and fence of an attempt
 
+LOOKED_AT_WITHIN: Final[Micros] = 2 * SECOND  # what becomes due later than that needs no hint
 TRIES: Final = 20  # to lease while others hold the head of the queues: each of them is through in a millisecond
 
 # Where a row is, still under that fence, when the same report was accepted before. A verdict may have moved it on; that
@@ -206,8 +207,9 @@ class PostgresAgent:
         return await self._lines.transact(lambda db: leased_before(db, agent, lease_no)) if repeated else []
 
     def _leased(self, rows: Sequence[AttemptRow]) -> None:
-        if rows:
-            self._hints.give(Hint.SUPERVISOR)  # each has a time for its next look now
+        # Each has a time for its next look now. Supervisors look by themselves every second: only those in a hurry.
+        if any((row.watch_at or 0) - (row.started_at or 0) < LOOKED_AT_WITHIN for row in rows):
+            self._hints.give(Hint.SUPERVISOR)
 
     async def _lease_behind(
         self, heads: Heads, agent: int, lease_no: int, queues: Sequence[int], room: Room
@@ -323,6 +325,9 @@ class Said(NamedTuple):
     log: bytes | None = None
 
 
+_NOTHING: Final = Said(Act.CHECKPOINT, None, False, None)
+
+
 class Found(NamedTuple):
     """A row as a report finds it."""
 
@@ -355,16 +360,17 @@ async def write_reports(db: Session, reports: Sequence[Report], lines: Connectio
 def summed_up(reports: Sequence[Report]) -> dict[Key, Said]:
     """Sum up what is said about each attempt: what ended it first, and the last checkpoint before that."""
     said: dict[Key, Said] = {}
+    checkpoint, hand_back = int(Act.CHECKPOINT), int(Act.HAND_BACK)
     for report in reports:
         key = (report.id, report.fence)
-        before = said.get(key, Said(Act.CHECKPOINT, None, False, None))
-        if before.act != Act.CHECKPOINT:
+        act, before = report.act, said.get(key, _NOTHING)
+        if before.act != checkpoint:
             continue  # it has ended
-        if report.act == Act.CHECKPOINT:
-            said[key] = before._replace(kept=True, checkpoint=report.body)
+        if act == checkpoint:
+            said[key] = Said(act, None, True, report.body)
         else:
-            body = _HANDED_BACK_CANCELLED if report.act == Act.HAND_BACK else report.body
-            said[key] = before._replace(act=report.act, body=body, log=report.log)
+            body = _HANDED_BACK_CANCELLED if act == hand_back else report.body
+            said[key] = Said(act, body, before.kept, before.checkpoint, report.log)
     return said
 
 
@@ -404,8 +410,8 @@ def answered(reports: Sequence[Report], found: dict[Key, Found]) -> Outcome:
         if row is None:
             answers.append(Answer.LATE)
         elif row.state == _A.RUNNING:
-            after = _after(report.act, cancelled=row.cancel)
-            found[key] = row._replace(state=after)
+            after = _AFTER[report.act, row.cancel]
+            found[key] = Found(after, row.cancel, row.gated)
             reached.add(after)
             freed = freed or (row.gated and after != _A.RUNNING)
             answers.append(Answer.ACCEPTED)
@@ -424,3 +430,7 @@ def _after(act: int, *, cancelled: bool) -> AttemptState:
             return _A.READY
         case _:
             return _A.FAILED
+
+
+# A table: every report asks, and to name a member of an enum costs more than to find it here.
+_AFTER: Final = {(int(act), cancelled): _after(act, cancelled=cancelled) for act in Act for cancelled in (False, True)}
