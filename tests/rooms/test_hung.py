@@ -1,4 +1,4 @@
-"""Attempts that do not stop when they are asked to: an undo gives them the grace, and then begins without them."""
+"""Attempts that do not stop when they are asked to, and cannot be made to: an undo waits until they have returned."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.rooms import alone
-from tests.rooms.scene import LONG, Ear, becomes, ends
+from tests.rooms.scene import LONG, becomes, ends
 from watchbill import App, Handle, Permanent, Retry, RunCancelled, RunFailed, RunUndone, attempt, receive
 
 GRACE = 200_000  # instead of ten seconds
@@ -91,63 +91,71 @@ async def is_undone(run: Handle[Any]) -> None:
         await ends(run)
 
 
+async def is_left_to_end(run: Handle[Any]) -> None:
+    """Wait until the grace is over, and the supervisor has said that it waits."""
+    async with asyncio.timeout(LONG):
+        while not any(event.kind == "let_it_end" for event in await run.timeline()):
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.parametrize("visible", [False, True])
 @pytest.mark.parametrize("kind", ["thread", "loop"])
-async def test_an_undo_begins_without_what_does_not_stop_within_the_grace(
-    app: App, trip: Trip, ear: Ear, *, kind: str, visible: bool
+async def test_an_undo_waits_for_what_does_not_stop_until_it_has_returned(
+    app: App, trip: Trip, *, kind: str, visible: bool
 ) -> None:
     async with app.rooms():
-        run = await app.start(trip.trip, kind, id="r")
+        run = await app.start(trip.trip, kind)
         await trip.hung()
         if visible:
             await becomes(run, lambda status: [step.state for step in status.steps] == ["running"])  # it has a row
         await run.send("fail", None)
+        await is_left_to_end(run)
+        assert trip.did == []
+        trip.go.set()
         await is_undone(run)
-        assert trip.did == ["undo None"], "nobody knows whether it will have taken effect"
-        [late] = ear.of("step.late")
-        assert (late.run, late.cause) == ("r", "late")
-        assert "asked to stop" in late.note
-        [step] = [step for step in (await run.status()).steps if not step.key.startswith("undo:")]
-        assert (step.state, [attempt.cause for attempt in step.attempts]) == ("failed", ["late"])
-        told = [(event.kind, event.actor) for event in await run.timeline() if event.step == step.key]
-        assert ("mark_failed", "supervisor") in told
-        assert ("give_up", "supervisor") in told
+        assert trip.did[0] == "hung"
+        assert len(trip.did) == 2
 
 
 @pytest.mark.parametrize("kind", ["thread", "loop"])
-async def test_a_cancelled_run_is_undone_without_what_does_not_stop_within_the_grace(
+async def test_a_cancelled_run_is_undone_when_what_does_not_stop_has_returned(
     app: App, trip: Trip, *, kind: str
 ) -> None:
     async with app.rooms():
         run = await app.start(trip.trip, kind)
         await trip.hung()
         await run.cancel("enough")
+        await is_left_to_end(run)
+        assert trip.did == []
+        trip.go.set()
         with pytest.raises(RunCancelled, match="enough"):
             await ends(run)
-        assert trip.did == ["undo None"]
+        assert trip.did[0] == "hung"
 
 
 @pytest.mark.parametrize("kind", ["thread", "loop"])
-async def test_an_undo_begins_without_what_the_workflow_had_given_up_and_does_not_stop(
-    app: App, trip: Trip, *, kind: str
-) -> None:
+async def test_an_undo_waits_for_what_the_workflow_had_given_up(app: App, trip: Trip, *, kind: str) -> None:
     async with app.rooms():
         run = await app.start(trip.gives_up, kind)
         await trip.hung()
         await run.send("fail", None)
+        await is_left_to_end(run)
+        assert trip.did == []
+        trip.go.set()
         await is_undone(run)
-        assert trip.did == ["undo None"]
+        assert trip.did[0] == "hung"
 
 
-async def test_a_leased_attempt_that_hangs_in_a_thread_is_not_waited_for_either(app: App, trip: Trip) -> None:
+async def test_an_undo_waits_for_a_leased_attempt_in_a_thread(app: App, trip: Trip) -> None:
     async with app.rooms():
         run = await app.start(trip.trip, "thread", 1)
         await trip.hung()
         await run.send("fail", None)
+        await is_left_to_end(run)
+        assert trip.did == []
+        trip.go.set()
         await is_undone(run)
-        assert trip.did == ["undo None"]
-        [step] = [step for step in (await run.status()).steps if not step.key.startswith("undo:")]
-        assert [attempt.cause for attempt in step.attempts] == ["raised", "late"]
+        assert trip.did[0] == "hung"
 
 
 async def test_what_does_not_stop_is_not_tried_again_however_short_its_timeout(app: App) -> None:
@@ -177,59 +185,10 @@ async def test_what_does_not_stop_is_not_tried_again_however_short_its_timeout(a
             while not begun:
                 await asyncio.sleep(0)
         await run.send("fail", None)
+        await is_left_to_end(run)
+        hangs.set()
         await is_undone(run)
         assert (begun, did.is_set()) == ([1], True)
-        hangs.set()
-
-
-async def test_what_an_abandoned_thread_brings_at_last_is_refused_and_its_slot_is_free_again(
-    app: App, trip: Trip, ear: Ear
-) -> None:
-    inside: list[int] = []
-    both = asyncio.Event()
-
-    @app.step
-    async def occupies() -> None:
-        inside.append(1)
-        await both.wait()
-
-    @app.workflow
-    async def waits() -> None:
-        await occupies()
-
-    async with app.rooms(slots=2):  # one for what hangs, one for its undo
-        run = await app.start(trip.trip, "thread")
-        await trip.hung()
-        await run.send("fail", None)
-        await is_undone(run)
-        before = await run.timeline()
-        one, two = await app.start_many([(waits, ()), (waits, ())])
-        async with asyncio.timeout(LONG):
-            while not inside:
-                await asyncio.sleep(0)
-        await ear.hears("run.started", times=3)
-        assert inside == [1], "the thread still has the other slot"
-        trip.go.set()
-        async with asyncio.timeout(LONG):
-            while len(inside) < 2:
-                await asyncio.sleep(0)
-        both.set()
-        await asyncio.gather(ends(one), ends(two))
-        assert trip.returned.is_set()
-        assert await run.timeline() == before
-        assert (await run.status()).state == "undone"
-    assert trip.did == ["undo None", "hung"]
-    assert ear.of("turn.failed") == []
-
-
-async def test_rooms_do_not_wait_for_what_was_abandoned(app: App, trip: Trip) -> None:
-    async with app.rooms():
-        run = await app.start(trip.trip, "thread")
-        await trip.hung()
-        await run.send("fail", None)
-        await is_undone(run)
-        began = asyncio.get_running_loop().time()
-    assert asyncio.get_running_loop().time() - began < 8  # they would for what is still somebody's
 
 
 async def test_what_waits_for_a_thread_that_hangs_has_not_begun_and_is_not_waited_for(app: App, trip: Trip) -> None:

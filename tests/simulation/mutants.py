@@ -352,10 +352,6 @@ def m34_undo_while_the_attempt_runs(patch: Patch) -> None:
     patch.setattr(Advance, "_fade", lambda *_: None)
 
 
-def no_grace_for_who_is_to_stop(patch: Patch) -> None:
-    patch.setattr("watchbill.store.sqlite.scheduler.CANCEL_GRACE", 0)
-
-
 def undone_in_the_order_of_start(patch: Patch) -> None:
     patch.setattr(undo, "reversed", list, raising=False)
 
@@ -390,7 +386,6 @@ MUTANTS = (
     Mutant("M22", m22_cancel_skips_compensation, frozenset({"I14"})),
     Mutant("M23", m23_an_exception_that_cannot_be_rebuilt_hangs_the_caller, frozenset({"I2", "I15"})),
     Mutant("M34", m34_undo_while_the_attempt_runs, frozenset({"I14"})),
-    Mutant("no grace", no_grace_for_who_is_to_stop, frozenset({"I9", "I14"})),
     Mutant("undo forwards", undone_in_the_order_of_start, frozenset({"I14"})),
     Mutant("old rows", rows_of_an_old_part_are_adopted, frozenset({"I2", "I3", "I5"})),
     Mutant("first period", first_lease_period_ignored, frozenset({"I9"})),

@@ -51,7 +51,6 @@ def test_the_seeds_are_not_idle():
         "effects refused": 1,
         "late reports": 1,
         "step.late": 10,
-        "given the grace": 10,
         "step.quarantined": 1,
         "run.held": 1,
         "runs cancelled": 20,

@@ -32,7 +32,10 @@ async def test_9_the_retry_comes_first_and_the_cancel_finds_it_running(scene):
     orders = await scene.store.agent.beat(AGENT, None, [])
     assert list(orders.cancel) == [failed.id]
 
-    # It stops in time; then nobody tries it again.
+    # It does not stop in time: nobody calls it ended. Only its agent's word ends it, and then nobody tries it again.
+    scene.clock.pass_by(CANCEL_GRACE)
+    assert await scene.judge(a_verdict(row, AttemptState.RUNNING))
+    assert await scene.state_of(failed.id) is AttemptState.RUNNING
     assert await scene.report(running, Act.FAILED, b'{"type":"CancelledError","message":""}') is Answer.ACCEPTED
     stopped = await scene.row(failed.id)
     assert (stopped.state, stopped.cancel) == (AttemptState.FAILED, True)
@@ -43,31 +46,6 @@ async def test_9_the_retry_comes_first_and_the_cancel_finds_it_running(scene):
     await scene.turn(finals_done=[failed.id], runs=[a_change(run, RunState.UNDOING)])
     assert await scene.rows() == {}
     assert (await scene.run_row(run.id)).status is RunState.UNDOING
-
-
-async def test_9_it_does_not_stop_and_after_the_grace_nobody_waits_for_it(scene):
-    [run] = await scene.submit(a_run(1))
-    running = await scene.row_in(AttemptState.RUNNING, run)
-    await scene.turn(dropped=[running.id])
-    row = await scene.row(running.id)
-    assert running.id not in {due.id for due in (await scene.store.supervisor.watch(LIMIT)).due}
-
-    # The grace is over: the supervisor says that it has failed, and, because it was cancelled, for good.
-    scene.clock.pass_by(CANCEL_GRACE)
-    assert [due.id for due in (await scene.store.supervisor.watch(LIMIT)).due] == [running.id]
-    assert await scene.judge(a_verdict(row, AttemptState.FAILED, failures=1, losses=-1, watch_in=0, result=b"{}"))
-    orders = await scene.store.agent.beat(AGENT, None, [], [(running.id, running.fence)])
-    assert list(orders.lost) == [running.id], "whoever runs it hears that it is nobody's"
-    abandoned = await scene.row(running.id)
-    assert (abandoned.cancel, abandoned.failures, abandoned.losses) == (True, 1, 0)
-    assert await scene.judge(a_verdict(abandoned, AttemptState.GAVE_UP))
-    assert await scene.lease() == []
-
-    # What it brings at last is too late, before its row is consumed and after.
-    assert await scene.report(running, Act.DONE, b"42") is Answer.LATE
-    await scene.turn(finals_done=[running.id], runs=[a_change(run, RunState.UNDOING)])
-    assert await scene.report(running, Act.DONE, b"42") is Answer.LATE
-    assert await scene.rows() == {}
 
 
 async def test_9_the_cancel_comes_first_and_the_retry_finds_nothing(scene):

@@ -47,13 +47,20 @@ class Quarantine:
 
 
 @dataclass(frozen=True, slots=True)
+class LetEnd:
+    """Running on: it was asked to stop and cannot be made to, so whoever needs its end has to wait for it."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
 class LookAgain:
     """Running on, and looked at again: nothing was decided, so nothing is written down."""
 
     delay: Micros
 
 
-Verdict = MarkFailed | TryNow | TryLater | GiveUp | Quarantine | LookAgain
+Verdict = MarkFailed | TryNow | TryLater | GiveUp | Quarantine | LetEnd | LookAgain
 
 
 class Judgement(NamedTuple):

@@ -38,9 +38,7 @@ DUE_OF_SHARD: Final = 100  # runs that are due are looked at for their code: beh
 IDLE_GATE: Final[Micros] = 3_600 * SECOND  # unused for so long, a gate may be forgotten
 JOURNAL_PAGE: Final = 10_000  # entries that are read at once: others wait for the same doors
 AVOID_FOR: Micros = 10_000_000  # so long an attempt is left to other agents than the one with which the last one failed
-# For a cancelled attempt that still runs, as for one whose rooms close: what stops by itself has stopped by then, and
-# what has not may never, so nobody waits for it any longer.
-CANCEL_GRACE: Micros = 10_000_000
+CANCEL_GRACE: Micros = 10_000_000  # a cancelled attempt that still runs is looked at after this
 
 
 class Hint(StrEnum):

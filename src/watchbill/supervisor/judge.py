@@ -25,6 +25,7 @@ from watchbill.model.symptom import (
 from watchbill.model.verdict import (
     GiveUp,
     Judgement,
+    LetEnd,
     LookAgain,
     MarkFailed,
     Quarantine,
@@ -53,12 +54,9 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
             return MarkFailed(_stalled(row, policy, by), failures=1, losses=-1)
         case NotYet(left=left):
             return LookAgain(left)
-        case CancelOverdue(by=by):
-            # A thread, or code that swallows it: it may never end, and whoever waits for that would wait for ever.
-            message = (
-                f"asked to stop, and still running {by / 1e6:.1f} s after the grace: nobody waits for it any longer"
-            )
-            return MarkFailed(Failure("Late", message, cause=Cause.LATE), failures=1, losses=-1)
+        case CancelOverdue():
+            # A thread, or code that swallows it. Called ended while it runs, it would be undone while it still acts.
+            return LetEnd("asked to stop, and did not within the grace: it runs on until it returns or its agent dies")
         case BackoffOver():
             return TryNow("the backoff is over")
         case Unreadable(why=why):
@@ -130,6 +128,8 @@ def judgement(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Judgement:
         case GiveUp(rule=rule):
             change = _change(row, AttemptState.GAVE_UP, result=row.result)
             return change._replace(body=_explain(row, _of(symptom), rule, "give up"))
+        case LetEnd(rule=rule):
+            return _change(row, AttemptState.RUNNING)._replace(body=_explain(row, _of(symptom), rule, "let it end"))
         case LookAgain(delay=delay):
             return _change(row, AttemptState.RUNNING, watch_in=delay)
         case Quarantine(rule=rule):

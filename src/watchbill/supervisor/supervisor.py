@@ -15,7 +15,7 @@ from watchbill.model.failure import Cause
 from watchbill.model.lease import HOST_LEASE
 from watchbill.model.policy import Policy
 from watchbill.model.symptom import BackoffOver, Symptom
-from watchbill.model.verdict import GiveUp, LookAgain, MarkFailed, Quarantine, TryLater, TryNow, Verdict
+from watchbill.model.verdict import GiveUp, LetEnd, LookAgain, MarkFailed, Quarantine, TryLater, TryNow, Verdict
 from watchbill.store.contact import Contact
 from watchbill.store.protocol import SupervisorStore
 from watchbill.supervisor.diagnose import by_silence, diagnose
@@ -121,7 +121,7 @@ def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) 
             return _tell(_FOUND.get(failure.cause, happened.STEP_LOST), row, now, failure.cause, failure.message)
         case TryNow() if isinstance(symptom, BackoffOver):
             return None  # told when the pause began
-        case LookAgain():
+        case LetEnd() | LookAgain():
             return None  # nothing has happened to it
         case TryNow(rule=rule) | TryLater(rule=rule):
             return _tell(happened.STEP_RETRIED, row, now, "", rule)

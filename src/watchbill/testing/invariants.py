@@ -14,8 +14,7 @@ I11 each slot of a schedule starts once, for ever, also when its run is deleted;
 I12 no more rows run behind a gate than its limit allows, and no more attempts really do, but for those of processes to
     which something was done
 I14 what took effect, or may have, is undone in reverse order when its run fails or is cancelled, nothing else is,
-    nothing while an attempt of it runs unless that did not stop within the grace, and no undo is tried more often than
-    its budgets allow
+    nothing while an attempt of it runs, and no undo is tried more often than its budgets allow
 I15 nobody waits for what is there: no message, no end of a child, no timer is left behind
 I20 enough was done to mean something
 """
@@ -26,14 +25,13 @@ from typing import Final, assert_never
 
 import msgspec
 
-from watchbill.clock import Micros
 from watchbill.model.agent import AgentState, Answer, Report
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.policy import QUARANTINE_AT, Policy
 from watchbill.model.recurrence import ScheduleSpec
 from watchbill.model.run import WAITS_FOR_CODE
 from watchbill.model.states import ATTEMPT_MOVES, AttemptState, RunState, run_may_move
-from watchbill.store.protocol import CANCEL_GRACE, Turn
+from watchbill.store.protocol import Turn
 from watchbill.testing.changes import (
     AgentSeen,
     AttemptSeen,
@@ -65,13 +63,12 @@ class Violation(Exception):
 class Call:
     """What is known about one call of one run."""
 
-    __slots__ = ("abandoned", "accepted", "entries", "handed_back", "newest", "row")
+    __slots__ = ("accepted", "entries", "handed_back", "newest", "row")
 
     def __init__(self) -> None:
         self.newest = 0  # the highest fence ever issued or begun
         self.entries: list[Entry] = []
         self.handed_back: set[int] = set()  # fences that cost nothing
-        self.abandoned: set[int] = set()  # fences of attempts that did not stop within the grace
         self.accepted: int | None = None
         self.row: int | None = None
 
@@ -79,7 +76,7 @@ class Call:
 class Checker:
     """Holds every committed change and every line of the ledger against the invariants; tells the first violation."""
 
-    def __init__(  # noqa: PLR0913 - what a world is made of
+    def __init__(
         self,
         *,
         poison: str,
@@ -87,7 +84,6 @@ class Checker:
         undoable: str,
         schedules: Mapping[str, ScheduleSpec],
         tell: Callable[[Violation], None],
-        now: Callable[[], Micros],
     ) -> None:
         self.counts: Counter[str] = Counter()
         self.runs: dict[int, RunSeen] = {}
@@ -103,14 +99,12 @@ class Checker:
         self._poison = poison  # the step that kills its process
         self._deadly = deadly  # the workflow that kills its process
         self._tell = tell
-        self._now = now
         self.slots = Slots(schedules, self.violated)
         self._calls: dict[tuple[int, int, str], Call] = {}  # by run, part and key
         self._parts: dict[int, int] = {}  # of runs that have more than one
         self._undone: dict[int, list[str]] = {}  # calls whose undo has begun, in that order
         self._rows: dict[int, AttemptSeen] = {}
         self._row_fences: dict[int, int] = {}
-        self._asked_at: dict[int, Micros] = {}  # when rows that run were asked to stop
         self._last_seq: dict[int, int] = {}
         self._leases: dict[int, list[tuple[int, int | None, int]]] = {}  # since which transaction, owner, term
         self._newest_term = 0
@@ -220,11 +214,7 @@ class Checker:
         undone = self._undone.setdefault(num, [])
         call = self._call(num, key, entry.part)
         # Whoever was cut off or frozen may still be at it, and nobody can know.
-        running = [
-            each
-            for each in call.entries
-            if each.fate is Fate.BEGUN and each.life in self.alive - self.hurt and each.fence not in call.abandoned
-        ]
+        running = [each for each in call.entries if each.fate is Fate.BEGUN and each.life in self.alive - self.hurt]
         if running:
             self._violated("I14", f"{entry} began while {running} runs")
         if key not in undone:
@@ -262,8 +252,6 @@ class Checker:
             self._check_new_row(row, call)
         else:
             self._check_move(before, row, call)
-        if row.cancel and row.state == AttemptState.RUNNING:
-            self._asked_at.setdefault(row.id, self._now())
         call.newest = max(call.newest, row.fence)
         if not 0 <= row.losses <= QUARANTINE_AT:
             self._violated("I8", f"{row} has {row.losses} losses, and {QUARANTINE_AT} are allowed")
@@ -299,10 +287,6 @@ class Checker:
         if row.fence != before.fence + leased:
             self._violated("I5", f"{row} had fence {before.fence}")
         if old is AttemptState.RUNNING and new is not AttemptState.RUNNING:
-            asked_at = self._asked_at.pop(row.id, None)
-            if asked_at is not None and self._now() - asked_at >= CANCEL_GRACE and new is AttemptState.FAILED:
-                call.abandoned.add(row.fence)
-                self.counts["given the grace"] += 1
             if row.losses < before.losses and row.failures == before.failures:
                 call.handed_back.add(row.fence)
             elif new is AttemptState.FAILED and row.losses == before.losses:

@@ -24,7 +24,6 @@ from watchbill.testing.virtual import current_life, rest
 
 POISON: Final = "poison"
 UNDYING: Final = 7
-HANGING: Final = 11  # odd: it does not stop when asked to
 SOON: Final = Retry(3, backoff="0.2s")
 
 
@@ -370,13 +369,11 @@ async def _relay(many: int, got: list[int]) -> list[int]:
 
 
 async def _saga(first: int, many: int, seconds: float, ending: str) -> int:
-    """Book one after the other, then fail, beside something that hangs or not, or wait to be cancelled or too late."""
+    """Book one after the other, then fail, or wait to be cancelled or too late."""
     for n in range(first, first + many):
         await book(n, seconds)
     if ending == "waits":
         await sleep(40)
-    elif ending == "hangs":
-        await asyncio.gather(book(HANGING, 40.0), broken([]))
     elif ending == "gives up":
         try:
             async with asyncio.timeout(0.5):
@@ -582,7 +579,7 @@ def _a_relay(chance: Chance) -> Drawn:
 
 
 def _a_saga(chance: Chance) -> Drawn:
-    ending = chance.choose(("fails", "hangs", "gives up", "gives up", "waits"))
+    ending = chance.choose(("fails", "fails", "gives up", "gives up", "waits"))
     return saga, (chance.below(6), 1 + chance.below(3), chance.choose((0.0, 0.3, 2.0)), ending), ()
 
 

@@ -73,12 +73,7 @@ class World:
         self.counts: Counter[str] = Counter()
         self.violation: Violation | None = None
         self.checker = Checker(
-            poison=poison.name,
-            deadly=deadly.name,
-            undoable=book.name,
-            schedules=SPECS,
-            tell=self.fail,
-            now=lambda: loop.now,
+            poison=poison.name, deadly=deadly.name, undoable=book.name, schedules=SPECS, tell=self.fail
         )
         self.ledger = Ledger(self.checker)
         self.ids = Ids(loop)

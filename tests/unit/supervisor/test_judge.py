@@ -21,7 +21,7 @@ from watchbill.model.symptom import (
     Symptom,
     Unreadable,
 )
-from watchbill.model.verdict import GiveUp, LookAgain, MarkFailed, Quarantine, TryLater, TryNow, Verdict
+from watchbill.model.verdict import GiveUp, LetEnd, LookAgain, MarkFailed, Quarantine, TryLater, TryNow, Verdict
 from watchbill.supervisor.judge import judge, judgement
 
 POLICY = Policy(retries=2, backoff=10 * SECOND, factor=2.0, cap=300 * SECOND)
@@ -163,16 +163,12 @@ def test_what_ran_in_a_process_of_its_own_cannot_have_killed_its_agent(own: bool
     assert verdict.losses == -1
 
 
-def test_who_does_not_stop_in_time_is_late_and_not_tried_again() -> None:
+def test_who_does_not_stop_in_time_is_left_to_end_and_not_called_ended() -> None:
     row = running(cancel=True)
-    verdict = judge(CancelOverdue(1_500_000), row, POLICY, 0.0)
-    assert isinstance(verdict, MarkFailed)
-    assert (verdict.failure.cause, verdict.failures, verdict.losses) == (Cause.LATE, 1, -1)
-    assert "asked to stop, and still running 1.5 s after the grace" in verdict.failure.message
-    written = judgement(row, CancelOverdue(1_500_000), verdict)
-    assert (written.after, written.watch_in) == (AttemptState.FAILED, 0)
-    assert verdict.failure.message.encode() in (written.body or b""), "the decision says why"
-    assert isinstance(judge(Failed(verdict.failure), row, POLICY, 0.0), GiveUp)
+    verdict = judge(CancelOverdue(1), row, Policy(), 0.0)
+    assert isinstance(verdict, LetEnd)
+    written = judgement(row, CancelOverdue(1), verdict)
+    assert (written.after, written.failures, written.losses, written.watch_in) == (AttemptState.RUNNING, 0, 0, None)
 
 
 def test_after_the_backoff_it_is_ready() -> None:

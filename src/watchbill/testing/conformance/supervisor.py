@@ -178,8 +178,8 @@ async def test_what_was_asked_to_stop_is_not_looked_at_later_for_that(scene, run
     stopping = await scene.row(row.id)
     assert not await scene.judge(a_verdict(row, AttemptState.RUNNING, watch_in=9 * SECOND, message=None))
     assert await scene.row(row.id) == stopping
-    assert not await scene.judge(a_verdict(stopping, AttemptState.RUNNING, message="left to end"))
-    assert await scene.judge(a_verdict(stopping, AttemptState.FAILED)), "it does not stop"
+    assert await scene.judge(a_verdict(stopping, AttemptState.RUNNING, message="left to end")), "it does not stop"
+    assert (await scene.row(row.id)).watch_at is None
 
 
 async def test_what_it_said_meanwhile_wins_where_that_is_evidence(scene, run):

@@ -1,5 +1,5 @@
 -- Apply verdicts whose evidence still holds: fence, state, progress, and the death of the agent if they say so.
--- What runs on, and was not asked to stop, may be looked at again later, without a reason.
+-- What runs on is looked at again without a reason; only what was asked to stop is left to itself, with one.
 -- The agents are locked before that is judged: one that beats at this moment is waited for, and is alive.
 -- What becomes ready is kept from the agent that had it, for a while, if another one could do it by what it has.
 WITH agents AS MATERIALIZED (
@@ -68,7 +68,7 @@ judged AS (
         AND attempt.progress_at IS NOT DISTINCT FROM verdict.progress_at
         AND (NOT verdict.unmoved OR attempt.progress IS NOT DISTINCT FROM verdict.progress)
         AND CASE verdict.state
-            WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND NOT attempt.cancel AND verdict.reason IS NULL)
+            WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND attempt.cancel = (verdict.reason IS NOT NULL))
             WHEN 2 THEN verdict.after IN (0, 3, 5)
             WHEN 3 THEN verdict.after = 0
         END
