@@ -43,7 +43,7 @@ LONG := WATCHBILL_CHAOS_SECONDS=60 WATCHBILL_OUTAGE_SECONDS=20 WATCHBILL_SOAK_RE
 
 soak: $(VENV)/ready ## Storms and outages at full length, and new seeds: some minutes, a line for each suite
 	@mkdir -p build && rm -f build/soak
-	@$(LONG) $(BIN)/python -m pytest -q tests/house/test_fleet_chaos.py tests/house/test_outage.py tests/house/test_kill.py
+	@$(LONG) $(BIN)/python -m pytest -q tests/house/test_fleet_chaos.py tests/house/test_outage.py tests/house/test_kill.py tests/house/test_detection.py
 	@$(LONG) WATCHBILL_CHAOS_SECONDS=90 $(BIN)/python -m pytest -q tests/house/test_agent_storm.py
 	@WATCHBILL_EVERY_ZONE=1 $(BIN)/python -m pytest -q tests/unit/model/test_slots.py
 	@first=$(FIRST); last=$$((first + $(SEEDS) - 1)); middle=$$((first + $(SEEDS) / 2)); \

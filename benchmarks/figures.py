@@ -185,13 +185,21 @@ def rival(name: str, program: str, ours: str) -> tuple[Figure, ...]:
     )
 
 
+def picked_up(store: str, program: str) -> tuple[Figure, ...]:
+    title = f"{store}: idle fleet, start to first line"
+    return (
+        Figure(title, program, milliseconds(program, "p50_s"), "ms p50", gate=10),
+        Figure(title, program, milliseconds(program, "p99_s"), "ms p99", gate=50),
+    )
+
+
 WITH_AGENTS = (
     *through_agents("PG: no-op through an agent", "pg-agents", goal=15_000),
     *through_agents("PG: runs of one step through an agent", "pg-flat"),
     *rival("PgQueuer", "pg-pgqueuer", "pg-agents"),
     *rival("Procrastinate", "pg-procrastinate", "pg-agents"),
-    Figure("PG: idle fleet, start to first line", "pg-pickup", milliseconds("pg-pickup", "p50_s"), "ms p50", gate=10),
-    Figure("PG: idle fleet, start to first line", "pg-pickup", milliseconds("pg-pickup", "p99_s"), "ms p99", gate=50),
+    *picked_up("SQLite", "pickup"),
+    *picked_up("PG", "pg-pickup"),
     Figure(
         "PG: 100 idle agents of 10 hosts",
         "pg-idlers",
@@ -210,24 +218,32 @@ def found(title: str, program: str, key: str, within: float | None = None) -> tu
 
 
 # Thirty trials of everything that can happen to a step take half an hour: measured when they are named.
+ON_BOTH = tuple(
+    figure
+    for store, deaths, nuisances in (("SQLite", "deaths", "nuisances"), ("PG", "pg-deaths", "pg-nuisances"))
+    for figures in (
+        found(f"{store}: dead worker, to the next attempt", deaths, "worker_s", within=1),
+        found(f"{store}: kill -9 of a host", deaths, "host_s", within=3),
+        found("the same, on another machine", deaths, "abroad_s", within=3),
+        found("the same with --beat 300ms", deaths, "often_s", within=1),
+        found(f"{store}: SIGSTOP of a host", deaths, "frozen_s", within=12),
+        found(f"{store}: drain, to the hand-over", deaths, "drained_s", within=1),
+        found(f"{store}: stalled at 47 %, after its limit", nuisances, "stalled_s", within=2),
+        found(f"{store}: interpreter held for 12 s, slot free after it", nuisances, "interpreter_s"),
+        found(f"{store}: time.sleep(600), slot free after its limit", nuisances, "sleep_s"),
+        found("the same on the event loop", nuisances, "sleep_on_the_loop_s"),
+        found(f"{store}: while True, slot free after its limit", nuisances, "spin_s"),
+        found(f"{store}: segmentation fault, slots free after it", nuisances, "crash_s"),
+        found(f"{store}: memory refused, slots free after it", nuisances, "memory_s"),
+        found(f"{store}: deaf to SIGTERM and cancel, after the grace", nuisances, "deaf_s"),
+    )
+    for figure in figures
+)
 TROUBLE = (
-    *found("dead worker, to the next attempt", "pg-deaths", "worker_s", within=1),
-    *found("kill -9 of a host", "pg-deaths", "host_s", within=3),
-    *found("the same, on another machine", "pg-deaths", "abroad_s", within=3),
-    *found("the same with --beat 300ms", "pg-deaths", "often_s", within=1),
-    *found("drain, to the hand-over", "pg-deaths", "drained_s", within=1),
-    *found("link cut, on another machine", "pg-silences", "cut_s", within=10),
-    *found("SIGSTOP of a host", "pg-silences", "frozen_s", within=12),
-    *found("kill -9 of a scheduler", "pg-silences", "scheduler_s", within=2),
+    *ON_BOTH,
+    *found("PG: link cut, on another machine", "pg-silences", "cut_s", within=10),
+    *found("PG: kill -9 of a scheduler", "pg-silences", "scheduler_s", within=2),
     *found("the same, on another machine", "pg-silences", "silent_scheduler_s", within=10),
-    *found("stalled at 47 %, after its limit", "pg-nuisances", "stalled_s", within=2),
-    *found("interpreter held for 12 s, slot free after it", "pg-nuisances", "interpreter_s"),
-    *found("time.sleep(600), slot free after its limit", "pg-nuisances", "sleep_s"),
-    *found("the same on the event loop", "pg-nuisances", "sleep_on_the_loop_s"),
-    *found("while True, slot free after its limit", "pg-nuisances", "spin_s"),
-    *found("segmentation fault, slots free after it", "pg-nuisances", "crash_s"),
-    *found("memory refused, slots free after it", "pg-nuisances", "memory_s"),
-    *found("deaf to SIGTERM and cancel, after the grace", "pg-nuisances", "deaf_s"),
 )
 
 # A million calls take their time: measured when they are named.

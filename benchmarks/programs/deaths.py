@@ -1,4 +1,4 @@
-"""Deaths that can be proven, and a drain: the time until the step runs again."""
+"""Workers and hosts that die, freeze and drain: the time until the step runs again."""
 
 from benchmarks.trials import QUICK_TRIALS, TRIALS, fleet
 from tests.house import trials
@@ -12,5 +12,6 @@ def measure(quick: bool) -> dict[str, list[float]]:
             "host_s": trials.dead_hosts(there, count),
             "abroad_s": trials.dead_hosts(there, count, abroad=True),
             "often_s": trials.dead_hosts(there, count, "--beat", "300ms"),
+            "frozen_s": trials.frozen_hosts(there, count),
             "drained_s": trials.drained_hosts(there, count),
         }

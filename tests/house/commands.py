@@ -70,7 +70,8 @@ class Command:
 
     def clean_up(self) -> None:
         """End it and its children, however the test went."""
-        family = [self.pid, *self.children()]
+        # One that has been waited for may have given its number to somebody else.
+        family = [self.pid, *self.children()] if self.process.poll() is None else []
         for pid in family:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
