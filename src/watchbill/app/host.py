@@ -3,7 +3,7 @@
 import contextlib
 import os
 import platform
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, NamedTuple
 
 from watchbill.agent.agent import Agent
@@ -11,11 +11,11 @@ from watchbill.agent.workers import Workers
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.events import Events
-from watchbill.flow.messages import Hello
+from watchbill.flow.messages import Hello, Ready
 from watchbill.flow.program import Named
 from watchbill.model.keys import Key
 from watchbill.store.open import open_store
-from watchbill.store.protocol import Hint
+from watchbill.store.protocol import Hint, Store
 from watchbill.store.sealed import Seal
 
 DEFAULT_SLOTS: Final = 50  # attempts at once: what an ordinary host has memory and connections for
@@ -39,21 +39,38 @@ class Employment(NamedTuple):
 
 
 class Hosted(NamedTuple):
-    """An agent at work, and where."""
+    """An agent at work, its workers, and where."""
 
     agent: Agent
+    crew: Workers
     url: str
+
+
+OpenStore = Callable[[Ready], Awaitable[Store]]
 
 
 @contextlib.asynccontextmanager
 async def hosting(
     env: Env, events: Events, named: Named, url: str | None, namespace: str | None, wanted: Employment
 ) -> AsyncIterator[Hosted]:
+    """Work for the store that the operator names, or the program, until the end of the block."""
+
+    async def open_named(ready: Ready) -> Store:
+        store = await open_store(url or ready.url, env)
+        return store if ready.keys is None else Seal(tuple(Key(*key) for key in ready.keys)).store(store)
+
+    async with working(env, events, named, namespace, wanted, open_named) as hosted:
+        yield hosted._replace(url=url or hosted.url)
+
+
+@contextlib.asynccontextmanager
+async def working(
+    env: Env, events: Events, named: Named, namespace: str | None, wanted: Employment, open_store: OpenStore
+) -> AsyncIterator[Hosted]:
     """Work for a store until the end of the block: then drain, hand back what is left, and let the workers leave."""
-    hello = Hello(named.program, named.app, "", threads=wanted.slots)
     workers = Workers(
         env,
-        hello,
+        Hello(named.program, named.app, "", threads=wanted.slots),
         count=wanted.workers,
         slots=wanted.slots,
         grace=wanted.grace,
@@ -62,10 +79,7 @@ async def hosting(
     )
     try:
         ready = await workers.open()
-        url = url or ready.url
-        store = await open_store(url, env)
-        if ready.keys is not None:
-            store = Seal(tuple(Key(*key) for key in ready.keys)).store(store)
+        store = await open_store(ready)
         try:
             agent = Agent(
                 env,
@@ -86,7 +100,7 @@ async def hosting(
             deaf = store.listen(Hint.AGENT, agent.hint)
             agent.start()
             try:
-                yield Hosted(agent, url)
+                yield Hosted(agent, workers, ready.url)
             finally:
                 deaf()
                 await agent.stop()
