@@ -30,6 +30,7 @@ SHOW_PROGRESS_EVERY: Final[Micros] = SECOND // 4  # visible within a second, and
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
 DECIDE_EVERY: Final[Micros] = SECOND // 5  # whether a user's transaction has ended is seen by looking
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
+ASK_AGAIN: Final[Micros] = SECOND // 4  # a drain whose store did not answer
 SILENCE: Final[Micros] = 60 * SECOND  # how long what runs goes on after the lease has ended while the store is away
 
 _encode = msgspec.json.Encoder().encode
@@ -85,6 +86,7 @@ class Agent(Loop):
         self._moved: dict[int, Errand] = {}
         self._reports: list[tuple[Report, Errand | None, Checkpoint | None]] = []
         self._asked = True  # the store may hold something for us
+        self._ready = False  # the last beat said so
         self._cut = False  # the last lease left something behind for want of room
         self._lease_no = 1
         self._lease_asked_at: Micros | None = None  # the first time under this number
@@ -125,15 +127,14 @@ class Agent(Loop):
 
     async def turn(self) -> Micros | None:
         """Report what ended, beat, lease what there is room for."""
-        self._gather()
-        await self._decide()
-        await self._report()
-        asked, self._asked = self._asked, False
-        boot = self.env.clock.boot()
+        asked = False
         try:
+            await self._tell()
+            asked, self._asked = self._asked, False
+            boot = self.env.clock.boot()
             if self._beat_is_due(asked, boot):
                 await self._beat(boot)
-            asked = asked or self._asked
+            asked, self._ready = asked or self._asked or self._ready, False
             if (asked or self._poll_is_due(boot)) and not self._stopping:
                 self._poll_at = boot + POLL
                 await self._lease()
@@ -151,14 +152,33 @@ class Agent(Loop):
         while self._running and not self._hurried and (left := until - self.env.clock.boot()) > 0:
             self._woken.clear()
             if not self._ended and not self._reports:
-                await self.env.wait(self._woken, min(left, DECIDE_EVERY) if self._undecided else left)
-            self._gather()
-            await self._decide()
-            await self._report()
+                await self.env.wait(self._woken, min(left, self._patience()))
+            try:
+                await self._tell()
+                boot = self.env.clock.boot()
+                if self._lasting is not None and boot >= self._beat_at:
+                    await self._beat(boot)  # a drain may last longer than a lease
+            except StoreUnreachableError:
+                await self._rest()
+        self._gather()  # what has ended by now is reported, though nobody waits for it
         for attempt in self._running.values():
             self._crew.abandon(attempt)
         await self._crew.stop()  # nothing runs any more where it can be killed: only then somebody else may have it
+        while self._reports and not self._hurried and self.env.clock.boot() < until:
+            try:
+                await self._report()
+            except StoreUnreachableError:
+                await self._rest()
         await self._store.leave(self._id)
+
+    def _patience(self) -> Micros:
+        """How long a drain may wait for news."""
+        if self._undecided:
+            return DECIDE_EVERY
+        return self._drain if self._lasting is None else max(0, self._beat_at - self.env.clock.boot())
+
+    async def _rest(self) -> None:
+        await self.env.wait(asyncio.Event(), ASK_AGAIN)
 
     def abandon(self) -> None:
         """Stop what runs here: nobody could report it."""
@@ -211,6 +231,12 @@ class Agent(Loop):
         self.wake()
 
     # --- reporting
+
+    async def _tell(self) -> None:
+        """Report what there is to report."""
+        self._gather()
+        await self._decide()
+        await self._report()
 
     def _gather(self) -> None:
         ended, self._ended = self._ended, []
@@ -272,6 +298,10 @@ class Agent(Loop):
         self._forget(attempt)
         self._crew.abandon(attempt)
 
+    def _lose_all(self) -> None:
+        for attempt in list(self._running.values()):
+            self._lose(attempt)
+
     # --- beating
 
     @property
@@ -326,12 +356,18 @@ class Agent(Loop):
             self._needs, self._queues = orders.needs, None
         if orders.newest_queue > self._newest_queue:
             self._newest_queue, self._queues = orders.newest_queue, None
-        self._asked = self._asked or orders.ready or (self._queues is None and self._beats_are_polls)
+        # For this turn: what there is no room for is asked for when there is, and must not make us beat until then.
+        self._ready = orders.ready or (self._queues is None and self._beats_are_polls)
 
     def _trust_from(self, before: Micros) -> None:
         # Counted from before the request was sent: the store's lease began later, so ours ends earlier.
         if self._lasting is not None:
             self._trusted_until = before + self._lasting - self._lasting // 8
+
+    @property
+    def trusted_until(self) -> Micros | None:
+        """Until when (in boot time) nobody can have pronounced this agent lost; None: that is for ever."""
+        return None if self._lasting is None else self._trusted_until
 
     @property
     def _trusted(self) -> bool:
@@ -348,13 +384,14 @@ class Agent(Loop):
             # What has called finish() may be done by it, and is not to be stopped for that: at its end it will show.
             if row in self._running and row not in ended and self._running[row].finishing is None:
                 self._lose(self._running[row])
-        if not orders.alive:
+        if not orders.alive and not self._stopping:
             await self._join_anew()
+        elif not orders.alive:
+            self._lose_all()
 
     async def _join_anew(self) -> None:
         """Everything this agent held is somebody else's now; a lost agent comes back under a new id."""
-        for attempt in list(self._running.values()):
-            self._lose(attempt)
+        self._lose_all()
         self._id = self.env.new_id()
         self._lease_no = 1
         self._lease_asked_at = None

@@ -53,6 +53,11 @@ class Errand(Protocol):
 class Tender(Protocol):
     """Who hears of errands: the agent."""
 
+    @property
+    def trusted_until(self) -> Micros | None:
+        """Until when (in boot time) what it has leased is certainly its own; None: for ever."""
+        ...
+
     def finished(self, attempt: Errand) -> None:
         """It ended: `body` or `failure` is set."""
         ...

@@ -132,6 +132,7 @@ class Workers:
         self._found_room: list[Callable[[], None]] = []
         self._first: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         self._pause = FIRST_PAUSE
+        self._alone_again_at: Micros = 0  # when one more process for one attempt alone may be tried
         self._closing = False
         self._looking: asyncio.TimerHandle | None = None
         self.steps: tuple[str, ...] = ()
@@ -157,7 +158,8 @@ class Workers:
         """Say what there is room for."""
         if not any(self._shared(ready=True)):
             return Room(0, 0, self.steps)
-        return Room(self._free, max(0, self._free_alone), self.steps)
+        alone = self._free_alone if self._env.clock.boot() >= self._alone_again_at else 0
+        return Room(self._free, max(0, alone), self.steps)
 
     def said(self) -> bytes:
         """Say how many workers there are, and how long the worst of them has not turned, if that is remarkable."""
@@ -197,6 +199,7 @@ class Workers:
         remote = cast(Remote, attempt)
         remote.agent = agent
         remote.order.started_boot = boot
+        remote.order.begin_until = agent.trusted_until
         self._free -= 1
         if remote.alone:
             self._free_alone -= 1
@@ -270,7 +273,12 @@ class Workers:
 
     async def _tend(self, only: Remote | None) -> None:
         """Start a worker, hear it until its end, and see to what it leaves behind."""
-        worker = Worker(self._env, await self._env.spawn(), only)
+        try:
+            child = await self._env.spawn()
+        except OSError as error:
+            self._do_without(only, error)
+            return
+        worker = Worker(self._env, child, only)
         self._workers.append(worker)
         if only is not None:
             worker.errands[only.order.errand] = only
@@ -306,7 +314,7 @@ class Workers:
             self._pause = FIRST_PAUSE
             self._staff()
         else:
-            pause, self._pause = self._pause, min(self._pause * 2, LONGEST_PAUSE)
+            pause = self._next_pause()
             why = worker.unready.message if worker.unready is not None else how
             log.warning("a worker ended right after its start (%s): the next one comes in %d s", why, pause // SECOND)
             if any(self._shared(ready=True)):
@@ -314,10 +322,32 @@ class Workers:
             else:
                 self._env.call_later(min(pause, FIRST_PAUSE) if worker.ready else pause, self._staff)
 
+    def _next_pause(self) -> Micros:
+        pause, self._pause = self._pause, min(self._pause * 2, LONGEST_PAUSE)
+        return pause
+
+    def _do_without(self, only: Remote | None, error: OSError) -> None:
+        """Bear that the system gives us no process: what was to run there is handed back, and nothing was its fault."""
+        failure = Failure(type(error).__name__, f"no process could be made for it: {error}", cause=Cause.CANCELLED)
+        pause = self._next_pause()
+        log.warning("no worker could be started (%s): the next one comes in %d s", error, pause // SECOND)
+        if only is not None:
+            self._free_alone += 1
+            self._alone_again_at = self._env.clock.boot() + pause  # or we would lease it again, and again
+            self._env.call_later(pause, self._tell_room)
+            self._end(only, failure)
+            return
+        self._starting -= 1
+        if not self._first.done():
+            self._first.set_exception(WorkerError(failure))
+        self._env.call_later(pause, self._staff)
+
     def _mourn(self, worker: Worker, how: str) -> None:
         """Say of each errand that a dead worker had what became of it."""
         for errand, remote in list(worker.errands.items()):
-            if worker.killed is Cause.STARVED:
+            if worker.unready is not None:
+                failure = worker.unready
+            elif worker.killed is Cause.STARVED:
                 failure = Failure("Starved", "its worker did not turn, and was killed", cause=Cause.STARVED)
             elif worker.killed is not None:
                 # Whoever did not stop, and its neighbours: these were not asked to, and are handed back for that.
@@ -325,8 +355,6 @@ class Workers:
                     "it did not stop within the grace" if errand in worker.condemned else "its neighbour did not stop"
                 )
                 failure = Failure("CancelledError", f"{word}: the worker was killed", cause=Cause.CANCELLED)
-            elif worker.unready is not None:
-                failure = worker.unready
             else:
                 failure = Failure("ChildDied", f"the process of this attempt ended: {how}", cause=Cause.KILLED)
             self._ended(worker, remote, failure)
@@ -337,9 +365,14 @@ class Workers:
             return
         worker.retired = True
         if not worker.errands:
-            worker.say(Leave())
+            self._dismiss(worker)
         if worker.only is None:
             self._staff()
+
+    def _dismiss(self, worker: Worker) -> None:
+        """Let a worker that has nothing to do leave; who does not, because it is stuck, is killed after the grace."""
+        worker.say(Leave())
+        self._env.call_later(self._grace, lambda: self._kill(worker, Cause.CANCELLED))
 
     def _kill(self, worker: Worker, why: Cause) -> None:
         if worker in self._workers and worker.killed is None:
@@ -353,6 +386,8 @@ class Workers:
         for worker in list(self._workers):
             if not worker.ready:
                 continue
+            if boot - worker.began_at >= YOUNG:
+                self._pause = FIRST_PAUSE  # there is one that stays
             silence = worker.silence(boot)
             if worker.asked_at is None:
                 worker.asked_at = boot
@@ -380,9 +415,14 @@ class Workers:
 
     def _stop(self, remote: Remote, within: Micros) -> None:
         worker = self._where.get(remote)
-        if worker is not None:
-            worker.say(Stop(remote.order.errand))
-            self._env.call_later(within, lambda: self._condemn(worker, remote))
+        if worker is None:
+            return
+        if not worker.ready:  # it is the only one there, and has not begun
+            worker.condemned.add(remote.order.errand)
+            self._kill(worker, Cause.CANCELLED)
+            return
+        worker.say(Stop(remote.order.errand))
+        self._env.call_later(within, lambda: self._condemn(worker, remote))
 
     def _condemn(self, worker: Worker, remote: Remote) -> None:
         """Kill the worker of an errand that did not stop; its neighbours get the grace to finish."""
@@ -393,7 +433,11 @@ class Workers:
         if worker.condemned >= worker.errands.keys():
             self._kill(worker, Cause.CANCELLED)
         else:
-            self._env.call_later(self._grace, lambda: self._kill(worker, Cause.CANCELLED))
+            self._env.call_later(self._grace, lambda: self._end_condemned(worker))
+
+    def _end_condemned(self, worker: Worker) -> None:
+        if worker.condemned & worker.errands.keys():
+            self._kill(worker, Cause.CANCELLED)
 
     def _ended(self, worker: Worker, remote: Remote, failure: Failure | None) -> None:
         del worker.errands[remote.order.errand]
@@ -401,7 +445,7 @@ class Workers:
         if worker.errands and worker.condemned >= worker.errands.keys():
             self._kill(worker, Cause.CANCELLED)  # only those are left that had to be killed
         elif worker.retired and not worker.errands:
-            worker.say(Leave())
+            self._dismiss(worker)
         self._end(remote, failure)
 
     def _end(self, remote: Remote, failure: Failure | None) -> None:
@@ -434,14 +478,25 @@ class Workers:
     def _arrived(self, worker: Worker, ready: Ready) -> None:
         worker.ready = True
         if worker.only is not None:
-            worker.say(worker.only.order)
-            worker.retired = True  # it leaves after this one
+            self._give_only(worker, worker.only)
             return
         self._starting -= 1
         self.steps = ready.steps
         if not self._first.done():
             self._first.set_result(ready)
         self._tell_room()
+
+    def _give_only(self, worker: Worker, remote: Remote) -> None:
+        """Look once more before it begins: making a process takes its time."""
+        worker.retired = True  # it leaves after this one
+        if remote.agent is None or worker.killed is not None:
+            return
+        worker.unready = remote.agent.refusal(remote)
+        if worker.unready is not None:
+            self._kill(worker, Cause.CANCELLED)
+            return
+        remote.order.begin_until = remote.agent.trusted_until
+        worker.say(remote.order)
 
     def _heard(self, worker: Worker, remote: Remote, message: Ended | Moved | Saved | Finishes) -> None:
         match message:

@@ -62,6 +62,7 @@ class Server:
         self._find_step = find_step
         self._executor = Executor(env, slots=MOST, threads=threads)
         self._running: dict[int, Attempt] = {}
+        self._begin_until: dict[int, Micros] = {}
         self._saving: dict[tuple[int, int], Checkpoint] = {}
         self._finishing: dict[int, Finishing] = {}
         self._numbers = 0
@@ -102,6 +103,8 @@ class Server:
             return
         self._idle.clear()
         self._running[order.errand] = attempt
+        if order.begin_until is not None:
+            self._begin_until[order.errand] = order.begin_until
         self._executor.start(attempt, self, at=order.started_at, boot=order.started_boot)
 
     def _attempt(self, order: Order) -> Attempt:
@@ -140,14 +143,18 @@ class Server:
         errand: int = attempt.owner
         del self._running[errand]
         self._showing.pop(errand, None)
+        self._begin_until.pop(errand, None)
         log = log_of(attempt) if attempt.logbook is not None else None
         self._outbox.put(Ended(errand, None if attempt.failure else attempt.body, attempt.failure, log))
         if not self._running:
             self._idle.set()
 
     def refusal(self, attempt: Attempt) -> Failure | None:
-        """Refuse nothing: the parent has looked before it sent the order."""
-        return None
+        """Refuse what was on its way for so long that it may be somebody else's: both processes may have slept."""
+        until = self._begin_until.pop(attempt.owner, None)
+        if until is None or self._env.clock.boot() < until:
+            return None
+        return Failure("NotBegun", "its agent may have lost it before it could begin", cause=Cause.CANCELLED)
 
     def lasts(self, attempt: Attempt) -> None:
         """The parent watches it."""

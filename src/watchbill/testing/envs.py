@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
@@ -17,23 +18,26 @@ T = TypeVar("T")
 
 DAWN: Final[Micros] = ID_EPOCH + 400 * 86_400 * SECOND  # the wall time at which a world begins
 LONG_THREAD: Final = 0.1  # the share of jobs that keep their thread for seconds
+SPAWNED_WITHIN: Final = (0.05, 0.4)  # seconds: a fresh interpreter
+READ_WITHIN: Final = (0.01, 0.4)  # seconds: a program with its imports
 
 
 class SimClock:
-    """A host's clocks: boot time runs as the virtual time does, wall time is what the host believes."""
+    """A host's clocks: both run at its own rate, and wall time is what the host believes."""
 
-    def __init__(self, loop: VirtualLoop, *, boot: Micros = 0, skew: Micros = 0) -> None:
+    def __init__(self, loop: VirtualLoop, *, boot: Micros = 0, skew: Micros = 0, rate: float = 1.0) -> None:
         self._loop = loop
         self._boot = boot
         self.skew = skew
+        self.rate = rate
 
     def wall(self) -> Micros:
         """Wall time, wrong by this host's skew."""
-        return DAWN + self._loop.now + self.skew
+        return DAWN + round(self._loop.now * self.rate) + self.skew
 
     def boot(self) -> Micros:
         """Time since this host's boot."""
-        return self._boot + self._loop.now
+        return self._boot + round(self._loop.now * self.rate)
 
 
 class Ids:
@@ -125,6 +129,10 @@ class SimEnv:
         self.loop = loop
         self._place = place
         self.spawning: Callable[[Life], None] | None = None  # called while a child is being made
+        self.born: Callable[[Life, SimChild], None] | None = None  # called when it is there, before it does anything
+        self.barren = False  # no process can be made now
+        self.reads_within: tuple[float, float] | None = None  # seconds in which a child has read its program
+        self.kills_orphans = False  # the kernel kills children with their parent; else they see the end of the wire
         self._chance = chance
         self._ids = ids
         self._ledger = ledger
@@ -144,12 +152,16 @@ class SimEnv:
             await event.wait()
             return
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(at_most, 0) / SECOND):
+            async with asyncio.timeout(self._seconds(at_most)):
                 await event.wait()
 
     def call_later(self, delay: Micros, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call back on the event loop after `delay`."""
-        return self.loop.call_later(max(delay, 0) / SECOND, callback)
+        return self.loop.call_later(self._seconds(delay), callback)
+
+    def _seconds(self, span: Micros) -> float:
+        """Say how long a span of this host's clock really takes."""
+        return max(span, 0) / SECOND / (self.clock.rate if isinstance(self.clock, SimClock) else 1.0)
 
     def threads(self, name: str, count: int) -> Threads:
         """Make a pool whose jobs take their time, now and then seconds."""
@@ -169,7 +181,9 @@ class SimEnv:
             raise TypeError("only a simulated process has children")
         if self.spawning is not None:
             self.spawning(parent)
-        await rest(self._chance.within(0.05, 0.4))
+        await rest(self._chance.within(*SPAWNED_WITHIN))
+        if self.barren:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
         self._children += 1
         life = Life(f"{parent.name}/child-{self._children}", self.loop)
         if self._ledger is not None:
@@ -177,9 +191,12 @@ class SimEnv:
         ours, theirs = make_wire()
         env = self._child_env()
         child = SimChild(life, ours, self._ledger)
-        parent.on_death(theirs.cut)
+        parent.on_death(life.die if self.kills_orphans else theirs.cut)
         life.on_death(ours.cut)
-        life.start(child.run(env, theirs))
+        if self.born is not None:
+            self.born(life, child)
+        reading = 0.0 if self.reads_within is None else self._chance.within(*self.reads_within)
+        life.start(child.run(env, theirs, reading))
         return child
 
     def _child_env(self) -> "SimEnv":
@@ -287,14 +304,20 @@ class SimChild(SimWire):
         self._gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         life.on_death(self._mourn)
         self._how = "killed by signal 9"
+        self.dismissed = False  # it left, or its parent killed it: nothing was done to it
+        self.crash: Exception | None = None  # what its main program raised
 
-    async def run(self, env: SimEnv, wire: Wire) -> None:
-        """Be the child's main program."""
+    async def run(self, env: SimEnv, wire: Wire, reading: float) -> None:
+        """Be the child's main program; reading the user's takes its time."""
+        if reading:
+            await rest(reading)
         try:
             await serve(env, wire)
-            self._how = "exit code 0"
+            self._how, self.dismissed = "exit code 0", True
         except SystemExit:
-            self._how = "exit code 1"
+            self._how, self.dismissed = "exit code 1", True
+        except Exception as error:
+            self._how, self.crash = "exit code 1", error
         self._life.die()
 
     def memory(self) -> int:
@@ -304,6 +327,7 @@ class SimChild(SimWire):
     def kill(self) -> None:
         """Kill it now: whatever it still does is stopped."""
         if not self._life.dead:
+            self.dismissed = True
             if self._ledger is not None:
                 self._ledger.stop_all(self._life.name)
             self._life.die()

@@ -55,6 +55,7 @@ class Life:
         self._held: list[asyncio.Handle] = []
         self._tasks: list[asyncio.Task[Any]] = []  # kept, so that the collector does not close those of the dead
         self._mourners: list[Callable[[], None]] = []
+        self._observers: list[Callable[[], None]] = []
         loop.lives.append(self)
 
     @property
@@ -96,10 +97,16 @@ class Life:
             # Not in the context of the dead, which nothing runs in any more.
             self._loop.call_soon(mourner, context=Context())
 
+    def on_pause(self, observer: Callable[[], None]) -> None:
+        """Call this as it begins to stand still."""
+        self._observers.append(observer)
+
     def pause(self) -> None:
         """Stand still: everything that becomes ready is held."""
         if self.vital is Vital.RUNNING:
             self.vital = Vital.PAUSED
+            for observer in self._observers:
+                observer()
 
     def resume(self) -> None:
         """Go on; for this process no time has passed."""
