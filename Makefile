@@ -10,7 +10,9 @@ WORKERS ?= 2
 # Of the store what waits, freezes, kills, or goes through every door a second time comes later.
 PATIENT_TESTS := $(wildcard tests/store/sealed tests/store/test_*interleavings.py tests/store/test_guest*.py \
 	tests/store/test_lost_hints.py tests/store/test_mutants.py tests/store/test_postgres_plans.py \
-	tests/store/test_postgres_races.py tests/store/test_transactions.py)
+	tests/store/test_postgres_races.py tests/store/test_transactions.py tests/store/test_transitions.py \
+	tests/store/test_gates.py tests/store/test_silence.py tests/store/test_crowds.py tests/store/test_client.py \
+	tests/store/test_postgres_o*.py tests/store/test_avoid.py tests/store/test_beats.py)
 FAST_TESTS := $(wildcard tests/unit tests/store tests/arch) $(addprefix --ignore=,$(PATIENT_TESTS))
 SLOW_TESTS := $(wildcard tests/rooms tests/simulation tests/house tests/docs) $(PATIENT_TESTS)
 SOURCES := $(wildcard src tests benchmarks examples)
@@ -42,6 +44,7 @@ LONG := WATCHBILL_CHAOS_SECONDS=60 WATCHBILL_OUTAGE_SECONDS=20 WATCHBILL_SOAK_RE
 soak: $(VENV)/ready ## Storms and outages at full length, and new seeds: some minutes, a line for each suite
 	@mkdir -p build && rm -f build/soak
 	@$(LONG) $(BIN)/python -m pytest -q tests/house/test_fleet_chaos.py tests/house/test_outage.py tests/house/test_kill.py
+	@$(LONG) WATCHBILL_CHAOS_SECONDS=90 $(BIN)/python -m pytest -q tests/house/test_agent_storm.py
 	@WATCHBILL_EVERY_ZONE=1 $(BIN)/python -m pytest -q tests/unit/model/test_slots.py
 	@first=$(FIRST); last=$$((first + $(SEEDS) - 1)); middle=$$((first + $(SEEDS) / 2)); \
 		$(BIN)/python -m watchbill.testing.simulation $$first-$$((middle - 1)) >> build/soak & half=$$!; \

@@ -34,7 +34,7 @@ def main() -> int:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", metavar="name", help=f"which of: {', '.join(PROGRAMS)} (default: all but long)"
+        "names", nargs="*", metavar="name", help=f"which of: {', '.join(PROGRAMS)} (default: all but trials and long)"
     )
     parser.add_argument("--quick", action="store_true", help="one short round, to see that everything runs")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of which the best counts (default: {ROUNDS})")
@@ -64,7 +64,9 @@ def measure(programs: list[str], options: argparse.Namespace) -> tuple[Rounds, s
 
 
 def spelled(outcome: Outcome) -> str:
-    figures = ", ".join(f"{key} {short(value)}" for key, value in outcome.figures.items() if key != "probe_s")
+    said = [f"{key} {short(value)}" for key, value in outcome.figures.items() if key != "probe_s"]
+    said += [f"{key} {' '.join(map(short, trials))}" for key, trials in outcome.trials.items()]
+    figures = ", ".join(said)
     return f"{figures} (probe {outcome.probe_us:.0f} us)"
 
 

@@ -1,7 +1,8 @@
 """What is measured, and what each figure must reach (gate) and should reach (goal)."""
 
 import operator
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.rounds import Rounds
@@ -21,6 +22,24 @@ class Reading:
 
     def measured(self, rounds: Rounds) -> float:
         return (max if self.more_is_better else min)(self.each(rounds))
+
+    def programs(self) -> set[str]:
+        return {self.program}
+
+
+@dataclass(frozen=True)
+class Trials:
+    """One number of many trials of one program, those of all rounds together: the best of them would mean nothing."""
+
+    program: str
+    key: str
+    sum_up: Callable[[Sequence[float]], float]
+
+    def each(self, rounds: Rounds) -> list[float]:
+        return [self.sum_up(lap[self.program].trials[self.key]) for lap in rounds]
+
+    def measured(self, rounds: Rounds) -> float:
+        return self.sum_up([one for lap in rounds for one in lap[self.program].trials[self.key]])
 
     def programs(self) -> set[str]:
         return {self.program}
@@ -50,7 +69,7 @@ class Figure:
 
     title: str
     program: str  # whose name on the command line asks for it, and whose probe stands beside it
-    source: Reading | Pair
+    source: Reading | Pair | Trials
     unit: str
     gate: float | None = None
     goal: float | None = None
@@ -146,6 +165,71 @@ ON_POSTGRES = (
     Figure("PG: restart to all 100 runs", "pg-restart", milliseconds("pg-restart", "all_s"), "ms"),
 )
 
+
+def through_agents(title: str, program: str, goal: float | None = None) -> tuple[Figure, ...]:
+    parts = {"scheduler and driver": "cpu", "server": "server_cpu", "host": "host_cpu", "workers": "worker_cpu"}
+    return (
+        Figure(title, program, speed(program), "steps/s", gate=8_000, goal=goal, more_is_better=True),
+        *(
+            Figure(f"the same, CPU of {part}", program, Reading(program, f"{key}_us_per_step"), "us/step")
+            for part, key in parts.items()
+        ),
+    )
+
+
+def rival(name: str, program: str, ours: str) -> tuple[Figure, ...]:
+    times = Pair(speed(ours), speed(program), operator.truediv)
+    return (
+        Figure(f"{name}, chains of ten jobs", program, speed(program), "steps/s", more_is_better=True),
+        Figure(f"through an agent by {name}", program, times, "x", more_is_better=True),
+    )
+
+
+WITH_AGENTS = (
+    *through_agents("PG: no-op through an agent", "pg-agents", goal=15_000),
+    *through_agents("PG: runs of one step through an agent", "pg-flat"),
+    *rival("PgQueuer", "pg-pgqueuer", "pg-agents"),
+    *rival("Procrastinate", "pg-procrastinate", "pg-agents"),
+    Figure("PG: idle fleet, start to first line", "pg-pickup", milliseconds("pg-pickup", "p50_s"), "ms p50", gate=10),
+    Figure("PG: idle fleet, start to first line", "pg-pickup", milliseconds("pg-pickup", "p99_s"), "ms p99", gate=50),
+    Figure(
+        "PG: 100 idle agents of 10 hosts",
+        "pg-idlers",
+        Reading("pg-idlers", "statements_per_s"),
+        "statements/s",
+        gate=70,
+    ),
+)
+
+
+def found(title: str, program: str, key: str, within: float | None = None) -> tuple[Figure, Figure]:
+    return (
+        Figure(title, program, Trials(program, key, statistics.median), "s median"),
+        Figure(title, program, Trials(program, key, max), "s worst", gate=within),
+    )
+
+
+# Thirty trials of everything that can happen to a step take half an hour: measured when they are named.
+TROUBLE = (
+    *found("dead worker, to the next attempt", "pg-deaths", "worker_s", within=1),
+    *found("kill -9 of a host", "pg-deaths", "host_s", within=3),
+    *found("the same, on another machine", "pg-deaths", "abroad_s", within=3),
+    *found("the same with --beat 300ms", "pg-deaths", "often_s", within=1),
+    *found("drain, to the hand-over", "pg-deaths", "drained_s", within=1),
+    *found("link cut, on another machine", "pg-silences", "cut_s", within=10),
+    *found("SIGSTOP of a host", "pg-silences", "frozen_s", within=12),
+    *found("kill -9 of a scheduler", "pg-silences", "scheduler_s", within=2),
+    *found("the same, on another machine", "pg-silences", "silent_scheduler_s", within=10),
+    *found("stalled at 47 %, after its limit", "pg-nuisances", "stalled_s", within=2),
+    *found("interpreter held for 12 s, slot free after it", "pg-nuisances", "interpreter_s"),
+    *found("time.sleep(600), slot free after its limit", "pg-nuisances", "sleep_s"),
+    *found("the same on the event loop", "pg-nuisances", "sleep_on_the_loop_s"),
+    *found("while True, slot free after its limit", "pg-nuisances", "spin_s"),
+    *found("segmentation fault, slots free after it", "pg-nuisances", "crash_s"),
+    *found("memory refused, slots free after it", "pg-nuisances", "memory_s"),
+    *found("deaf to SIGTERM and cancel, after the grace", "pg-nuisances", "deaf_s"),
+)
+
 # A million calls take their time: measured when they are named.
 ON_REQUEST = tuple(
     figure
@@ -157,6 +241,6 @@ ON_REQUEST = tuple(
     )
 )
 
-FIGURES = ON_SQLITE + ON_POSTGRES + ON_REQUEST
+FIGURES = ON_SQLITE + ON_POSTGRES + WITH_AGENTS + TROUBLE + ON_REQUEST
 PROGRAMS = tuple(dict.fromkeys(figure.program for figure in FIGURES))
-USUAL = tuple(dict.fromkeys(figure.program for figure in ON_SQLITE + ON_POSTGRES))
+USUAL = tuple(dict.fromkeys(figure.program for figure in ON_SQLITE + ON_POSTGRES + WITH_AGENTS))

@@ -16,9 +16,10 @@ PATIENCE = 600  # seconds; the longest program should need one of these ten minu
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one program measured, with the fsync probe of the same minute."""
+    """What one program measured, with the fsync probe of the same minute; of trials, what each of them gave."""
 
     figures: Mapping[str, float]
+    trials: Mapping[str, Sequence[float]]
 
     @property
     def probe_us(self) -> float:
@@ -44,4 +45,6 @@ def run(program: str, place: Path, *, quick: bool) -> Outcome:
         result = Path(folder) / RESULT
         if done.returncode or not result.exists():
             raise ProgramFailedError(done.stderr.strip() or f"exit code {done.returncode}, and not a word")
-        return Outcome(json.loads(result.read_text()))
+        measured = json.loads(result.read_text())
+        trials = {key: value for key, value in measured.items() if isinstance(value, list)}
+        return Outcome({key: value for key, value in measured.items() if key not in trials}, trials)

@@ -38,7 +38,7 @@ def server_cpu_seconds() -> float:
         return 0.0
     postmaster = the_server().pid
     everyone = [postmaster, *children(postmaster)]
-    return sum(_cpu_seconds(pid, with_ended=pid == postmaster) for pid in everyone)
+    return sum(cpu_seconds(pid, with_ended=pid == postmaster) for pid in everyone)
 
 
 def children(parent: int) -> list[int]:
@@ -54,7 +54,8 @@ def resident_bytes(pid: int | None = None) -> int:
     return int(kilobytes) * 1024
 
 
-def _cpu_seconds(pid: int, *, with_ended: bool) -> float:
+def cpu_seconds(pid: int, *, with_ended: bool = False) -> float:
+    """What a process has used so far, user and system; `with_ended`: and those of its children that have ended."""
     fields = _stat(pid)
     return sum(map(int, fields[11 : 15 if with_ended else 13])) / _TICK if fields else 0.0
 

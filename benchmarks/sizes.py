@@ -8,13 +8,14 @@ IN_FLIGHT = 1_000
 
 @dataclass(frozen=True)
 class Load:
-    """A number of runs of ten steps each."""
+    """A number of runs, of ten steps each unless said otherwise."""
 
     runs: int
+    steps_each: int = STEPS
 
     @property
     def steps(self) -> int:
-        return self.runs * STEPS
+        return self.runs * self.steps_each
 
 
 FULL = Load(runs=5_000)

@@ -42,6 +42,7 @@ from watchbill.flow.language import (
 from watchbill.flow.steps import Step
 from watchbill.flow.timers import sleep
 from watchbill.flow.workflows import Workflow
+from watchbill.model.limit import Limit
 from watchbill.model.policy import Retry
 from watchbill.model.question import InboxItem
 from watchbill.model.secret import Secret
@@ -58,6 +59,7 @@ __all__ = [
     "InboxItem",
     "InvalidOptionError",
     "InvalidValueError",
+    "Limit",
     "NotInWorkflowError",
     "Permanent",
     "QuestionNotFound",

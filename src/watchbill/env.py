@@ -29,6 +29,7 @@ ID_EPOCH: Micros = 1_735_689_600 * SECOND  # 2025-01-01: 63 bits of microseconds
 SALT_BITS = 12
 SALTS = 512  # random bytes drawn at once
 YOUNG_OBJECTS = 20_000
+UNREAD = 64 * 1024  # bytes that may wait for the other end of a connection before what may be dropped is dropped
 GRACE = 1.0  # seconds that the end of a program may wait for what its loop thread is doing
 
 
@@ -359,6 +360,14 @@ class FramedWire:
         self._writer.write(len(message).to_bytes(8, "big") + message)
         await self._writer.drain()
 
+    def post(self, message: bytes) -> bool:
+        """Send one message without waiting; false, and nothing is sent, if the other end is behind with its reading."""
+        transport = self._writer.transport
+        if transport.is_closing() or transport.get_write_buffer_size() > UNREAD:
+            return False
+        self._writer.write(len(message).to_bytes(8, "big") + message)
+        return True
+
     async def receive(self) -> bytes | None:
         """Receive one message; None when the other end is gone. Raises ValueError when it is too long."""
         try:
@@ -526,7 +535,13 @@ def _read_framed(file: IO[bytes]) -> bytes | None:
 
 def process_identity() -> dict[str, str | int]:
     """Name this process so that a neighbour can prove its death: boot, pid namespace, pid, start time."""
-    return {"boot": _boot_id(), "pid_namespace": _pid_namespace(), "pid": os.getpid(), "started": _started(os.getpid())}
+    return {
+        "boot": _boot_id(),
+        "pid_namespace": _pid_namespace(),
+        "pid": os.getpid(),
+        "started": _started(os.getpid()),
+        "host": os.uname().nodename,  # for people: never who it is
+    }
 
 
 def is_dead(identity: dict[str, str | int]) -> bool:

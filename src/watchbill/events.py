@@ -22,6 +22,7 @@ RUN_CONTINUED: Final = "run.continued"  # another part of it has begun
 RUN_DIVERGED: Final = "run.diverged"
 RUN_HELD: Final = "run.held"  # quarantined, or waits for nothing: .cause says which
 RUN_WARNED: Final = "run.warned"
+RUN_DELETED: Final = "run.deleted"  # because somebody wanted it: .cause says who, .note why
 STEP_COMPLETED: Final = "step.completed"
 STEP_FAILED: Final = "step.failed"  # one attempt failed; what becomes of the call is a verdict
 STEP_LOST: Final = "step.lost"
@@ -36,6 +37,8 @@ SHARDS_TAKEN: Final = "shards.taken"
 SHARDS_READY: Final = "shards.ready"  # every live run of the shards just taken has been looked at
 SHARDS_LOST: Final = "shards.lost"
 SHARDS_GIVEN: Final = "shards.given"  # to another scheduler, so that each has its share
+INCIDENT_OPENED: Final = "incident.opened"  # something that somebody must know of: .note says what to do
+INCIDENT_RESOLVED: Final = "incident.resolved"
 PROCESS_BURIED: Final = "process.buried"  # a neighbour is provably dead: what it held is free
 AGENT_ENDED: Final = "agent.ended"  # its process, unasked
 AGENT_LOOPING: Final = "agent.looping"  # its process ends again and again, soon after its start
@@ -48,7 +51,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
     kind: str
     at: int  # the store's time, in microseconds
-    actor: str  # the room: scheduler, agent, supervisor
+    actor: str  # the room: scheduler, agent, supervisor; or who gave the command
     run: str = ""
     step: str = ""
     call: str = ""
@@ -68,6 +71,7 @@ TROUBLE: Final = frozenset(
         RUN_DIVERGED,
         RUN_HELD,
         RUN_WARNED,
+        RUN_DELETED,  # no trouble, but nothing else is left that could tell of it
         RUN_UNDO_FAILED,
         STEP_LOST,
         STEP_LATE,
@@ -76,6 +80,7 @@ TROUBLE: Final = frozenset(
         STEP_QUARANTINED,
         SHARDS_LOST,
         PROCESS_BURIED,
+        INCIDENT_OPENED,
         AGENT_ENDED,
         AGENT_LOOPING,
         SCHEDULE_REFUSED,

@@ -32,11 +32,15 @@ async def waiting(handle: Handle[Any]) -> None:
 
 async def test_every_workflow_of_the_page_does_what_it_says(page: Any, capsys: pytest.CaptureFixture[str]) -> None:
     app: App = page.app
-    async with app.rooms():
+    async with app.rooms(needs="gpu"):
         expected = {
+            page.film: ((["a", "b"],), ["a.png", "b.png"]),
+            page.video: ((3,), "3 chunks"),
+            page.found: (("x",), 3),
             page.both: (("o",), ["o-500", "shipped o"]),
             page.lucky: ((), True),
             page.all_of_them: ((["a", "b"],), ["shipped a", "shipped b", "a-1", "b-1"]),
+            page.mailing: ((["ann", "bob"],), 10),
             page.day: ((["a", "b"],), ["a-1", "b-1"]),
             page.forever: ((1,), "3 days"),
             page.greet: (("g",), "g-1"),
@@ -51,6 +55,10 @@ async def test_every_workflow_of_the_page_does_what_it_says(page: Any, capsys: p
         with pytest.raises(RunUndone, match="the flight is full"):
             await (await app.start(page.trip)).result(LONG)
     assert "undone: 101" in capsys.readouterr().out
+
+
+def test_a_run_of_a_region_is_done_by_rooms_of_that_region(page: Any) -> None:
+    assert page.app.run(page.at_home, "o") == "o-1"
 
 
 async def test_a_question_is_answered(page: Any) -> None:

@@ -46,6 +46,10 @@ class Command:
             assert found is not None, f"it ended without {text!r}, and said: {self.said}"
             return found
 
+    def says(self, text: str) -> bool:
+        """Tell whether it has said something with that text."""
+        return self._find(text) is not None
+
     def children(self) -> list[int]:
         """Give the numbers of its children that live."""
         return children_of(self.pid)
@@ -126,11 +130,29 @@ class Crowd:
         command.wait_for("is at work")
         return command
 
-    def rooms(self, program: str, *options: str) -> Command:
+    def rooms(self, program: str, *options: str, **environment: str) -> Command:
         """Start a scheduler and a supervisor, and wait until they are there."""
-        command = self.start("up", program, "--rooms", "scheduler,supervisor", *options)
+        command = self.start("up", program, "--rooms", "scheduler,supervisor", *options, **environment)
         command.wait_for("scheduler, supervisor on")
         return command
+
+    def run(self, *arguments: str) -> str:
+        """Run a command to its end, and give what it printed."""
+        done = subprocess.run(
+            [sys.executable, "-m", "watchbill", *arguments],
+            cwd=REPOSITORY,
+            env={**os.environ, "WATCHBILL_STORE": self.url},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE,
+        )
+        return done.stdout
+
+    def part_with(self, command: Command) -> None:
+        """End one of them now, whatever it does."""
+        self._commands.remove(command)
+        command.clean_up()
 
     def clean_up(self) -> None:
         """End them all."""

@@ -15,17 +15,18 @@ from typing import NamedTuple
 class Line(NamedTuple):
     """One thing that happened."""
 
-    what: str  # BEGIN, END, ACK
+    what: str  # BEGIN, EFFECT, END, ACK
     run: str
     call: str
     fence: int
     number: int
     pid: int
+    host: int  # its parent
 
 
 def record(address: str, what: str, run: str, call: str = "", fence: int = 0, number: int = 0) -> None:
     """Tell the ledger; when this returns, it will be written."""
-    line = json.dumps([what, run, call, fence, number, os.getpid()])
+    line = json.dumps([what, run, call, fence, number, os.getpid(), os.getppid()])
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
         wire.sendto(line.encode(), address)
 

@@ -1,6 +1,6 @@
 """Agents as processes: a host without user code, worker children, and what becomes of steps when these die or drain."""
 
-import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -13,18 +13,10 @@ import pytest
 from tests.house import yard
 from tests.house.commands import PATIENCE, Crowd, crowd, is_alive
 from tests.house.conftest import Kept
-from tests.store.postgres import emptied
-from watchbill import RunCancelled
+from watchbill import RunCancelled, RunFailed
 from watchbill.app.hall import Hall
 
 YARD = "tests.house.yard:app"
-
-
-@pytest.fixture
-def kept(postgres_url: str) -> Kept:
-    """An empty PostgreSQL."""
-    asyncio.run(emptied(postgres_url))
-    return Kept(postgres_url)
 
 
 @pytest.fixture
@@ -92,12 +84,13 @@ def test_a_host_killed_with_a_step_at_work_takes_its_children_along_and_the_step
 ):
     there.rooms(YARD)
     first = there.agent(YARD, "--workers", "1")
-    handle = client.start(yard.count, str(tmp_path), 40)
+    handle = client.start(yard.count, str(tmp_path), 7)
     worker = until(tmp_path / "counts-5-1")
     second = there.agent(YARD, "--workers", "1")
     killed_at = time.monotonic()
     first.kill()
     assert gone(worker, within=5)
+    (tmp_path / "go").touch()
     result = handle.result(timeout=PATIENCE)
     assert time.monotonic() - killed_at < PATIENCE
     assert result["number"] == 2
@@ -117,14 +110,46 @@ def test_a_step_that_holds_the_interpreter_dies_with_its_host(there, client, tmp
 def test_a_drained_agent_hands_back_what_it_had_with_its_checkpoint_and_it_costs_nothing(there, client, tmp_path):
     there.rooms(YARD)
     first = there.agent(YARD, "--workers", "1")
-    handle = client.start(yard.count, str(tmp_path), 40)
+    handle = client.start(yard.count, str(tmp_path), 7)
     until(tmp_path / "counts-5-1")
     second = there.agent(YARD, "--workers", "1")
     assert first.end(within=10) == 0
+    (tmp_path / "go").touch()
     result = handle.result(timeout=PATIENCE)
     assert result["number"] == 1
     assert result["first"] >= 5
     assert result["pid"] in second.children()
+
+
+@pytest.mark.parametrize("kept", ["file"], indirect=True)
+def test_an_agent_that_is_drained_while_the_rooms_are_away_hands_back_when_they_are_there_again(
+    there, client, tmp_path
+):
+    rooms = there.rooms(YARD)
+    first = there.agent(YARD, "--workers", "1", "--grace", "30s")
+    handle = client.start(yard.count, str(tmp_path), 7)
+    until(tmp_path / "counts-5-1")
+    rooms.kill()
+    first.signal(signal.SIGTERM)
+    first.wait_for("is gone; waiting for it")
+    there.rooms(YARD)
+    assert first.process.wait(PATIENCE) == 0
+    there.agent(YARD, "--workers", "1")
+    (tmp_path / "go").touch()
+    result = handle.result(timeout=PATIENCE)
+    assert (result["number"], result["first"]) == (1, 6)
+
+
+def test_an_agent_that_drains_for_longer_than_its_lease_is_not_lost(there, client, tmp_path, kept):
+    there.rooms(YARD)
+    first = there.agent(YARD, "--workers", "1", "--beat", "500ms", "--grace", "30s")  # a lease of two seconds
+    handle = client.start(yard.block, str(tmp_path), 6.0)
+    until(tmp_path / "blocks-1")
+    first.signal(signal.SIGTERM)
+    there.agent(YARD, "--workers", "1")
+    assert handle.result(timeout=PATIENCE) == 1
+    assert first.process.wait(PATIENCE) == 0
+    assert kept.ask("SELECT count(*) FROM watchbill.agent WHERE state = 2") == [(0,)]
 
 
 def test_a_second_signal_does_not_wait_for_a_deaf_step(there, client, tmp_path):
@@ -201,3 +226,87 @@ def test_up_keeps_an_agent_running_and_ends_it_with_itself(there, client):
     assert house.end() == 0
     assert gone(second["parent"], within=1)
     assert gone(second["pid"], within=1)
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["well", "badly"])
+def test_what_a_step_logs_and_prints_is_kept_however_it_ends(there, client, kept, fails):
+    there.rooms(YARD)
+    there.agent(YARD, "--workers", "1")
+    handle = client.start(yard.talk, fails)
+    with contextlib.suppress(RunFailed):
+        handle.result(timeout=PATIENCE)
+    (log,) = handle.logs()
+    assert (log.step, log.attempt) == ("talks", 1)
+    assert "I am attempt 1" in log.text
+    assert "printed\n" in log.text
+    assert "a warning of a library" in log.text
+    shown = there.run("run", "logs", handle.id)
+    assert "talks, attempt 1, ended" in shown
+    assert "printed" in shown
+
+
+def test_agents_are_listed_with_what_they_have_and_do(there, client, tmp_path):
+    there.rooms(YARD)
+    agent = there.agent(YARD, "--workers", "2", "--slots", "5", "--needs", "gpu=2,eu", "--name", "first")
+    handle = client.start(yard.wait, str(tmp_path))
+    until(tmp_path / "waits-1")
+    (shown,) = client.agents()
+    assert (shown.name, shown.state, shown.pid, shown.slots, shown.running) == ("first", "busy", agent.pid, 5, 1)
+    assert shown.needs == ["eu", "gpu=2"]
+    assert shown.workers in (1, 2)  # the second may have to read the program yet
+    assert [(step.run, step.call) for step in shown.steps] == [(handle.id, "waits")]
+    table = there.run("agents", "list")
+    assert "first" in table
+    assert "1 of 5" in table
+    (tmp_path / "go").touch()
+    assert handle.result(timeout=PATIENCE) == 1
+
+
+def test_a_capability_that_is_added_while_an_agent_runs_releases_what_waits_for_it(there, client):
+    there.rooms(YARD)
+    there.agent(YARD, "--workers", "1", "--name", "plain")
+    handle = client.start(yard.paint)
+    assert client.start(yard.look).result(timeout=PATIENCE)  # others go on
+    assert handle.status().health == "waiting_for_agent"
+    there.run("agents", "needs", "plain", "gpu=1")
+    assert handle.result(timeout=PATIENCE) == "painted"
+
+
+def test_an_agent_that_is_told_to_drain_hands_over_and_ends(there, client, tmp_path):
+    there.rooms(YARD)
+    first = there.agent(YARD, "--workers", "1", "--name", "first")
+    handle = client.start(yard.count, str(tmp_path), 7)
+    until(tmp_path / "counts-5-1")
+    there.agent(YARD, "--workers", "1", "--name", "second")
+    there.run("agents", "drain", "first")
+    assert first.process.wait(PATIENCE) == 0
+    (tmp_path / "go").touch()
+    result = handle.result(timeout=PATIENCE)
+    assert (result["number"], result["first"]) == (1, 6)
+
+
+def test_a_quarantined_agent_gets_nothing_more_until_it_is_released(there, client, tmp_path):
+    there.rooms(YARD)
+    there.agent(YARD, "--workers", "1", "--name", "only")
+    there.run("agents", "quarantine", "only")
+    handle = client.start(yard.look)
+    with pytest.raises(TimeoutError):
+        handle.result(timeout=1)
+    assert client.agents()[0].state == "quarantined"
+    there.run("agents", "release", "only")
+    assert handle.result(timeout=PATIENCE)
+
+
+def test_a_fleet_has_no_agent_without_work_and_one_as_soon_as_there_is_some(there, client):
+    there.rooms(YARD)
+    fleet = there.start("fleet", YARD, "--min", "0", "--max", "2", "--workers", "1")
+    fleet.wait_for("from 0 to 2 agents")
+    assert client.agents() == []
+    first = client.start(yard.look).result(timeout=PATIENCE)
+    assert first["parent"] in fleet.children()
+    os.kill(first["parent"], signal.SIGKILL)
+    fleet.wait_for("agent.ended")
+    assert client.start(yard.look).result(timeout=PATIENCE)["parent"] != first["parent"]
+    agents = fleet.children()
+    assert fleet.end() == 0
+    assert all(gone(pid, within=1) for pid in agents)

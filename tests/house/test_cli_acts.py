@@ -1,6 +1,7 @@
 """Commands that do something with runs, as people and programs use them: beside the process that drives the store."""
 
 import contextlib
+import getpass
 import json
 import os
 import pty
@@ -269,8 +270,10 @@ def test_many_are_acted_on_by_what_they_are(desk: Desk) -> None:
         for id in ("m-0", "m-1", "m-2"):
             desk.becomes(id, "cancelled")
         desk.becomes("o", "completed")
-    deleted = desk.json("run", "delete", "--status", "cancelled", "--yes")
-    assert sorted(acted["id"] for acted in deleted) == ["m-0", "m-1", "m-2"]
+    told = desk("run", "delete", "--status", "cancelled", "--yes", "--reason", "an exercise", "-o", "json")
+    assert sorted(acted["id"] for acted in told.json) == ["m-0", "m-1", "m-2"]
+    for id in ("m-0", "m-1", "m-2"):
+        assert f"run.deleted {id} ({getpass.getuser()}): an exercise" in told.err.splitlines()
     assert [run["id"] for run in desk.json("run", "list")] == ["o"]
 
 

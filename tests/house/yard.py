@@ -1,6 +1,7 @@
 """A program whose steps misbehave, for agents; they say where they are by files in a folder."""
 
 import asyncio
+import logging
 import os
 import signal
 import time
@@ -40,15 +41,16 @@ def dies(folder: str) -> int:
 
 @app.step
 def counts(folder: str, to: int) -> dict[str, int]:
-    """Counts slowly, with a checkpoint at each number; ends early when it is asked to stop."""
+    """Counts, with a checkpoint at each number; stops before the last until it may go, or is asked to stop."""
     first = attempt().restored or 0
     for number in range(first, to):
+        while number == to - 1 and not (Path(folder) / "go").exists():
+            if attempt().cancelled:
+                raise InterruptedError
+            time.sleep(0.01)
         attempt().checkpoint(number + 1)
         attempt().progress(number + 1, total=to)
         mark(folder, f"counts-{number}")
-        if attempt().cancelled:
-            raise InterruptedError
-        time.sleep(0.05)
     return {"first": first, "number": attempt().number, "pid": os.getpid()}
 
 
@@ -104,3 +106,28 @@ async def block(folder: str, seconds: float) -> int:
 @app.workflow
 async def wait(folder: str) -> int:
     return await waits(folder)
+
+
+@app.step(retry=0)
+def talks(fails: bool) -> None:
+    """Logs and prints."""
+    attempt().log.info("I am attempt %d", attempt().number)
+    print("printed")
+    logging.getLogger("elsewhere").warning("a warning of a library")
+    if fails:
+        raise ValueError("as I was told")
+
+
+@app.workflow
+async def talk(fails: bool) -> None:
+    await talks(fails)
+
+
+@app.step(needs={"gpu": 1})
+def paints() -> str:
+    return "painted"
+
+
+@app.workflow
+async def paint() -> str:
+    return await paints()

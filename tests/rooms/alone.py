@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,15 @@ async def counts_on_async() -> int:
 
 @app.step(isolation="own", timeout="300ms", retry=0)
 async def never_ends() -> None:
+    await asyncio.Event().wait()
+
+
+@app.step(isolation="own", retry=0)
+async def ignores_signals(mark: str) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    Path(f"{mark}.new").write_text(str(os.getpid()))
+    os.rename(f"{mark}.new", mark)  # whole, or not there
     await asyncio.Event().wait()
 
 

@@ -9,11 +9,13 @@ import pytest
 from tests.rooms.scene import Ear, becomes, ends
 from watchbill import (
     App,
+    Handle,
     InvalidOptionError,
     InvalidValueError,
     Permanent,
     RunEnded,
     RunFailed,
+    RunUndone,
     attempt,
     continue_as,
     now,
@@ -480,6 +482,148 @@ async def test_unread_messages_go_on_to_the_next_part(kept: str) -> None:
         assert await ends(after.handle("r")) == [0, 1, 2, 3, 4]
 
 
+class Diary:
+    """Reads in two parts: the second one begins with what the first has left unread."""
+
+    def __init__(self, app: App) -> None:
+        self.ran: list[str] = []
+        self.broken: set[str] = set()
+
+        @app.step(retry=0)
+        async def note(word: str) -> str:
+            self.ran.append(f"note {word}")
+            if word in self.broken:
+                raise Permanent(f"{word} is smudged")
+            return f"{word}!"
+
+        @note.undo
+        async def erase(noted: str | None, word: str) -> None:
+            self.ran.append(f"erase {word}")
+
+        @app.workflow
+        async def second(day: str, by: str = "") -> list[str]:
+            began = now().isoformat()
+            first = await receive("line", str, timeout="1h")  # it is there: no timer begins
+            said = [day, by, began, await note(first)]
+            said.append(await receive("line", str))
+            return [*said, await note(said[-1])]
+
+        @app.workflow
+        async def first(day: str) -> list[str]:
+            await receive("go")
+            await sleep(0.01)  # the second part begins later than the run
+            day += await receive("line", str)
+            return await continue_as(second, day)
+
+        self.first = first
+
+    async def begin(self, app: App, *lines: str) -> Handle[list[str]]:
+        """Start a run, with lines that are known by themselves."""
+        run = await app.start(self.first, "monday ", id="r")
+        for line in lines:
+            await run.send("line", line, id=line)
+        await run.send("go", None)
+        return run
+
+
+async def test_a_fork_of_a_run_that_had_continued_keeps_what_its_last_part_was_given(app: App) -> None:
+    diary = Diary(app)
+    async with app.rooms():
+        run = await diary.begin(app, "a", "b", "c")
+        day, by, began, *noted = await ends(run)
+        assert (day, by, noted) == ("monday a", "", ["b!", "c", "c!"])
+        assert diary.ran == ["note b", "note c"]
+        fork = await run.fork("note")
+        assert await ends(fork) == [day, by, began, *noted], "the same mailbox, and the same time"
+        assert await ends(await run.fork("note", by="ada")) == [day, "ada", began, *noted]
+        assert await ends(await fork.fork("note")) == [day, by, began, *noted], "a copy can be copied"
+    assert diary.ran == ["note b", "note c", "note c", "note c", "note c"]
+
+
+async def test_a_copy_of_a_run_that_had_continued_says_so(app: App) -> None:
+    diary = Diary(app)
+    async with app.rooms():
+        run = await diary.begin(app, "a", "b", "c")
+        await ends(run)
+        fork = await run.fork("note")
+        await ends(fork)
+        status = await fork.status()
+        assert (status.workflow, [step.key for step in status.steps]) == ("second", ["note", "note.2"])
+        events = [event.kind for event in await fork.timeline()]
+        assert events.count("continued") == 1
+        assert events.index("continued") < events.index("step_completed")
+        assert await fork.graph() == await run.graph()
+
+
+async def test_a_rewind_of_a_run_that_had_continued_and_ended_keeps_its_messages(app: App) -> None:
+    diary = Diary(app)
+    async with app.rooms():
+        run = await diary.begin(app, "a", "b", "c")
+        said = await ends(run)
+        assert await ends(await run.rewind("note")) == said
+        assert await ends(await run.rewind("note.2")) == said
+    assert diary.ran == ["note b", "note c", "note b", "note c", "note c"]
+
+
+async def test_a_retry_of_a_run_that_had_continued_keeps_its_messages_also_when_all_was_undone(app: App) -> None:
+    diary = Diary(app)
+    diary.broken = {"c"}
+    async with app.rooms():
+        run = await diary.begin(app, "a", "b")
+        await becomes(run, lambda status: status.waiting_for == "a message on 'line'")
+        await run.send("line", "c")  # to the second part
+        with pytest.raises(RunUndone):
+            await ends(run)
+        diary.broken = set()
+        again = await run.retry()
+        assert (await ends(again))[3:] == ["b!", "c", "c!"]
+    assert diary.ran == ["note b", "note c", "erase b", "note b", "note c"]
+
+
+async def test_a_message_that_an_earlier_part_has_received_is_known_in_a_copy(app: App) -> None:
+    diary = Diary(app)
+    async with app.rooms():
+        run = await diary.begin(app, "a", "b")
+        await becomes(run, lambda status: status.waiting_for == "a message on 'line'")
+        copy = await run.fork("note")
+        await becomes(copy, lambda status: status.waiting_for == "a message on 'line'")
+        for line in ("a", "b", "c"):
+            await copy.send("line", line, id=line)
+        assert (await ends(copy))[4] == "c", "the others were received before"
+
+
+async def test_a_copy_of_a_run_that_had_continued_goes_on_after_a_restart(kept: str) -> None:
+    before = App(kept)
+    diary = Diary(before)
+    async with before.rooms():
+        run = await diary.begin(before, "a", "b")
+        await becomes(run, lambda status: status.waiting_for == "a message on 'line'")
+        copy = await run.fork("note")
+        await becomes(copy, lambda status: status.waiting_for == "a message on 'line'")
+    after = App(kept)
+    again = Diary(after)
+    async with after.rooms():
+        for id in ("r", "r~2"):
+            await after.handle(id).send("line", "c")
+        original, copied = [await ends(after.handle(id)) for id in ("r", "r~2")]
+        assert original == copied
+        assert original[3:] == ["b!", "c", "c!"]
+    assert (diary.ran, again.ran) == (["note b"], ["note c", "note c"])
+
+
+async def test_a_live_run_that_has_continued_is_rewound_in_place_with_its_messages(app: App) -> None:
+    diary = Diary(app)
+    async with app.rooms():
+        run = await diary.begin(app, "a", "b")
+        await becomes(run, lambda status: status.waiting_for == "a message on 'line'")
+        assert await run.rewind("note") is run
+        await becomes(run, lambda status: len(diary.ran) == 2 and status.waiting_for == "a message on 'line'")
+        await run.send("line", "b", id="b")  # once more: it is the same one
+        await run.send("line", "c", id="c")
+        assert (await ends(run))[3:] == ["b!", "c", "c!"]
+    assert diary.ran == ["note b", "note b", "note c"]
+
+
 # --- wishes
 
 
@@ -602,7 +746,7 @@ async def test_the_more_urgent_runs_are_served_first(app: App) -> None:
         ({"deadline": 0}, "above zero"),
         ({"tags": "one"}, "a list of texts"),
         ({"tags": ["a\nb"]}, "a tag is text"),
-        ({"region": "eu"}, "later version"),
+        ({"region": "e u"}, "is a name of 1-100 characters"),
     ],
 )
 async def test_odd_wishes_are_refused(app: App, wish: dict[str, Any], said: str) -> None:

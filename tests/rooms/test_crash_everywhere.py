@@ -82,6 +82,35 @@ async def waiting() -> str:
     return await waits("x")
 
 
+@app.step
+async def books() -> str:
+    await asyncio.sleep(60)
+    return "booked"
+
+
+@books.undo
+async def unbooks(booked: str | None) -> None:
+    world.append(f"undone: {booked}")
+
+
+@app.workflow
+async def trip() -> None:
+    async def fails() -> None:
+        await sleep(5)
+        raise ValueError("no")
+
+    await asyncio.gather(books(), fails())
+
+
+@app.workflow
+async def travels() -> str:
+    try:
+        await trip()
+    except RunFailed:
+        return "undone"
+    return "done"
+
+
 @app.workflow
 async def stateful() -> str:
     memory.append("begun")
@@ -142,6 +171,14 @@ def test_a_checkpoint_survives(watch: Watch) -> None:
 def test_what_a_crash_interrupts_does_not_clean_up_before_all_is_over(watch: Watch) -> None:
     watch.crash_everywhere(waiting, (), lambda result, run: world == [])
     assert world == ["cleaned up"] * 2  # a limit of one process: documented
+
+
+def test_what_is_to_stop_before_an_undo_is_asked_to_by_whoever_comes_next(watch: Watch) -> None:
+    def check(result: str, run: CrashedRun) -> None:
+        assert result == "undone"
+        assert set(world) == {"undone: None"}, "nobody has waited for its end"
+
+    watch.crash_everywhere(travels, (), check, fresh=world.clear)
 
 
 def test_the_same_crashes_come_in_the_same_order_every_time(watch: Watch) -> None:

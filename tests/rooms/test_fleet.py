@@ -13,9 +13,10 @@ import pytest
 
 from tests.rooms.scene import LONG, Ear
 from watchbill import App
-from watchbill.app.house import LEASE, House
+from watchbill.app.house import House
 from watchbill.app.wish import Wish
 from watchbill.env import SystemEnv
+from watchbill.model.profile import INLINE_LEASE
 from watchbill.model.run import SHARDS_PER_REGION
 from watchbill.scheduler.scheduler import Scheduler
 from watchbill.store.open import open_store
@@ -157,7 +158,7 @@ async def test_a_house_that_stops_leaves_its_shards_to_the_others_at_once(fleet:
     await fleet.join()
     await until(fleet, [8, 8])
     await fleet.leave(first)
-    async with asyncio.timeout(LEASE / 1_000_000 / 3):
+    async with asyncio.timeout(INLINE_LEASE / 1_000_000 / 3):
         await until(fleet, [16])
         await ended(fleet, ear, await fleet.start(shop.busy, *range(20)))
 
@@ -187,8 +188,8 @@ async def test_what_a_killed_neighbour_held_is_taken_at_once(fleet: Fleet, shop:
     assert json.loads(identity)["pid"] == child.pid
     doors, neighbour = fleet.store.scheduler, 4_711
     shards = await doors.shards("default", "")
-    await doors.attend(neighbour, "default", "", ("busy", "long"), identity, LEASE)
-    await doors.take(neighbour, shards, LEASE)
+    await doors.attend(neighbour, "default", "", ("busy", "long"), identity, INLINE_LEASE)
+    await doors.take(neighbour, shards, INLINE_LEASE)
     await fleet.join()
     ids = await fleet.start(shop.busy, *range(5))
     async with asyncio.timeout(LONG):
@@ -199,6 +200,6 @@ async def test_what_a_killed_neighbour_held_is_taken_at_once(fleet: Fleet, shop:
     child.wait()
     child.stdout.close()
     child.stdin.close()
-    async with asyncio.timeout(LEASE / 1_000_000 / 3):
+    async with asyncio.timeout(INLINE_LEASE / 1_000_000 / 3):
         await ended(fleet, ear, ids)
     assert ear.of("process.buried")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.rooms.scene import becomes, ends
-from watchbill import App, InvalidOptionError, Permanent, RunFailed, StepFailed, receive, sleep, spread
+from watchbill import App, InvalidOptionError, Permanent, RunCancelled, RunFailed, StepFailed, receive, sleep, spread
 
 
 class Cloud:
@@ -140,6 +140,10 @@ async def test_code_that_never_yields_is_not_run_again_for_it(app: App, monkeypa
         with pytest.raises(InvalidOptionError, match="cannot be traced: the workflow never yields"):
             await handle.graph()
         await handle.cancel()
+        with pytest.raises(RunCancelled):
+            await ends(handle)
+        with pytest.raises(InvalidOptionError, match="cannot be traced: the workflow never yields"):
+            await handle.graph()
 
 
 async def test_what_was_made_before_is_not_waited_for_because_it_started_later(app: App) -> None:

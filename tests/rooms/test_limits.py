@@ -5,10 +5,14 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.rooms.scene import LONG, Ear, becomes, ends
 from watchbill import App, InvalidOptionError, InvalidValueError, Permanent, Retry, RunFailed, attempt
+from watchbill.model.agent import Act, Report, Room
+from watchbill.model.failure import Cause, Failure
+from watchbill.model.policy import Policy
 from watchbill.testing.watch import Watch
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -58,7 +62,7 @@ async def test_what_stands_still_is_found_and_tried_again_from_its_checkpoint(ap
     assert [one.cause for one in step.attempts] == ["stalled", None]
     assert str(step.attempts[0].error).startswith("Stalled: no progress for ")
     assert ear.of("step.lost") == []
-    assert [event.cause for event in events if event.cause] != []
+    assert [(event.kind, event.attempt) for event in events if event.cause == "stalled"] == [("step_failed", 1)]
 
 
 async def test_a_call_that_always_stalls_fails_with_that_cause(app: App) -> None:
@@ -139,6 +143,56 @@ def test_without_a_stall_nobody_is_found_for_being_quiet_but_nobody_runs_for_eve
         watch.run(wf)
     assert failed.value.cause == "late"
     assert timedelta(hours=1) <= watch.now - NOON <= timedelta(hours=1, seconds=2)
+
+
+@pytest.mark.parametrize(("limits", "health"), [({"stall": "10ms"}, "stalled"), ({"timeout": "10ms"}, "late")])
+async def test_while_nobody_looks_its_health_says_what_is_wrong(app: App, limits: Any, health: str) -> None:
+    go = asyncio.Event()
+
+    @app.step(**limits)
+    async def stuck() -> None:
+        await go.wait()
+
+    @app.workflow
+    async def wf() -> None:
+        await stuck()
+
+    async with app.rooms(supervisor=False):
+        handle = await app.start(wf, id="r")
+        await becomes(handle, lambda status: status.health == health)
+        assert [run.id async for run in app.runs(health=health)] == ["r"]
+        assert "the supervisor will stop it" in str(await handle.explain())
+        go.set()
+        await ends(handle)
+
+
+async def test_who_starved_the_others_of_its_process_is_tried_again_in_one_of_its_own(app: App, ear: Ear) -> None:
+    @app.step(retry=0)
+    async def hog() -> None: ...
+
+    @app.workflow
+    async def wf() -> None:
+        await hog()
+
+    async with app.rooms(agent=False):
+        hall: Any = app._hall
+        doors = hall._store.agent
+        await doors.join(71, "default", "", "by hand", b"{}", None)
+        handle = await app.start(wf, id="r")
+        await becomes(handle, lambda status: status.steps)
+        [queue] = [queue.id for queue in await doors.queues("default", "")]
+        [row] = await doors.lease(71, 1, [queue], Room(slots=1, alone=0, steps=("hog",)))
+        failure = msgspec.json.encode(Failure("Starved", "its worker did not turn", cause=Cause.STARVED))
+        await doors.report(71, [Report(row.id, row.fence, Act.DIED, failure)])
+        await ear.hears("step.retried", "r")
+        assert await doors.lease(71, 2, [queue], Room(slots=1, alone=0, steps=("hog",))) == []
+        [again] = await doors.lease(71, 3, [queue], Room(slots=1, alone=1, steps=("hog",)))
+        assert msgspec.json.decode(again.policy, type=Policy).own
+        assert (again.failures, again.losses) == (0, 2)
+        await doors.report(71, [Report(again.id, again.fence, Act.DONE, b"null")])
+        await ends(handle)
+        [step] = (await handle.status()).steps
+    assert [one.cause for one in step.attempts] == ["starved", None]
 
 
 # --- quiet on purpose

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -22,6 +22,8 @@ from watchbill import (
     attempt,
     sleep,
 )
+from watchbill.app.hall import Hall
+from watchbill.errors import RunLive
 from watchbill.scheduler.advance import Advance
 
 
@@ -677,6 +679,35 @@ async def test_waiting_for_a_held_run_costs_nothing(app: App, ear: Ear, monkeypa
         with pytest.raises(WatchbillError):
             await waiting
         assert len(reads) < 10
+
+
+# --- deleting
+
+
+async def test_who_deleted_a_run_and_why_is_logged_once_it_is_gone(
+    app: App, ear: Ear, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.workflow
+    async def sleeps() -> None:
+        await sleep("1h")
+
+    hall = cast(Hall, app._hall)
+    async with app.rooms():
+        handle = await app.start(a_shop(app), 1, id="r")
+        await ends(handle)
+        live = await app.start(sleeps, id="live")
+        with pytest.raises(RunLive):
+            await hall.delete("live", "too slow", by="ada")
+        await hall.delete("r", "wrong prices", by="ada")
+        with pytest.raises(RunNotFound):
+            await handle.status()
+        with pytest.raises(RunNotFound):
+            await hall.delete("r", "once more", by="ada")
+        assert [(event.run, event.actor, event.cause, event.note) for event in ear.of("run.deleted")] == [
+            ("r", "ada", "ada", "wrong prices")
+        ]
+        await live.cancel()
+    assert "run.deleted r (ada): wrong prices" in [record.getMessage() for record in caplog.records]
 
 
 # --- addresses

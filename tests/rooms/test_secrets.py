@@ -26,6 +26,7 @@ from watchbill import (
     Secret,
     StepFailed,
     attempt,
+    continue_as,
     publish,
     receive,
     sleep,
@@ -265,6 +266,42 @@ async def test_a_run_goes_on_under_new_keys_from_what_was_written_without_and_un
                 await fork.send("more", "3")
                 assert await ends(fork) == ["a0", "a1", "b3"]
         await shop.app.close()
+
+
+async def test_what_a_part_was_given_is_sealed_in_a_copy_too(kept):
+    def reads(app: App) -> Any:
+        @app.step
+        async def say(word: str) -> str:
+            return word
+
+        @app.workflow
+        async def second(word: Secret[str], by: str) -> list[str]:
+            said = await say(await receive("line", str))
+            return [word.reveal(), by, said, await receive("line", str)]
+
+        @app.workflow
+        async def first(word: Secret[str]) -> list[str]:
+            await receive("go")
+            return await continue_as(second, word, "ada")
+
+        return first
+
+    app = App(kept, keys=FIRST)
+    workflow = reads(app)
+    async with app.rooms():
+        run = await app.start(workflow, Secret(WORD), id="w")
+        for line in (SAID, f"{SAID} again"):
+            await run.send("line", line)
+        await run.send("go", None)
+        assert await ends(run) == [WORD, "ada", SAID, f"{SAID} again"]
+    after = App(kept, keys=NEXT)
+    reads(after)
+    async with after.rooms():
+        assert await ends(await after.handle("w").fork("say")) == [WORD, "ada", SAID, f"{SAID} again"]
+        assert await ends(await after.handle("w").fork("say", by="bob")) == [WORD, "bob", SAID, f"{SAID} again"]
+        stored = await everything_in(kept)
+    assert WORD.encode() not in stored
+    assert SAID.encode() not in stored
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,10 @@ def is_loud_with_crews(seed: int) -> bool:
     return is_crewed(seed) and not is_quiet(seed)
 
 
+def is_quiet_with_crews(seed: int) -> bool:
+    return is_crewed(seed) and is_quiet(seed)
+
+
 def is_uncrewed(seed: int) -> bool:
     return not is_crewed(seed)
 
@@ -59,13 +63,14 @@ class Mutant(NamedTuple):
     seen_in: Callable[[int], bool] = is_uncrewed
 
 
-def change_sql(patch: Patch, statement: str, before: str, after: str) -> None:
+def change_sql(patch: Patch, statement: str, before: str, after: str, *others: str) -> None:
     load = vars(store_open)["load_queries"]  # as it is by now: a mutant may change several
 
     def load_changed(dialect: str) -> Mapping[str, str]:
         queries = dict(load(dialect))
-        assert before in queries[statement], f"the mutant no longer fits {statement}.sql"
-        queries[statement] = queries[statement].replace(before, after)
+        for name in (statement, *others):
+            assert before in queries[name], f"the mutant no longer fits {name}.sql"
+            queries[name] = queries[name].replace(before, after)
         return queries
 
     patch.setattr(store_open, "load_queries", load_changed)
@@ -109,6 +114,15 @@ def m2_local_clock_leases(patch: Patch) -> None:
 
 def m3_crash_not_counted(patch: Patch) -> None:
     change_sql(patch, "lease_rows", "losses = losses + 1, ", "")
+
+
+def m14_slot_held_by_a_dead_attempt(patch: Patch) -> None:
+    """Whoever was tried once keeps its place behind the gate until it is done, also while nobody runs it."""
+    change_sql(patch, "gate_stands", "AND running.state = 1", "AND running.agent IS NOT NULL AND running.state < 4")
+
+
+def nobody_is_counted_behind_a_gate(patch: Patch) -> None:
+    change_sql(patch, "gate_stands", "AND running.state = 1", "AND running.state = 9", "limited_gates")
 
 
 def m19_let_out_before_the_commit(patch: Patch) -> None:
@@ -387,7 +401,9 @@ def m10_leases_while_it_drains(patch: Patch) -> None:
     close = Agent.close
 
     async def one_more(self):
+        self._stopping = False
         await self._lease()
+        self._stopping = True
         await close(self)
 
     patch.setattr(Agent, "close", one_more)
@@ -395,7 +411,7 @@ def m10_leases_while_it_drains(patch: Patch) -> None:
 
 def m11_the_dead_are_forgotten_first(patch: Patch) -> None:
     """What ran under an agent is found by its row, and that is deleted when it is found dead."""
-    change_sql(patch, "bury_agents", "UPDATE agent\nSET state = 2, until = 0\n", "DELETE FROM agent\n")
+    change_sql(patch, "bury_agents", "UPDATE agent\nSET state = 2, until = 0, gone_at = :now\n", "DELETE FROM agent\n")
     change_sql(
         patch,
         "watch_orphans",
@@ -419,7 +435,7 @@ def m13_a_late_look_overwrites_success(patch: Patch) -> None:
     change_sql(patch, "judge", "        WHEN 3 THEN :after = 0\n", "        WHEN 3 THEN :after = 0 ELSE 1\n")
 
 
-def m14_the_dead_keep_their_slots(patch: Patch) -> None:
+def the_dead_keep_their_slots(patch: Patch) -> None:
     mourn = Workers._mourn
 
     def keep(self, worker, how):
@@ -503,6 +519,19 @@ def it_beats_until_there_is_room(patch: Patch) -> None:
     patch.setattr(Agent, "_hear_news", hear)
 
 
+def it_turns_until_there_is_room(patch: Patch) -> None:
+    """A gate lets somebody pass, and there is no room for it: as long as that is so, it asks itself."""
+    lease = Agent._lease
+
+    async def remember(self):
+        passes_at, full = self._passes_at, self._crew.room().slots <= 0
+        await lease(self)
+        if full:
+            self._passes_at = passes_at
+
+    patch.setattr(Agent, "_lease", remember)
+
+
 MUTANTS = (
     Mutant("M1", m1_completion_without_fence, frozenset({"I3", "I5", "I7"}), is_loud),
     Mutant("M2", m2_local_clock_leases, frozenset({"I2", "I9"})),  # taken too early, or kept for minutes too long
@@ -511,6 +540,8 @@ MUTANTS = (
     Mutant("M6", m6_renewed_when_it_ends, frozenset({"I2", "I9"}), is_loud),
     Mutant("M8", m8_recovery_from_a_stale_read, frozenset({"I0", "I2", "I3", "I5", "I8"}), is_loud_and_unscheduled),
     Mutant("M9", m9_recovery_adopts_its_own_runs, frozenset({"I0", "I3", "I5", "I8"})),
+    Mutant("M14", m14_slot_held_by_a_dead_attempt, frozenset({"I2"})),
+    Mutant("not counted", nobody_is_counted_behind_a_gate, frozenset({"I12"})),
     Mutant("M19", m19_let_out_before_the_commit, frozenset({"I1", "I7"})),
     Mutant("M27", m27_local_fence_starts_again, frozenset({"I3", "I5"})),
     Mutant("M28", m28_rowless_loss_not_counted, frozenset({"I8"}), is_loud),
@@ -535,16 +566,17 @@ MUTANTS = (
     Mutant("M4", m4_known_by_its_name, frozenset({"I9"}), is_crewed),
     Mutant("M10", m10_leases_while_it_drains, frozenset({"I10"}), is_crewed),
     Mutant("M11", m11_the_dead_are_forgotten_first, frozenset({"I2", "I10"}), is_loud_with_crews),
-    Mutant("M12", m12_the_next_one_has_the_same_id, frozenset({"I3", "I5", "I8", "I9", "I10"}), is_crewed),
+    Mutant("M12", m12_the_next_one_has_the_same_id, frozenset({"I3", "I5", "I8", "I9", "I10"}), is_quiet_with_crews),
     Mutant("M13", m13_a_late_look_overwrites_success, frozenset({"I4"}), is_loud_with_crews),
-    Mutant("M14", m14_the_dead_keep_their_slots, frozenset({"I12", "I18"}), is_loud_with_crews),
+    Mutant("slots of the dead", the_dead_keep_their_slots, frozenset({"I12", "I18"}), is_loud_with_crews),
     Mutant("M16", m16_retries_come_together, frozenset({"I17"}), is_crewed),
     Mutant("M20", m20_what_comes_back_goes_to_the_end, frozenset({"I18"}), is_crewed),
     Mutant("M32", m32_a_lost_answer_to_a_lease_is_forgotten, frozenset({"I2", "I12"}), is_loud_with_crews),
     Mutant("worker unmentioned", a_dead_worker_is_not_mentioned, frozenset({"I2", "I10"}), is_loud_with_crews),
     Mutant("neighbour charged", neighbours_are_charged, frozenset({"I9"}), is_crewed),
-    Mutant("silent drain", it_drains_without_a_beat, frozenset({"I9"}), is_crewed),
+    Mutant("silent drain", it_drains_without_a_beat, frozenset({"I9"}), is_quiet_with_crews),
     Mutant("no process", a_process_that_cannot_be_made_is_waited_for, frozenset({"I2", "I12"}), is_loud_with_crews),
+    Mutant("turns in circles", it_turns_until_there_is_room, frozenset({"I0"}), is_crewed),
     Mutant("beats in circles", it_beats_until_there_is_room, frozenset({"I17"}), is_crewed),
     Mutant("look cut off", a_look_cut_off_is_not_followed, frozenset({"I2"}), is_embedded),
 )

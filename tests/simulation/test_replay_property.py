@@ -23,7 +23,7 @@ from watchbill.flow.branches import BranchTask
 from watchbill.flow.endings import Ending
 from watchbill.flow.futures import Promise, Receive, UndoableCall
 from watchbill.flow.mailbox import Mailbox
-from watchbill.flow.parts import Part, current_part, message_body, message_of, next_part_body
+from watchbill.flow.parts import Part, beginning_of, current_part, following_part, message_body, message_of
 from watchbill.flow.replay import Call, Message, WorkflowLoop, step_guard
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.failure import Cause, FinalFailure, RunError
@@ -249,8 +249,8 @@ def record(program: Program, order: int = 0, batch: int = 1) -> Recording:
         if loop.continued is None:
             break
         world.forget()
-        body = next_part_body(loop.continued.workflow, 1, loop.continued.input, loop.mailbox)
-        recording.entries.append(Entry(Kind.CONTINUED, "", loop.now, Outcome.OK, body, 0))
+        goes_on = following_part(loop.continued.workflow, 1, loop.continued.input, loop.now, loop.mailbox)
+        recording.entries.append(Entry(Kind.CONTINUED, "", loop.now, Outcome.OK, beginning_of(goes_on), 0))
     kept = received + [json.loads(message.body) for message in loop.mailbox.unread()]
     if sorted(kept) != sorted(world.sent):
         raise Difference(f"messages {sorted(world.sent)} were sent, and {sorted(kept)} were received or kept")

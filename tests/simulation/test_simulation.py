@@ -13,7 +13,7 @@ import pytest
 from tests.simulation.mutants import MUTANTS, Mutant
 from watchbill.testing.simulation import SimulationError, simulate, written
 
-SEEDS = 420
+SEEDS = 300
 CHUNK = 10  # seeds per test: so that workers share them evenly
 CATCH_WITHIN = 200
 FOUND = [5_000]  # frozen between a lost answer to a lease and its repeat: the row ran nowhere until its timeout
@@ -32,7 +32,7 @@ def test_a_seed_that_found_a_defect_is_played_for_ever(seed):
 
 def test_the_seeds_are_not_idle():
     total: Counter[str] = Counter()
-    for seed in range(SEEDS + 90, SEEDS + 180):
+    for seed in range(510, 600):
         total += simulate(seed).counts
     least = {
         "steps done": 1_000,
@@ -63,6 +63,7 @@ def test_the_seeds_are_not_idle():
         "step.quarantined": 1,
         "run.held": 1,
         "runs cancelled": 20,
+        "begun behind a gate": 100,
         "runs deleted": 100,
         "slots.skipped": 50,
     }

@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
 import pytest
 
 from tests.simulation import errands
 from tests.unit.supervisor.rows import a_row
-from watchbill.agent.crew import Errand
 from watchbill.agent.workers import WorkerError, Workers
 from watchbill.clock import SECOND, Micros
 from watchbill.flow.execute import CHILDREN
@@ -33,7 +33,7 @@ class Agent:
 
     def __init__(self, env: SimEnv) -> None:
         self._env = env
-        self.ended: dict[int, Errand] = {}
+        self.ended: dict[Any, Any] = {}
         self.trusted_until: Micros = env.clock.boot() + LEASE
 
     def finished(self, attempt):
@@ -72,8 +72,9 @@ class Ship:
         self.crew.start(attempt, self.agent, at=0, boot=self.env.clock.boot())
         return attempt
 
-    def failure_of(self, attempt):
-        return self.agent.ended[attempt.row].failure
+    def cause_of(self, attempt) -> Cause | None:
+        failure: Failure | None = self.agent.ended[attempt.row].failure
+        return None if failure is None else failure.cause
 
     @property
     def whole(self) -> bool:
@@ -112,7 +113,7 @@ def test_an_order_that_has_slept_longer_than_the_lease_is_not_begun():
         worker.resume()
         await rest(5)
         assert errands.BEGUN == []
-        assert ship.failure_of(late).cause is Cause.CANCELLED, "handed back: it cost nothing"
+        assert ship.cause_of(late) is Cause.CANCELLED, "handed back: it cost nothing"
         assert ship.whole
 
     play(story)
@@ -124,7 +125,7 @@ def test_a_process_of_its_own_that_was_made_too_late_is_not_given_its_attempt():
         alone = ship.start(1, alone=True)
         await rest(5)
         assert errands.BEGUN == []
-        assert ship.failure_of(alone).cause is Cause.CANCELLED
+        assert ship.cause_of(alone) is Cause.CANCELLED
         assert ship.whole
 
     play(story)
@@ -140,7 +141,7 @@ def test_what_is_cancelled_while_its_process_is_being_made_does_not_run(moment):
         await rest(2)
         assert begun == errands.BEGUN, "it did not begin after that"
         assert begun == errands.STOPPED
-        assert ship.failure_of(alone).cause is Cause.CANCELLED
+        assert ship.cause_of(alone) is Cause.CANCELLED
         assert ship.whole
 
     play(story)
@@ -166,7 +167,7 @@ def test_what_no_process_can_be_made_for_is_handed_back_and_not_asked_for_again_
         ship.env.barren = True
         alone = ship.start(1, alone=True)
         await rest(0.5)
-        assert ship.failure_of(alone).cause is Cause.CANCELLED
+        assert ship.cause_of(alone) is Cause.CANCELLED
         assert ship.crew.room() == Room(SLOTS, 0, STEPS), "or it would go round in circles"
         ship.env.barren = False
         await rest(2)
@@ -225,7 +226,7 @@ def test_neighbours_of_somebody_who_stops_late_are_not_killed_for_that():
         await rest(0.1)
         ship.crew.cancel(late)  # it is condemned after 5 s, and ends by itself after 7
         await rest(13)
-        assert ship.failure_of(innocent) is None
+        assert ship.cause_of(innocent) is None
         assert errands.STOPPED == []
         await rest(2)
         assert ship.whole
@@ -239,10 +240,10 @@ def test_neighbours_of_somebody_who_does_not_stop_get_the_grace_and_are_handed_b
         await rest(0.1)
         ship.crew.cancel(deaf)
         await rest(12)
-        assert ship.failure_of(quick) is None, "there was time for it"
-        assert ship.failure_of(slow).cause is Cause.CANCELLED
+        assert ship.cause_of(quick) is None, "there was time for it"
+        assert ship.cause_of(slow) is Cause.CANCELLED
         assert not slow.cancelled, "nobody had asked it to stop: it is handed back"
-        assert ship.failure_of(deaf).cause is Cause.CANCELLED
+        assert ship.cause_of(deaf) is Cause.CANCELLED
         await rest(2)
         assert ship.whole
 

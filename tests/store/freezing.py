@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.store.postgres import by_hand
 from watchbill import App, attempt
-from watchbill.app import house
 from watchbill.app.house import House
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
@@ -64,7 +63,6 @@ def a_program(url: str, moment: str = "never") -> App:
 
 async def run(url: str, moment: str) -> None:
     """Run the rooms until nobody wants anything any more."""
-    house.LEASE = LEASE  # type: ignore[misc]
     app = a_program(url, moment)
     store = await open_store(url, SystemEnv())
     assert isinstance(store, PostgresStore)
@@ -73,7 +71,7 @@ async def run(url: str, moment: str) -> None:
     app.events.subscribe(
         lambda events: print(*(f"{event.kind} {event.cause}" for event in events), sep="\n", flush=True)
     )
-    rooms = House(SystemEnv(), store, app.registry, app.events, namespace="default")
+    rooms = House(SystemEnv(), store, app.registry, app.events, namespace="default", lease=LEASE)
     await rooms.start()
     await asyncio.to_thread(sys.stdin.read)
     await rooms.stop()

@@ -9,6 +9,11 @@ from watchbill.store.address import PostgresAddress, parse_url
 from watchbill.store.open import open_store
 from watchbill.store.postgres.connections import PLAIN, connect
 
+# Of the sessions on a server, those that listen: they said so last, or have the locks of agents.
+LISTENING = """(
+    query LIKE 'LISTEN%' OR pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock')
+)"""
+
 
 def address_of(url: str) -> PostgresAddress:
     address = parse_url(url).postgres

@@ -1,4 +1,4 @@
-"""The conformance suite through the socket: doors of clients, and of agents, who will be guests one day."""
+"""The conformance suite through the socket: doors of clients and of agents."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,10 +8,9 @@ import pytest
 
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreError
-from watchbill.store import wire
 from watchbill.store.guest import Guest, GuestDoors
 from watchbill.store.open import Driven, open_store, receiving_guests, visit_owner
-from watchbill.store.protocol import AgentStore, Store
+from watchbill.store.protocol import Store
 from watchbill.testing.conformance.agent import *  # noqa: F403
 from watchbill.testing.conformance.client import *  # noqa: F403
 from watchbill.testing.conformance.hints import *  # noqa: F403
@@ -31,9 +30,7 @@ class Beside:
 
 
 @pytest.fixture
-async def store(folder: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
-    monkeypatch.setitem(wire.SERVED, "agent", AgentStore)  # this is all it takes
-    wire.served_doors.cache_clear()
+async def store(folder: Path, clock: HandClock) -> AsyncIterator[Any]:
     url = f"sqlite:///{folder}/store.db"
     store = await open_store(url, SystemEnv(), clock=clock)
     async with receiving_guests(store, SystemEnv(), lambda: Driven("default", ())):
@@ -42,7 +39,6 @@ async def store(folder: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch)
         yield Beside(store, guest)
         await guest.close()
     await store.close()
-    wire.served_doors.cache_clear()
 
 
 async def test_a_number_that_belongs_to_another_run_is_refused(  # type: ignore[no-redef]  # it is no error of the house

@@ -306,7 +306,7 @@ async def test_a_guest_of_another_version_says_so(url, owner, monkeypatch):
     real = wire.our_version
     monkeypatch.setattr(wire, "our_version", lambda: "0.0.1" if "guest" in calling() else real())
     with pytest.raises(
-        StoreOwnedError, match=r"this process 0.0.1 \(protocol 1\), and both must be the same"
+        StoreOwnedError, match=rf"this process 0.0.1 \(protocol {wire.PROTOCOL}\), and both must be the same"
     ) as refused:
         await visit_owner(url, SystemEnv())
     assert (refused.value.pid, refused.value.address) == (os.getpid(), url.removeprefix("sqlite:///") + ".socket")

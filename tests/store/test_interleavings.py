@@ -15,7 +15,6 @@ import pytest
 from tests.store import freezing
 from tests.store.stage import Pin, Stage, a_stage
 from watchbill import App
-from watchbill.app import house
 from watchbill.app.house import House
 from watchbill.app.wish import Wish
 from watchbill.clock import SECOND
@@ -196,7 +195,9 @@ class Frozen:
         deaf = self.app.events.subscribe(
             lambda events: ended.set() if any(event.kind == RUN_COMPLETED for event in events) else None
         )
-        b = House(SystemEnv(), self.store, self.app.registry, self.app.events, namespace="default")
+        b = House(
+            SystemEnv(), self.store, self.app.registry, self.app.events, namespace="default", lease=freezing.LEASE
+        )
         await b.start()
         async with asyncio.timeout(20):
             await ended.wait()
@@ -229,8 +230,7 @@ async def the_fifth_step_is_bs(frozen: Frozen, a_term: int) -> int:
 
 
 @pytest.mark.parametrize("frozen", ["committed"], indirect=True)
-async def test_2_frozen_after_the_commit_before_the_next_step(frozen: Frozen, monkeypatch):
-    monkeypatch.setattr(house, "LEASE", freezing.LEASE)
+async def test_2_frozen_after_the_commit_before_the_next_step(frozen: Frozen):
     a_term = await frozen.term()
     assert await frozen.sink() == []
 
@@ -248,8 +248,7 @@ async def test_2_frozen_after_the_commit_before_the_next_step(frozen: Frozen, mo
 
 
 @pytest.mark.parametrize("frozen", ["inside"], indirect=True)
-async def test_2_frozen_inside_a_step(frozen: Frozen, monkeypatch):
-    monkeypatch.setattr(house, "LEASE", freezing.LEASE)
+async def test_2_frozen_inside_a_step(frozen: Frozen):
     a_term = await frozen.term()
     late = a_term << 20 | 1
     assert await frozen.sink() == [(late, True)]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.store.stage import Stage, a_stage
 from tests.store.test_interleavings import LARGE, LEASE, X, a_mark, done_with, keep_result, keep_row, running
-from watchbill.model.agent import Answer
+from watchbill.model.agent import AGENTS_KEPT_FOR, Answer
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Told
 from watchbill.testing.conformance.client import a_cancel
@@ -77,6 +77,17 @@ async def test_two_claimers_do_not_wait_for_each_other(stage: Stage):
     assert theirs.id == second.id
     await pin.release()
     assert [row.id for row in await stage.ended(claim)] == [first.id]
+
+
+async def test_who_beats_at_that_moment_is_not_forgotten(stage: Stage):
+    a = await stage.scene()
+    await a.store.agent.join(X, "default", "", "x", b"{}", LEASE)
+    stage.clock.pass_by(2 * AGENTS_KEPT_FOR)
+
+    beat = await stage.pin("UPDATE watchbill.agent SET until = 4611686018427387904 WHERE id = $1", X)
+    await stage.goes_through(stage.begin(a.store.agent.join(X + 1, "default", "", "y", b"{}", LEASE)))
+    await beat.commit()
+    assert (await a.store.agent.beat(X, LEASE, [])).alive
 
 
 # --- in which order

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from tests.store.postgres import LISTENING
 from tests.store.stage import Stage, a_stage
 from watchbill import App
 from watchbill.app.house import House
@@ -19,7 +20,7 @@ from watchbill.store.protocol import Store
 
 WITHIN = 3 * POLL / SECOND  # a look takes some time, too, on a busy machine
 
-LISTENING = "SELECT pid FROM pg_stat_activity WHERE application_name = 'watchbill' AND query LIKE 'LISTEN%'"
+SESSION = f"SELECT pid FROM pg_stat_activity WHERE application_name = 'watchbill' AND {LISTENING}"
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ async def a_deaf_process(stage: Stage, shop: Shop, **rooms: bool) -> AsyncIterat
     house = shop.house(store, **rooms)
     await house.start()
     try:
-        [(pid,)] = await stage.becomes(LISTENING)
+        [(pid,)] = await stage.becomes(SESSION)
         wire.lose(b"LISTEN")
         await stage.kill(pid)
         yield

@@ -17,7 +17,7 @@ from tests.store import test_lost_hints as hints
 from tests.store import test_marks as marked
 from tests.store import test_postgres_plans as plans
 from tests.store.stage import Stage, a_stage
-from watchbill.agent import inline
+from watchbill.agent import agent as agent_room
 from watchbill.clock import SECOND
 from watchbill.scheduler import scheduler as scheduler_room
 from watchbill.store.postgres import agent, marks, statements, supervisor, turn
@@ -113,7 +113,7 @@ NO_SUB_SELECT = "(SELECT watchbill.at(:now::bigint))", "watchbill.at(:now::bigin
 
 MUTANTS = (
     Mutant("M17 scheduler", no_polling(scheduler_room), hints.test_a_scheduler_that_hears_nothing_finds_new_runs),
-    Mutant("M17 agent", no_polling(inline), hints.test_an_agent_that_hears_nothing_finds_ready_rows),
+    Mutant("M17 agent", no_polling(agent_room), hints.test_an_agent_that_hears_nothing_finds_ready_rows),
     Mutant(
         "M25 FOR KEY SHARE in the turn: overtaken",
         sql("turn_held", "FOR SHARE", "FOR KEY SHARE"),

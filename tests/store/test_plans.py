@@ -11,7 +11,7 @@ from watchbill.store.migrate import upgrade
 from watchbill.store.queries import load_queries
 
 SQL = load_queries("sqlite")
-LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "schedule"}
+LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "schedule", "log"}
 WHOLE = re.compile(r"SCAN (\w+)")
 INDEXES = {
     "look_due": "run_due",
@@ -33,6 +33,10 @@ INDEXES = {
     "lease_pick": "attempt_ready",
     "leased_rows": "attempt_agent",
     "beat_cancels": "attempt_agent",
+    "steps_of_agent": "attempt_agent",
+    "agents": "agent_gone",
+    "prune_agents": "agent_gone",
+    "backlog": "attempt_ready",
     "beat_starved": "attempt_agent",
     "beat_unheard": "attempt_agent",
     "beat_ready": "attempt_ready",

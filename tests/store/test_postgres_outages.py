@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from tests.servers import PostgresServer, postgres_server
-from tests.store.postgres import address_of, by_hand, emptied
+from tests.store.postgres import LISTENING, address_of, by_hand, emptied
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreCorruptError, StoreError, StoreUnreachableError
 from watchbill.store.open import open_store
@@ -224,7 +224,7 @@ async def test_a_killed_listener_listens_again_and_wakes_everybody_once(scene, u
     for whom in Hint:
         scene.store.listen(whom, woken[whom].set)
     await listening(url, 1)
-    [(pid,)] = await by_hand(url, f"SELECT pid FROM pg_stat_activity WHERE {OURS} AND query LIKE 'LISTEN%'")
+    [(pid,)] = await by_hand(url, f"SELECT pid FROM pg_stat_activity WHERE {OURS} AND {LISTENING}")
     await by_hand(url, "SELECT pg_terminate_backend($1)", pid)
     for event in woken.values():
         await asyncio.wait_for(event.wait(), 10)
@@ -234,7 +234,7 @@ async def test_a_killed_listener_listens_again_and_wakes_everybody_once(scene, u
 
 async def listening(url: str, count: int) -> None:
     async with asyncio.timeout(10):
-        while len(await by_hand(url, "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")) < count:
+        while len(await by_hand(url, f"SELECT 1 FROM pg_stat_activity WHERE {LISTENING}")) < count:
             pass
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.store.postgres import address_of, by_hand, emptied
 from tests.store.stage import Stage, a_stage
 from watchbill.env import SystemEnv
-from watchbill.model.agent import Act, ProgressMark
+from watchbill.model.agent import Act, ProgressMark, Room
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.open import open_store
@@ -26,6 +26,7 @@ from watchbill.testing.conformance.scene import (
     AGENT,
     KNOWN,
     ME,
+    STEPS,
     HandClock,
     Scene,
     a_change,
@@ -40,7 +41,7 @@ ROWS = 20_000
 FIRST_CALLS = 50
 
 # Of the tables that grow with work; the others have a few rows for each process or namespace.
-LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "agent", "schedule"}
+LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "agent", "schedule", "log", "gate", "incident"}
 SMALL = {"lease", "scheduler", "queue", "shard", "meta"}
 
 # By which columns of which index each hot text finds its rows. What stands behind an index is its condition: a column
@@ -73,19 +74,47 @@ INDEXES: Mapping[str, set[str]] = {
     "delete_next": {"run_tree (root)"},
     "delete_decisions": {"decision_pkey (run)"},
     "delete_attempts": {"attempt_run (run)"},
+    "delete_logs": {"log_pkey (run)"},
+    "logs": {"run_namespace_id_key (namespace, id)", "log_pkey (run)"},
     "delete_facts": {"fact_run_kind_ref_key (run)"},
     "delete_journal": {"journal_pkey (run)", "journal_pkey (run, seq)", "blob_pkey (run, n)"},
     "delete_run": {"blob_pkey (run)", "journal_pkey (run)", "run_pkey (num)"},
     "old_runs": {"run_list ((namespace || ''::text), created_at, num)"},
     "decisions_of_run": {"decision_pkey (run)"},
     "copy": {"run_pkey (num)", "journal_pkey (run, seq)", "blob_pkey (run, n)"},
-    "record_context": {"all of scheduler"},
+    "record_context": {"shard_pkey (id)", "all of scheduler"},
     "schedules": {"schedule_namespace_name_key (namespace)", "run_pkey (num)", "all of scheduler"},
+    "gates": {
+        "gate_pkey (namespace)",
+        "attempt_gate (gate)",
+        "attempt_limited (queue, gate)",
+        "queue_pkey (id)",
+        "queue_namespace_region_needs_uses_limited_key (namespace, limited)",
+    },
+    "order_gate": {"gate_pkey (namespace, name)"},
+    "waits_of_run": {
+        "attempt_run (run)",
+        "attempt_gate (gate)",
+        "attempt_limited (queue, gate, rank, id)",
+        "gate_pkey (namespace, name)",
+        "queue_pkey (id)",
+        "queue_namespace_region_needs_uses_limited_key (namespace, limited)",
+    },
+    "living_agents": {"all of agent_alive"},
+    "incidents": {"incident_list ((namespace || ''::text))"},
     "order_schedule": {"schedule_namespace_name_key (namespace, name)"},
     "order_agent": {"agent_alive (id)"},
+    "agents": {"all of agent_alive", "agent_gone (gone_at)", "attempt_agent (agent)"},
+    "steps_of_agents": {"attempt_agent (agent)"},
+    "backlog": {
+        "all of queue_namespace_region_needs_uses_limited_key",
+        "attempt_ready (queue)",
+        "attempt_ready (queue, (alone OR (losses >= 2)))",
+        "all of agent_alive",
+        "attempt_agent (agent)",  # what runs
+    },
     # schedulers
     "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},
-    "shards_of_namespace": {"shard_namespace_region_n_key (namespace)"},
     "find_queue": {"queue_namespace_region_needs_uses_limited_key (namespace, region, needs, uses, limited)"},
     "attend": {"scheduler_pkey (id)", "all of scheduler_pkey", "all of scheduler", "all of lease"},
     "retire": {"scheduler_pkey (id)"},
@@ -121,7 +150,12 @@ INDEXES: Mapping[str, set[str]] = {
         "schedule_namespace_name_key (namespace, name)",
     },
     # agents
-    "join_agent": set(),
+    "join_agent": {
+        "agent_gone (gone_at)",
+        "all of agent_alive",
+        "agent_pkey (id)",
+        "attempt_agent (agent)",
+    },
     "beat": {
         "agent_alive (id)",
         "attempt_pkey (id)",
@@ -134,15 +168,29 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_ready (queue, (alone OR (losses >= 2)), rank, id)",
         "attempt_pkey (id)",
     },
+    "limited_gates": {
+        "attempt_limited (queue, gate)",
+        "attempt_limited (queue, gate, (alone OR (losses >= 2)))",
+        "attempt_ready (queue, (alone OR (losses >= 2)))",
+        "attempt_gate (gate)",
+        "gate_pkey (namespace, name)",
+        "queue_pkey (id)",
+    },
+    "limited_rows": {"attempt_limited (queue, gate, (alone OR (losses >= 2)))"},
+    "lock_gates": {"agent_alive (id)"},
+    "gates_locked": {"gate_pkey (namespace, name)", "attempt_gate (gate)", "queue_pkey (id)"},
+    "lease_limited": {"gate_pkey (namespace, name)", "attempt_pkey (id)"},
     "lock_agent": {"agent_alive (id)"},
     "leased_rows": {"attempt_agent (agent)"},
     "report": {"attempt_pkey (id)"},
     "finish": {"attempt_pkey (id)"},
     "undecided": {"attempt_pkey (id)"},
     "report_large": {"attempt_pkey (id)"},
+    "report_logged": {"attempt_pkey (id)"},
     "report_rows": {"attempt_pkey (id)"},
     "leave_agent": {"agent_alive (id)"},
     "rows_of_agent": {"attempt_agent (agent)"},
+    "unwitness": {"agent_pkey (id)"},
     # supervisors
     "watch": {"attempt_watch (watch_at)", "attempt_agent (agent)", "agent_alive (id)"},
     "attempts_by_id": {"attempt_pkey (id)"},
@@ -153,7 +201,15 @@ INDEXES: Mapping[str, set[str]] = {
         "queue_pkey (id)",
         "all of agent_alive",  # once for each queue, not for each row
     },
+    "open_incidents": {"all of incident_open"},
+    "open_incident": set(),
+    "resolve_incidents": {"incident_pkey (id)"},
+    "due_codes": {"run_due (shard, wake_at)"},
+    "live_codes": {"run_live (shard, (num + 0))"},
+    "schedulers": {"all of scheduler"},
+    "forget_gates": {"gate_pkey (namespace, name)"},
     "processes": {"all of agent_alive", "all of scheduler_pkey"},  # has who may hold something, and nobody else
+    "silent": {"all of agent_alive"},
 }
 # Of a turn, by its parts; its variants are all their combinations.
 PARTS: Mapping[str, set[str]] = {
@@ -180,11 +236,13 @@ HELD = {"lease_pkey (role, shard)"}
 def texts() -> dict[str, Statement]:
     """All statements but the parts of composed ones, and the composed ones."""
     report = (("accepted", "report"), ("kept", "report_blobs"))
+    logged = (report[0], ("logged", "report_logs"))
     alone = {name: text for name, text in statements(SCHEMA).items() if not name.startswith(("turn_", "report_"))}
     return {
         **alone,
         "report": composed(SCHEMA, report[:1], "report_answer", ()),
         "report_large": composed(SCHEMA, report, "report_answer", ()),
+        "report_logged": composed(SCHEMA, logged, "report_answer", ()),
         "report_rows": statements(SCHEMA)["report_rows"],
         "turn_is_there": statements(SCHEMA)["turn_is_there"],
         "turn": turn_statement(SCHEMA, a_turn(*PARTS), large=True),
@@ -279,7 +337,9 @@ async def a_planner(url: str) -> AsyncIterator[Planner]:
 
 def bound(condition: str, keys: Sequence[str]) -> list[str]:
     """Give the columns of an index that a condition binds."""
-    rows = {column for row in re.findall(r"ROW\(([^()]*)\) [<>=]", condition) for column in row.split(", ")}
+    rows = {
+        column for row in re.findall(r"ROW\(((?:[^()]|\([^()]*\))*)\) [<>=]", condition) for column in row.split(", ")
+    }
     compared = [key for key in keys if key in rows or re.search(rf"\({re.escape(key)} [<>=]", condition)]
     # That something is there is a condition, too, but narrows nothing beside others.
     return compared or [key for key in keys if f"({key} IS NOT NULL)" in condition]
@@ -312,12 +372,29 @@ SELECT n % 16, n, 'cancel', 'r', 'a', '', 1 FROM generate_series(1, $2::int) n;
 INSERT INTO watchbill.decision (run, call, fence, n, at, actor, body)
 SELECT n, 'c', 1, 1, 1, 'a', '' FROM generate_series(1, $2::int) n;
 
+INSERT INTO watchbill.log (run, call, fence, number, at, body)
+SELECT n, 'c', 1, 1, 1, '' FROM generate_series(1, $2::int) n;
+
 INSERT INTO watchbill.lease (role, shard) SELECT 'scheduler', 100000 + n FROM generate_series(1, $2::int / 10) n;
 
 INSERT INTO watchbill.schedule (namespace, name, shard, version, spec, timing, input, last_slot, wake_at, waiting)
 SELECT
     'default', 's-' || n, n % 16, 1, '{}', '', '[]', 1, $1::bigint + n, CASE WHEN n % 100 = 0 THEN '{1}'::bigint[] END
 FROM generate_series(1, $2::int) n;
+
+INSERT INTO watchbill.attempt (
+    id, run, run_id, part, shard, call, step, queue, rank, state, fence, agent, policy, args, gate
+)
+SELECT
+    2000000 + n, n, 'l-' || n, 0, n % 16, 'charge', 'charge', $3::int, $1::bigint + n, n % 2, 1, 100000 + n % 100,
+    '{}', '[]', 'limit:charge:' || n % 1000
+FROM generate_series(1, $2::int) n;
+
+INSERT INTO watchbill.gate (namespace, name, at_once, tokens, tokens_at, said)
+SELECT 'default', 'limit:charge:' || n, 5, 1, 1, 1 FROM generate_series(1, $2::int) n;
+
+INSERT INTO watchbill.incident (id, namespace, cause, state, members, body, opened_at)
+SELECT n, 'default', 'c' || n, 1, 1, '{}', n FROM generate_series(1, $2::int) n;
 
 INSERT INTO watchbill.agent (id, state, until, namespace, region, name, info)
 SELECT 100000 + n, 3, 0, 'default', '', 'a', '' FROM generate_series(1, $2::int) n
@@ -336,8 +413,8 @@ async def load(url: str, queue: int = 1) -> None:
 
 def test_every_statement_is_looked_at():
     others = {
-        "notify", "isolation", "place", "store_time",  # read nothing of ours
-        "queues", "make_shards", "make_queue",  # a few rows for each namespace
+        "notify", "isolation", "place", "store_time", "lock_witness", "unlock_witness",  # read nothing of ours
+        "queues", "make_shards", "make_queue", "all_shards",  # a few rows for each namespace
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening
     }  # fmt: skip
@@ -413,6 +490,8 @@ async def a_life(scene: Scene, num: int) -> None:
     await scene.report(leased, Act.FAILED, b"{}")  # again
     await doors.supervisor.watch(10)
     await doors.supervisor.processes()
+    await doors.client.agents("default")
+    await doors.supervisor.silent()
     assert await scene.judge(a_verdict(await newest_row(scene), AttemptState.READY))
     await doors.agent.join(guest, "default", "", "guest", b"{}", None)
     await doors.agent.queues("default", "")
@@ -421,6 +500,12 @@ async def a_life(scene: Scene, num: int) -> None:
     await doors.agent.leave(guest)
     [again] = await scene.lease(limit=1)
     await scene.report(again, Act.DONE, b"1")
+    limited = await doors.scheduler.queue("default", "", (), "", limited=True)
+    waiting = scene.a_row(run, queue=limited, gate="limit:charge")
+    await scene.turn(attempts=[waiting])
+    found = await doors.agent.lease_limited(AGENT, num, [limited], Room(1, 1, STEPS))
+    [passed] = found.rows
+    await scene.report(passed, Act.DONE, b"1")
     await doors.client.tell([a_cancel(run.id)])
     look = await doors.scheduler.look(shards, KNOWN, 100)
     await doors.client.endings([num])
@@ -430,7 +515,7 @@ async def a_life(scene: Scene, num: int) -> None:
     told = [fact.id for fact in look.facts if fact.run == num]
     await scene.turn(
         journal=[an_entry(num, 1)],
-        finals_done=[row.id],
+        finals_done=[row.id, waiting.id],
         facts_done=told,
         runs=[a_change(run, RunState.COMPLETED)],
         decisions=[a_decision(num)],
@@ -459,7 +544,7 @@ async def test_doors_first_used_on_an_empty_store_read_little_of_a_full_one(url)
         "SELECT relname, seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = ANY ($1)"
     )
     read = await by_hand(url, counted, LARGE - {"schedule"})  # those whose code nobody has are passed over
-    assert all(rows < ROWS // 4 for _, rows in read), read
+    assert {name: rows for name, rows in read if rows >= ROWS // 4} == {}
 
 
 async def beaten_on_an_empty_store(stage: Stage) -> Scene:

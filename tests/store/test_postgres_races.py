@@ -91,11 +91,12 @@ async def test_of_ten_thousand_rows_none_is_leased_twice_and_none_is_missed(scen
     rows = [scene.a_row(run) for _ in range(ATTEMPTS)]
     await scene.turn(attempts=rows)
     stores = [await another() for _ in range(CLAIMERS)]
+    for n, store in enumerate(stores):
+        await store.agent.join(100 + n, "default", "", "a", b"{}", None)
 
     async def claim(agent: int, store: PostgresStore) -> list[int]:
         mine = Scene(store, scene.clock)
         mine.queue = scene.queue
-        await store.agent.join(agent, "default", "", "a", b"{}", None)
         got: list[int] = []
         while leased := await mine.lease(agent, limit=97):
             got += [row.id for row in leased]

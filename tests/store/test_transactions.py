@@ -89,6 +89,28 @@ async def test_who_wants_an_id_that_a_transaction_is_creating_gets_that_run_when
     assert (found.run.num, found.new) == (1, False)
 
 
+async def test_a_run_that_a_transaction_creates_lives_in_its_region(url):
+    store = await open_store(url, SystemEnv())
+    runs = [
+        NewRun(num, "default", f"o-{num}", "order", 1, b"[]", region=region) for num, region in ((1, ""), (2, "eu"))
+    ]
+    work = await store.transactions.starting(runs)
+    if url.startswith("sqlite"):
+        connection = sqlite3.connect(file_of(url))
+        borrow(connection).perform(work)
+        connection.commit()
+        connection.close()
+    else:
+        user = await connect_asyncpg(url)
+        await borrow(user).perform_async(work)
+        await user.close()
+    for run in runs:
+        row = await store.client.find("default", run.id)
+        assert row is not None
+        assert row.shard in await store.scheduler.shards("default", run.region)
+    await store.close()
+
+
 async def test_other_work_under_that_id_is_refused_when_it_commits(postgres_store, postgres_url, lend):
     user = await lend()
     await start(postgres_store, user, a_run(1, "o-1"))

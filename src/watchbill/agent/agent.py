@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from watchbill.agent.capacity import Capacity, Served, served_by
 from watchbill.agent.crew import Crew, Errand, Refused
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
@@ -18,15 +19,16 @@ from watchbill.errors import StoreUnreachableError
 from watchbill.events import Events, log
 from watchbill.flow.context import Checkpoint
 from watchbill.loop import Loop
-from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Wish
+from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room, Wish
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
-from watchbill.model.needs import meets, parse_needs
-from watchbill.model.policy import OWN_CHILD_FROM, Policy
+from watchbill.model.needs import parse_needs, written
+from watchbill.model.policy import OWN_CHILD_FROM, decode_policy
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.store.protocol import AgentStore, Transactions
 
 SHOW_PROGRESS_EVERY: Final[Micros] = SECOND // 4  # visible within a second, and not a write per mark
+HEED_EVERY: Final[Micros] = SECOND // 10  # a hint may be an order to stop: asked for at once, but not at every hint
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
 DECIDE_EVERY: Final[Micros] = SECOND // 5  # whether a user's transaction has ended is seen by looking
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
@@ -34,7 +36,6 @@ ASK_AGAIN: Final[Micros] = SECOND // 4  # a drain whose store did not answer
 SILENCE: Final[Micros] = 60 * SECOND  # how long what runs goes on after the lease has ended while the store is away
 
 _encode = msgspec.json.Encoder().encode
-_decode_policy = msgspec.json.Decoder(Policy).decode
 
 
 class Agent(Loop):
@@ -72,11 +73,11 @@ class Agent(Loop):
         self._lasting = lasting
         self._beat_every = beat if beat is not None else (lasting or 0) // 4
         self._beats_are_polls = beat is not None  # an answer to a beat says whether something is ready
-        self._needs = tuple(needs)
+        self._capacity = Capacity(parse_needs(needs))
         self._slots = slots
         self._drain = drain
         self.dismissed = asyncio.Event()  # an operator wants it to drain
-        self._queues: list[int] | None = None  # that it serves; None: to be read
+        self._served: list[Served] | None = None  # queues in the order in which they are asked; None: to be read
         self._newest_queue = 0
         self._said = b""
         self._running: dict[int, Errand] = {}
@@ -86,10 +87,14 @@ class Agent(Loop):
         self._moved: dict[int, Errand] = {}
         self._reports: list[tuple[Report, Errand | None, Checkpoint | None]] = []
         self._asked = True  # the store may hold something for us
+        self._unheeded = False  # perhaps an order: no beat has asked since
+        self._heed_at: Micros = 0
         self._ready = False  # the last beat said so
         self._cut = False  # the last lease left something behind for want of room
         self._lease_no = 1
         self._lease_asked_at: Micros | None = None  # the first time under this number
+        self._limited_first = False  # in turn, so that neither the others nor those behind gates have all the room
+        self._passes_at: Micros | None = None  # when time lets somebody pass a gate
         self._beat_at: Micros = 0
         self._poll_at: Micros = 0
         self._trusted_until: Micros = 0
@@ -118,7 +123,7 @@ class Agent(Loop):
             self.called,
             identity,
             self._lasting,
-            needs=self._needs,
+            needs=written(self._capacity.have),
             slots=self._slots,
         )
         self._trust_from(before)
@@ -132,6 +137,7 @@ class Agent(Loop):
             await self._tell()
             asked, self._asked = self._asked, False
             boot = self.env.clock.boot()
+            asked = asked or (self._passes_at is not None and boot >= self._passes_at)
             if self._beat_is_due(asked, boot):
                 await self._beat(boot)
             asked, self._ready = asked or self._asked or self._ready, False
@@ -202,9 +208,10 @@ class Agent(Loop):
 
     def refusal(self, attempt: Errand) -> Failure | None:
         """Refuse what may be somebody else's by now: this agent was silent for long, or the attempt is late already."""
-        if not self._trusted:
+        boot = self.env.clock.boot()
+        if not self._is_trusted(boot):
             return Failure("NotBegun", "this process was silent for longer than its lease", cause=Cause.CANCELLED)
-        if self.env.clock.boot() >= attempt.started_boot + attempt.policy.timeout:
+        if boot >= attempt.started_boot + attempt.policy.timeout:
             return Failure("Late", "its timeout was over before it could begin", cause=Cause.LATE)
         return None
 
@@ -297,6 +304,7 @@ class Agent(Loop):
         """Somebody else has the call now: stop, and say nothing more about it."""
         self._forget(attempt)
         self._crew.abandon(attempt)
+        self._capacity.abandon(attempt)
 
     def _lose_all(self) -> None:
         for attempt in list(self._running.values()):
@@ -314,7 +322,10 @@ class Agent(Loop):
     def _beat_is_due(self, asked: bool, boot: Micros) -> bool:
         if self._lasting is not None and boot >= self._beat_at:
             return True
-        return bool(self._running) and (asked or (bool(self._moved) and boot >= self._show_at))
+        self._unheeded = bool(self._running) and (self._unheeded or asked)
+        if self._unheeded and boot >= self._heed_at:
+            return True
+        return bool(self._running) and bool(self._moved) and boot >= self._show_at
 
     async def _beat(self, boot: Micros) -> None:
         marks = []
@@ -333,7 +344,7 @@ class Agent(Loop):
                 held,
                 said=said if said != self._said else b"",
                 starved=[(_row(attempt), attempt.fence) for attempt in self._crew.starved],
-                queues=self._queues or () if self._beats_are_polls else (),
+                queues=[id for served in self._served or () for id in served.queues] if self._beats_are_polls else (),
                 lease_no=self._lease_no,
             )
         except StoreUnreachableError:
@@ -341,6 +352,7 @@ class Agent(Loop):
             raise
         self._said = said
         self._show_at = boot + SHOW_PROGRESS_EVERY
+        self._unheeded, self._heed_at = False, boot + HEED_EVERY
         if self._lasting is not None:
             self._beat_at = boot + self._beat_every
         if orders.alive:
@@ -352,12 +364,12 @@ class Agent(Loop):
         """Note what has changed for this agent: an operator's wish, what it has, what there is to do."""
         if orders.wish is Wish.DRAIN:
             self.dismissed.set()
-        if orders.needs is not None and orders.needs != self._needs:
-            self._needs, self._queues = orders.needs, None
+        if orders.needs is not None and orders.needs != written(self._capacity.have):
+            self._capacity.have, self._served = parse_needs(orders.needs), None
         if orders.newest_queue > self._newest_queue:
-            self._newest_queue, self._queues = orders.newest_queue, None
+            self._newest_queue, self._served = orders.newest_queue, None
         # For this turn: what there is no room for is asked for when there is, and must not make us beat until then.
-        self._ready = orders.ready or (self._queues is None and self._beats_are_polls)
+        self._ready = orders.ready or (self._served is None and self._beats_are_polls)
 
     def _trust_from(self, before: Micros) -> None:
         # Counted from before the request was sent: the store's lease began later, so ours ends earlier.
@@ -369,10 +381,9 @@ class Agent(Loop):
         """Until when (in boot time) nobody can have pronounced this agent lost; None: that is for ever."""
         return None if self._lasting is None else self._trusted_until
 
-    @property
-    def _trusted(self) -> bool:
+    def _is_trusted(self, boot: Micros) -> bool:
         """True while nobody can have pronounced this agent lost: asked before anything is started."""
-        return self._lasting is None or self.env.clock.boot() < self._trusted_until
+        return self._lasting is None or boot < self._trusted_until
 
     async def _obey(self, orders: Orders) -> None:
         ended = {attempt.row for attempt in self._ended}
@@ -404,26 +415,49 @@ class Agent(Loop):
         self._cut = True  # until we know better: whoever ends meanwhile makes us ask again
         if room.slots <= 0:
             return
-        queues = await self._served_queues()
+        left, cut = room.slots, False
+        self._limited_first, self._passes_at = not self._limited_first, None
+        for served in sorted(await self._served_queues(), key=self._turn_of):
+            at_most = self._capacity.room(served, self._running.values(), left)
+            alone = self._crew.room().alone
+            rows = await self._lease_from(served, Room(at_most, alone, room.steps)) if at_most > 0 else []
+            cut = cut or len(rows) >= at_most or sum(needs_own_process(row) for row in rows) >= alone
+            left -= len(rows)
+        self._cut = cut
+        if left <= 0 and self._crew.room().slots > 0:
+            self._asked = True  # more room came up meanwhile
+
+    def _turn_of(self, served: Served) -> tuple[bool, bool]:
+        return not served.takes, served.limited is not self._limited_first
+
+    async def _lease_from(self, served: Served, room: Room) -> list[AttemptRow]:
+        """Lease rows, and start them."""
         if self._lease_asked_at is None:
             self._lease_asked_at = self.env.clock.boot()
-        rows = await self._store.lease(self._id, self._lease_no, queues, room)
+        rows = await self._lease_rows(served, room)
         # Only now: an answer that was lost is asked for again under the same number, and its rows date from then.
         self._lease_no += 1
         asked_at, self._lease_asked_at = self._lease_asked_at, None
         for row in rows:
             self._start(row, asked_at)
-        self._cut = len(rows) >= room.slots or sum(needs_own_process(row) for row in rows) >= room.alone
-        if len(rows) >= room.slots and self._crew.room().slots > 0:
-            self._asked = True  # more room came up meanwhile
+        return rows
 
-    async def _served_queues(self) -> list[int]:
+    async def _lease_rows(self, served: Served, room: Room) -> list[AttemptRow]:
+        if not served.limited:
+            return await self._store.lease(self._id, self._lease_no, served.queues, room)
+        before = self.env.clock.boot()
+        found = await self._store.lease_limited(self._id, self._lease_no, served.queues, room)
+        if found.next_at is not None:
+            passes_at = before + max(1, found.next_at - found.now)
+            self._passes_at = passes_at if self._passes_at is None else min(self._passes_at, passes_at)
+        return found.rows
+
+    async def _served_queues(self) -> list[Served]:
         """Give the queues whose needs this agent meets; they are read anew when a beat says that there are others."""
-        if self._queues is None or not self._beats_are_polls:
-            have = parse_needs(self._needs)
+        if self._served is None or not self._beats_are_polls:
             there = await self._store.queues(self._namespace, self._region)
-            self._queues = [queue.id for queue in there if meets(have, parse_needs(queue.needs))]
-        return self._queues
+            self._served = served_by(self._capacity.have, there)
+        return self._served
 
     def _start(self, row: AttemptRow, asked_at: Micros) -> None:
         before = self._running.get(row.id)
@@ -431,12 +465,12 @@ class Agent(Loop):
             if before.fence == row.fence:
                 return  # the same lease, asked for again
             self._lose(before)  # it was pronounced late or lost, and has not heard of it yet
-        sealed = next((body for body in (row.args, row.checkpoint) if body is not None and is_sealed(body)), None)
         try:
-            if sealed is not None:
-                # Not the step's failure: it never ran. It counts as one more death, and a person will see why.
-                raise Refused(Act.DIED, Failure("Sealed", why_sealed(sealed), cause=Cause.KILLED))
-            attempt = self._crew.take(row, self._namespace, _decode_policy(row.policy))
+            if is_sealed(row.args):
+                raise _sealed(row.args)
+            if row.checkpoint is not None and is_sealed(row.checkpoint):
+                raise _sealed(row.checkpoint)
+            attempt = self._crew.take(row, self._namespace, decode_policy(row.policy))
         except Refused as refused:
             self._reports.append((Report(row.id, row.fence, refused.act, _encode(refused.failure)), None, None))
             self.wake()
@@ -467,14 +501,23 @@ class Agent(Loop):
             wishes.append(self._poll_at)
         if self._moved:
             wishes.append(self._show_at)
+        if self._unheeded:
+            wishes.append(self._heed_at)
         if self._undecided:
             wishes.append(boot + DECIDE_EVERY)
+        if self._passes_at is not None and not self._stopping:
+            wishes.append(self._passes_at)
         return max(0, min(wishes) - boot) if wishes else None
+
+
+def _sealed(body: bytes) -> Refused:
+    # Not the step's failure: it never ran. It counts as one more death, and a person will see why.
+    return Refused(Act.DIED, Failure("Sealed", why_sealed(body), cause=Cause.KILLED))
 
 
 def needs_own_process(row: AttemptRow) -> bool:
     """True when a leased row is run in a process of its own."""
-    return row.losses > OWN_CHILD_FROM or _decode_policy(row.policy).own
+    return row.losses > OWN_CHILD_FROM or decode_policy(row.policy).own
 
 
 def _row(attempt: Errand) -> int:
@@ -486,8 +529,8 @@ def _report(attempt: Errand, *, stopping: bool) -> Report:
     """Say how an attempt ended; one that never began, or was ended by our own stop, is handed back, uncharged."""
     failure: Failure | None = attempt.failure
     if failure is None:
-        return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body)
+        return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body, attempt.log_body)
     if failure.cause is Cause.CANCELLED and (stopping or not attempt.cancelled):
-        return Report(_row(attempt), attempt.fence, Act.HAND_BACK)
+        return Report(_row(attempt), attempt.fence, Act.HAND_BACK, None, attempt.log_body)
     act = Act.DIED if failure.cause in (Cause.KILLED, Cause.STARVED) else Act.FAILED
-    return Report(_row(attempt), attempt.fence, act, _encode(failure))
+    return Report(_row(attempt), attempt.fence, act, _encode(failure), attempt.log_body)

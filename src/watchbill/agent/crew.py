@@ -22,6 +22,7 @@ class Errand(Protocol):
     cancelled: bool
     started_boot: Micros
     finishing: Finishing | None
+    log_body: bytes | None  # the last of what it has logged, when it has ended and that was kept
 
     @property
     def run(self) -> str:
@@ -31,6 +32,11 @@ class Errand(Protocol):
     @property
     def call(self) -> str:
         """The call's key in its run."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """True when the step has returned or raised, or its process is gone."""
         ...
 
     def save(self, checkpoint: Checkpoint) -> None:

@@ -12,15 +12,15 @@ from watchbill.model.policy import Policy
 class Remote:
     """One attempt, from its lease to its report."""
 
-    def __init__(self, row: int, order: Order, *, alone: bool) -> None:
+    def __init__(self, row: int, order: Order, policy: Policy, *, alone: bool) -> None:
         self.row: int | None = row
         self.order = order
         self.alone = alone  # it gets a process of its own
         self.fence = order.fence
-        self.policy: Policy = order.policy
+        self.policy = policy
         self.body = b""
         self.failure: Failure | None = None
-        self.log: bytes | None = None
+        self.log_body: bytes | None = None
         self.cancelled = False
         self.started_boot: Micros = 0
         self.finishing: Finishing | None = None
@@ -38,6 +38,11 @@ class Remote:
     def call(self) -> str:
         """The call's key in its run."""
         return self.order.key[3]
+
+    @property
+    def over(self) -> bool:
+        """True when the step has returned or raised, or its process is gone."""
+        return bool(self.body) or self.failure is not None
 
     def move(self, body: bytes, *, increased: bool) -> None:
         """Keep the newest progress."""

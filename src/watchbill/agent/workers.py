@@ -73,6 +73,7 @@ class Staff(msgspec.Struct, frozen=True):
 
     workers: int
     lag: int  # whole seconds
+    version: str
 
 
 class Worker:
@@ -114,6 +115,7 @@ class Workers:
         grace: Micros,
         recycle_after: int | None = None,
         most_megabytes: int | None = None,
+        version: str = "",
     ) -> None:
         self._env = env
         self._hello = hello
@@ -136,6 +138,7 @@ class Workers:
         self._closing = False
         self._looking: asyncio.TimerHandle | None = None
         self.steps: tuple[str, ...] = ()
+        self._version = version
 
     async def open(self) -> Ready:
         """Start the workers; gives what the first one says about its App. Raises WorkerError."""
@@ -166,7 +169,7 @@ class Workers:
         boot = self._env.clock.boot()
         silences = [worker.silence(boot) for worker in self._workers]
         lag = max(silences, default=0) // SECOND
-        return _encode(Staff(sum(1 for _ in self._shared(ready=True)), lag if lag >= 2 else 0))
+        return _encode(Staff(sum(1 for _ in self._shared(ready=True)), lag if lag >= 2 else 0, self._version))
 
     @property
     def starved(self) -> Sequence[Errand]:
@@ -182,7 +185,7 @@ class Workers:
             errand=self._errands,
             step=row.step,
             args=row.args,
-            policy=policy,
+            policy=row.policy,
             key=(namespace, row.run_id, row.part, row.call, zlib.crc32(row.args)),
             fence=row.fence,
             number=row.number,
@@ -192,7 +195,7 @@ class Workers:
             started_at=row.started_at or 0,
             started_boot=0,
         )
-        return Remote(row.id, order, alone=policy.own or row.losses > OWN_CHILD_FROM)
+        return Remote(row.id, order, policy, alone=policy.own or row.losses > OWN_CHILD_FROM)
 
     def start(self, attempt: Errand, agent: Tender, *, at: Micros, boot: Micros) -> None:
         """Give it to the worker that has least to do, or to one of its own."""
@@ -254,10 +257,17 @@ class Workers:
         return (worker for worker in self._workers if not worker.retired and not worker.only and worker.ready >= ready)
 
     def _least_busy(self) -> Worker | None:
-        boot = self._env.clock.boot()
-        there = list(self._shared(ready=True))
-        quick = [worker for worker in there if worker.silence(boot) < SLOW_TO_ANSWER]
-        return min(quick or there, key=lambda worker: len(worker.errands), default=None)
+        """Find the one with the fewest errands, those that do not answer last."""
+        found, found_slow, fewest = None, True, 0
+        for worker in self._workers:
+            if worker.retired or worker.only is not None or not worker.ready:
+                continue
+            # Asked a moment ago, and not answered yet, is how it is most of the time: only then a clock is read.
+            slow = worker.asked_at is not None and worker.silence(self._env.clock.boot()) >= SLOW_TO_ANSWER
+            errands = len(worker.errands)
+            if found is None or (slow, errands) < (found_slow, fewest):
+                found, found_slow, fewest = worker, slow, errands
+        return found
 
     def _staff(self) -> None:
         """Have as many workers as there should be."""
@@ -501,7 +511,7 @@ class Workers:
     def _heard(self, worker: Worker, remote: Remote, message: Ended | Moved | Saved | Finishes) -> None:
         match message:
             case Ended(body=body, failure=failure, log=kept):
-                remote.body, remote.log = body or b"", kept
+                remote.body, remote.log_body = body or b"", kept
                 self._ended(worker, remote, failure)
                 return
             case Moved(body=progress, increased=increased):

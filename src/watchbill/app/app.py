@@ -14,6 +14,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
 
+from watchbill.app.agents import AgentStatus
 from watchbill.app.handle import Client, Handle
 from watchbill.app.wish import Wish, check_tags, wished
 from watchbill.errors import InvalidOptionError, WatchbillError
@@ -23,9 +24,11 @@ from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step, StepOptions
 from watchbill.flow.workflows import START_KEYWORDS, Workflow, WorkflowOptions
 from watchbill.model.duration import Duration, to_micros
+from watchbill.model.gate import GateRow
+from watchbill.model.incident import Incident
 from watchbill.model.keys import given_keys
 from watchbill.model.question import InboxItem
-from watchbill.model.run import NewRun, check_id
+from watchbill.model.run import NewRun, check_id, check_region
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -148,7 +151,8 @@ class App:
     async def _run(self, workflow: Workflow[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], id: str) -> T:
         named = dict(kwargs)
         wish = Wish(id, **{name: named.pop(name) for name in START_KEYWORDS & named.keys()})
-        return await self._hall.run(*self._new_run(workflow, args, named, wish), self.rooms)
+        _, run = asked = self._new_run(workflow, args, named, wish)
+        return await self._hall.run(*asked, functools.partial(self.rooms, region=run.region or None))
 
     @contextlib.asynccontextmanager
     async def rooms(
@@ -159,19 +163,34 @@ class App:
         supervisor: bool = True,
         slots: int = 1_000,
         threads: int = 32,
-        needs: Sequence[str] = (),
+        needs: str | Iterable[str] | Mapping[str, int] = (),
         region: str | None = None,
         profile: str = "critical",
     ) -> AsyncIterator["App"]:
-        """Open the rooms in this process: every open run of the store that this code knows goes on."""
+        """Open the rooms in this process: every open run of the store that this code knows goes on.
+
+        `needs` are the capabilities of the agent beside them, as steps ask for them: `["gpu", "eu"]` or `{"gpu": 2}`.
+        Rooms with a `region` serve the runs of that region; those without one serve the runs without one. `profile`
+        says how soon this process is missed when it dies: `critical`, `standard` or `batch`.
+        """
         stop_if_reading()
-        if needs or region is not None or profile != "critical":
-            raise InvalidOptionError("rooms(needs=, region=, profile=) come with a later version: leave them out")
+        from watchbill.model.needs import parse_needs
+        from watchbill.model.profile import profile_named
+
+        have, place = parse_needs(needs), check_region(region, "rooms()")
+        profile_named(profile)
         for name, value in (("slots", slots), ("threads", threads)):
             if value < 1:
                 raise InvalidOptionError(f"rooms({name}=) must be above zero, got {value!r}")
         async with self._hall.rooms(
-            scheduler=scheduler, agent=agent, supervisor=supervisor, slots=slots, threads=threads
+            scheduler=scheduler,
+            agent=agent,
+            supervisor=supervisor,
+            slots=slots,
+            threads=threads,
+            have=have,
+            region=place,
+            profile=profile,
         ):
             yield self
 
@@ -195,7 +214,8 @@ class App:
         """Start a run; durable when this returns. The same id with the same work gives the run that is there.
 
         `priority` is a head start of a minute for each point; `at` and `delay` say when it begins; `deadline` when it
-        is stopped and fails, as a time or a span from its start; `tags` are for finding it.
+        is stopped and fails, as a time or a span from its start; `tags` are for finding it; `region` says whose
+        schedulers and agents do it.
 
         `tx`: your own open connection to the store's database (asyncpg, psycopg, or sqlite3 to its own file). The run
         is there when your transaction commits, with your rows, and is noticed within a second; or never. Until then its
@@ -236,6 +256,11 @@ class App:
         stop_if_reading()
         return self._hall.runs(status, health, workflow, check_tags(tags))
 
+    async def agents(self) -> list[AgentStatus]:
+        """Give the agents that run steps, those at work first: what they have and do, and when they were last heard."""
+        stop_if_reading()
+        return await self._hall.agents()
+
     async def inbox(self) -> list[InboxItem]:
         """Give the questions that wait for a person, oldest first."""
         stop_if_reading()
@@ -248,6 +273,16 @@ class App:
         """
         stop_if_reading()
         await self._hall.answer(id, value, by)
+
+    async def gates(self) -> list[GateRow]:
+        """Give the gates that limited calls pass, by name: what is allowed, how many run and wait, which are paused."""
+        stop_if_reading()
+        return await self._hall.gates()
+
+    async def incidents(self, *, resolved: bool = False) -> list[Incident]:
+        """Give the incidents that are open, newest first; with those that are resolved, if asked for."""
+        stop_if_reading()
+        return await self._hall.incidents(resolved=resolved)
 
     # --- schedules
 

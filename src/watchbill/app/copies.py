@@ -5,8 +5,8 @@ from typing import NamedTuple
 from watchbill.app.report import step_name
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.names import did_you_mean
-from watchbill.flow.parts import OUTCOMES, Part, current_part, rewound
-from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.flow.parts import OUTCOMES, Part, beginning_of, current_part, rewound
+from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome
 from watchbill.model.states import RunState
 from watchbill.store.protocol import Record
 
@@ -37,13 +37,13 @@ def before(record: Record, call: str) -> Origin:
 
 
 def failed(record: Record, step: str | None) -> Origin:
-    """Leave out the first failure of a step, of any or of that one, and all that came after it.
+    """Leave out the first failure of a step, of any or of that one, and all that came after it, but for messages.
 
-    When no step failed the run's own code did: all is kept. When all it did was undone, nothing is.
+    When no step failed the run's own code did: all is kept. When all it did was undone, messages are.
     """
     part = current_part(record.run, record.journal)
     if record.run.status in UNDONE:
-        return Origin(part, ())
+        return Origin(part, _seqs(tuple(entry for entry in part.entries if entry.kind == Kind.MESSAGE)))
     for entry in part.entries:
         is_failure = entry.kind == Kind.STEP and entry.outcome == Outcome.FAILED
         if is_failure and step in (None, entry.key, step_name(entry.key)):
@@ -51,6 +51,17 @@ def failed(record: Record, step: str | None) -> Origin:
     if step is not None:
         raise InvalidOptionError(f"no call of step {step!r} failed in run {record.run.id!r}: there is nothing to retry")
     return Origin(part, _seqs(tuple(entry for entry in part.entries if entry.kind != Kind.END)))
+
+
+def beginning(record: Record, part: Part, num: int) -> JournalRow | None:
+    """Give the entry with which the copy of a run begins that had gone on as another part; None for a first part.
+
+    It hands on once more what that part was given: when it began, and the mailbox it began with.
+    """
+    if all(entry.kind != Kind.CONTINUED for entry in record.journal):
+        return None
+    at, body = part.begun_at or 0, beginning_of(part)
+    return num, 1, Kind.CONTINUED.value, part.workflow, 0, 0, Outcome.OK.value, None, None, at, body
 
 
 def check_call(record: Record, call: str) -> None:

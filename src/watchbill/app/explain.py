@@ -15,14 +15,16 @@ from watchbill.app.status import Explanation
 from watchbill.app.words import moment, said_of, span
 from watchbill.clock import Micros, to_datetime
 from watchbill.flow.values import plain
-from watchbill.model.attempt import AttemptRow, RowKind
+from watchbill.model.attempt import STARVED, AttemptRow, RowKind
 from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
+from watchbill.model.gate import GateRow
 from watchbill.model.limits import limits_of, mark_of
 from watchbill.model.policy import QUARANTINE_AT, Policy
 from watchbill.model.run import code_name
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import Fact, Record
+from watchbill.model.wait import Wait, agent_command, lacking
+from watchbill.store.protocol import MOST_COUNTED, Fact, Record
 
 _decode_policy = msgspec.json.Decoder(Policy).decode
 
@@ -46,6 +48,7 @@ def explain(record: Record) -> Explanation:
         "health": status.health.value,
         "since": status.since,
         "waiting_for": status.waiting_for,
+        "region": record.region or None,
     }
     if run.status.terminal:
         sentences = list(_ended(record, facts))
@@ -137,8 +140,9 @@ def _standing(record: Record, facts: dict[str, Any]) -> Iterator[str]:
     live = [row for row in record.attempts if row.state < AttemptState.DONE and not row.cancel]
     facts["calls"] = []
     yield from _state(record, facts, moving=bool(live))
+    waits = {wait.row: wait for wait in record.waits}
     for row in live:
-        yield from _call(row, record.now, facts)
+        yield from _call(row, record.now, facts, waits.get(row.id))
     if run.deadline is not None:
         facts["deadline"] = at = to_datetime(run.deadline)
         if run.deadline > record.now:
@@ -155,6 +159,11 @@ def _state(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[s
         facts["held"] = held
         yield f"It is held: {held}."
         yield "Nothing of it is lost. `retry` lets it go on; `cancel` ends it."
+    elif record.region and not record.served:
+        yield (
+            f"It lives in region {record.region!r}, and no process serves that region: it goes on when one opens its"
+            f" rooms with region={record.region!r}."
+        )
     elif not record.known:
         facts["code"] = code_name(run.workflow, run.version)
         yield (
@@ -214,7 +223,7 @@ def _undoing(record: Record, facts: dict[str, Any]) -> Iterator[str]:
 # --- a call that is open
 
 
-def _call(row: AttemptRow, now: Micros, facts: dict[str, Any]) -> Iterator[str]:
+def _call(row: AttemptRow, now: Micros, facts: dict[str, Any], wait: Wait | None) -> Iterator[str]:
     told: dict[str, Any] = {"call": row.call, "step": row.step, "state": row.state.name.lower()}
     facts["calls"].append(told)
     if row.kind == RowKind.ASK:
@@ -232,10 +241,42 @@ def _call(row: AttemptRow, now: Micros, facts: dict[str, Any]) -> Iterator[str]:
             " `retry` tries it again; `cancel` ends the run."
         )
     elif row.state is AttemptState.READY:
-        held = ": its run is paused" if row.held else "; an agent that knows the step will take it"
-        yield f"Call {row.call!r} is ready for attempt {row.number + 1}{held}."
+        yield f"Call {row.call!r} is ready for attempt {row.number + 1}{_kept(row, wait, told)}."
     else:
         yield _between(row, now, told)
+
+
+def _kept(row: AttemptRow, wait: Wait | None, told: dict[str, Any]) -> str:
+    """Say what keeps a call from starting that is ready."""
+    needs = told["needs"] = _decode_policy(row.policy).needs
+    if row.held:
+        return ": its run is paused"
+    if wait is not None:
+        told |= {"needs": wait.needs, "region": wait.region or None, "served": wait.served, "gate": wait.gate}
+        if not wait.served:
+            command = agent_command(wait.needs, wait.region)
+            return f", but there is {lacking(wait.needs, wait.region)}; start one: {command}"
+        kept = None if wait.gate is None else kept_by(wait.gate)
+        if kept is not None:
+            return f", and waits for {kept}"
+    able = f"has {' and '.join(needs)} free and knows" if needs else "knows"
+    return f"; an agent that {able} the step will take it"
+
+
+def kept_by(gate: GateRow) -> str | None:
+    """Say what a gate keeps a call waiting for; None when it would let it pass."""
+    before = (
+        f"{gate.waiting:,} wait before it"
+        if gate.waiting < MOST_COUNTED
+        else f"{MOST_COUNTED:,} or more wait before it"
+    )
+    if gate.paused:
+        return f"its gate to be opened, which is paused: `watchbill gates open {gate.name}`"
+    if gate.at_once is not None and gate.running >= gate.at_once:
+        return f"its limit of {gate.at_once} at once: {gate.running} run, {before}"
+    if gate.tokens is not None and gate.tokens < 1:
+        return f"its limit of {gate.rate}: {before}"
+    return f"those before it behind its limit: {before}" if gate.waiting else None
 
 
 def _running(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
@@ -251,6 +292,9 @@ def _running(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
     if mark is not None and mark.quiet_until is not None and mark.quiet_until > now:
         told["quiet_for"], told["quiet_until"] = mark.quiet_for, to_datetime(mark.quiet_until)
         said += f"; it is quiet on purpose ({mark.quiet_for}), for {_since(now, mark.quiet_until)} more at most"
+    if row.symptom == STARVED:
+        told["symptom"] = STARVED
+        said += "; the process in which it runs does not turn: it starves, or keeps the others there from running"
     return f"{said}. {_left(row, now, told)}" if row.watch_at is not None else f"{said}."
 
 

@@ -5,19 +5,20 @@ import contextlib
 import itertools
 import re
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from watchbill.app import copies
+from watchbill.app.agents import AgentStatus, agent_status, chosen_agent
 from watchbill.app.explain import explain
 from watchbill.app.handle import Handle
 from watchbill.app.house import House
-from watchbill.app.report import status_of
+from watchbill.app.report import log_shown, status_of
 from watchbill.app.search import place_of, searched
-from watchbill.app.status import Explanation, RunStatus, TimelineEvent
+from watchbill.app.status import AttemptLog, Explanation, RunStatus, TimelineEvent
 from watchbill.app.sync import caller_thread
 from watchbill.app.timeline import timeline_of
 from watchbill.app.tracing import graph_in
@@ -42,20 +43,28 @@ from watchbill.errors import (
     StoreUnreachableError,
     WatchbillError,
 )
-from watchbill.events import Events
+from watchbill.events import RUN_DELETED, Event, Events
 from watchbill.flow.endings import error_of
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS
 from watchbill.flow.logs import marked_records
+from watchbill.flow.names import did_you_mean
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import current
 from watchbill.flow.scan import scan
 from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
+from watchbill.model.agent import Wish
+from watchbill.model.call import JournalRow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind, RetryAsked
+from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
+from watchbill.model.incident import Incident, IncidentState, incident_of
 from watchbill.model.keys import Keys
+from watchbill.model.needs import parse_needs, written
+from watchbill.model.profile import profile_named
 from watchbill.model.question import InboxItem, inbox_item
+from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import RunState
@@ -131,7 +140,16 @@ class Hall:
 
     @contextlib.asynccontextmanager
     async def rooms(
-        self, *, scheduler: bool, agent: bool, supervisor: bool, slots: int, threads: int
+        self,
+        *,
+        scheduler: bool,
+        agent: bool,
+        supervisor: bool,
+        slots: int,
+        threads: int,
+        have: Mapping[str, int],
+        region: str,
+        profile: str,
     ) -> AsyncIterator[None]:
         """Open the rooms."""
         if self.loop is not None:
@@ -142,10 +160,18 @@ class Hall:
         try:
             async with (
                 self._owned() as store,
-                receiving_guests(unsealed(store), self.env, lambda: self._driven(scheduler)),
+                receiving_guests(unsealed(store), self.env, lambda: self._driven(scheduler, region)),
             ):
                 house, waiting = self._build(
-                    store, scheduler=scheduler, agent=agent, supervisor=supervisor, slots=slots, threads=threads
+                    store,
+                    scheduler=scheduler,
+                    agent=agent,
+                    supervisor=supervisor,
+                    slots=slots,
+                    threads=threads,
+                    have=have,
+                    region=region,
+                    profile=profile,
                 )
                 async with self._registry.alive() if agent else contextlib.nullcontext():
                     await house.start()
@@ -169,6 +195,9 @@ class Hall:
         supervisor: bool = True,
         slots: int = DEFAULT_SLOTS,
         threads: int = DEFAULT_THREADS,
+        have: Mapping[str, int] | None = None,
+        region: str = "",
+        profile: str = "critical",
     ) -> tuple[House, Waiting]:
         """Build the house around the store, and a place for those who wait for runs to end."""
         self._waiting = waiting = Waiting(self.env, store.client, shared=not store.lasting_leases)
@@ -187,6 +216,9 @@ class Hall:
             supervisor=supervisor,
             slots=slots,
             threads=threads,
+            have=have,
+            region=region,
+            profile=profile_named(profile),
             retention=self._retention,
             on_failure=waiting.fail,
         )
@@ -197,8 +229,9 @@ class Hall:
             deaf()
         self._deaf.clear()
 
-    def _driven(self, scheduler: bool) -> Driven:
-        return Driven(self.namespace, self._registry.names() if scheduler else ())
+    def _driven(self, scheduler: bool, region: str) -> Driven:
+        driven = tuple(_driven_name(name, region) for name in self._registry.names()) if scheduler else ()
+        return Driven(self.namespace, driven)
 
     async def run(
         self, workflow: Workflow[..., T], run: NewRun, rooms: Callable[[], AbstractAsyncContextManager[object]]
@@ -218,8 +251,10 @@ class Hall:
             if guest is None:  # it was there a moment ago: it has died, or closes
                 await self.env.wait(asyncio.Event(), ONE_DOOR)
                 continue
-            if not guest.knows(self.namespace, code_name(workflow.name, workflow.version)):
-                raise guest.refusal(f"its code does not drive workflow {workflow.name!r} of {self.namespace!r}")
+            code = _driven_name(code_name(workflow.name, workflow.version), run.region)
+            if not guest.knows(self.namespace, code):
+                where = f" in region {run.region!r}" if run.region else ""
+                raise guest.refusal(f"its code does not drive workflow {workflow.name!r} of {self.namespace!r}{where}")
             [handle] = await self.start([(workflow, run)])
             ending = await while_there(guest, self._ending(handle, held_too=True))
             if ending is not None:
@@ -317,6 +352,14 @@ class Hall:
         """Give which calls of a run waited for which."""
         return graph_in(self._registry, await self.record(id))
 
+    async def logs(self, id: str) -> list[AttemptLog]:
+        """Give what the attempts of a run have logged."""
+        self._check_id(id)
+        async with self._reading() as client:
+            if await client.find(self.namespace, id) is None:
+                raise RunNotFound(id, self.namespace)
+            return [log_shown(log) for log in await client.logs(self.namespace, id)]
+
     async def runs(
         self, status: str | None, health: str | None, workflow: str | None, tags: Sequence[str]
     ) -> AsyncIterator[Handle[Any]]:
@@ -337,6 +380,45 @@ class Hall:
         async with self._reading() as client:
             return [inbox_item(asked) for asked in await client.inbox(self.namespace, EVERY)]
 
+    async def gates(self) -> list[GateRow]:
+        """Give all gates, by name."""
+        async with self._reading() as client:
+            return await client.gates(self.namespace)
+
+    async def order_gate(self, name: str, *, paused: bool) -> None:
+        """Let nothing start behind a gate, or let it start again; durable when this returns."""
+        if not await self.write(lambda client: client.order_gate(self.namespace, name, paused)):
+            known = did_you_mean(name, [gate.name for gate in await self.gates()])
+            raise InvalidOptionError(
+                f"there is no gate {name!r}{known} (a gate is there from the first call on that has to pass it)"
+            )
+
+    async def incidents(self, *, resolved: bool = False) -> list[Incident]:
+        """Give the incidents that are open, newest first; with those that are resolved, if asked for."""
+        async with self._reading() as client:
+            rows = await client.incidents(self.namespace, EVERY)
+        return [incident_of(row) for row in rows if resolved or row.state is IncidentState.OPEN]
+
+    async def agents(self) -> list[AgentStatus]:
+        """Give the agents, those at work first."""
+        async with self._reading() as client:
+            return [agent_status(row) for row in await client.agents(self.namespace)]
+
+    async def order_agent(self, named: str, *, wish: str | None = None, needs: str | None = None) -> str:
+        """Say what an agent should do, or has; durable when this returns. Gives its id."""
+        async with self._reading() as client:
+            agent = chosen_agent(await client.agents(self.namespace), named)
+        wished = None if wish is None else Wish[wish.upper()]
+        have = None if needs is None else written(parse_needs(needs))
+        if not await self.write(lambda client: client.order_agent(self.namespace, agent.id, wished, have)):
+            raise InvalidOptionError(f"agent {named!r} has just left")
+        return f"{agent.id:x}"
+
+    async def backlog(self) -> list[QueueDepth]:
+        """Give what waits for agents, queue by queue."""
+        async with self._reading() as client:
+            return await client.backlog(self.namespace)
+
     async def answer(self, id: str, value: object, by: str) -> None:
         """Answer a question; durable when this returns. Whether it fits, the run's scheduler says."""
         body = encode(value, what=f"the answer to question {id!r}")
@@ -349,9 +431,10 @@ class Hall:
         if told is not Told.TOLD:
             raise QuestionNotFound(id, self.namespace)
 
-    async def delete(self, id: str) -> None:
-        """Delete a run that has ended, with all the runs under it."""
-        run = (await self.record(id)).run
+    async def delete(self, id: str, reason: str = "", by: str = "client") -> None:
+        """Delete a run that has ended, with all the runs under it; who did it, and why, is told to the log."""
+        record = await self.record(id)
+        run = record.run
         if run.parent is not None:
             raise InvalidOptionError(
                 f"run {id!r} was started by another one, and goes with it: delete the run at the top of its tree"
@@ -361,6 +444,7 @@ class Hall:
             deleted = await self.write(lambda client: client.delete(run.num, DELETED_AT_ONCE))
         if deleted is Deleted.LIVE:
             raise RunLive(id)
+        self._events.tell([Event(RUN_DELETED, record.now, by, id, cause=by, note=reason)])
 
     async def tell(self, id: str, kind: FactKind, body: object, ref: str | None = None, by: str = "client") -> None:
         """Tell a run something; durable when this returns. With the same reference it is told once."""
@@ -420,7 +504,6 @@ class Hall:
         self, record: Record, origin: copies.Origin, workflow: Workflow[..., T] | None, changes: dict[str, Any]
     ) -> Handle[T]:
         run, part = record.run, origin.part
-        input = part.input
         if changes:
             code = self._registry.find(part.workflow, part.version)
             if code is None:
@@ -428,16 +511,18 @@ class Hall:
                     f"arguments of workflow {part.workflow!r} version {part.version} cannot be changed here:"
                     " its code is not in this App"
                 )
-            input = code.signature.with_changes(input, changes)
+            part = part._replace(input=code.signature.with_changes(part.input, changes))
         base = FORKED.sub("", run.id)
         num = self.env.new_id()
+        first = copies.beginning(record, part, num)
         for n in itertools.count(2):
             new = NewRun(
-                num, self.namespace, f"{base}~{n}", part.workflow, part.version, input, run.priority, tags=run.tags
-            )
+                num, self.namespace, f"{base}~{n}", part.workflow, part.version, part.input, run.priority,
+                tags=run.tags, region=record.region,
+            )  # fmt: skip
             if not is_id(new.id):
                 raise WatchbillError(f"run {run.id!r} has too long an id for a copy: {new.id!r}")
-            copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes))
+            copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes), first=first)
             if await self.write(copying):
                 return Handle(self, new.id, workflow, num)
         raise AssertionError("there is always a next number")
@@ -630,8 +715,15 @@ class Hall:
             await reader.close()
 
 
-async def _copied(run: NewRun, source: int, kept: Sequence[int], client: ClientStore, *, loose: bool) -> bool:
-    return await client.copy(run, source, kept, loose=loose)
+def _driven_name(code: str, region: str) -> str:
+    """Name what an owner drives, for its guests: runs of a region are driven only where that is served."""
+    return f"{code} in {region}" if region else code
+
+
+async def _copied(
+    run: NewRun, source: int, kept: Sequence[int], client: ClientStore, *, loose: bool, first: JournalRow | None
+) -> bool:
+    return await client.copy(run, source, kept, loose=loose, first=first)
 
 
 def check_name(by: object) -> str:

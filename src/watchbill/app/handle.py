@@ -1,17 +1,20 @@
 """Handle: a run, from outside."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
-from watchbill.app.status import Explanation, RunStatus, TimelineEvent
+from watchbill.app.agents import AgentStatus
+from watchbill.app.status import AttemptLog, Explanation, RunStatus, TimelineEvent
 from watchbill.env import Env
 from watchbill.flow.language import check_topic
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration
 from watchbill.model.facts import FactKind
+from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
+from watchbill.model.incident import Incident
 from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun
 
@@ -26,7 +29,16 @@ class Client(Protocol):
     loop: asyncio.AbstractEventLoop | None
 
     def rooms(
-        self, *, scheduler: bool, agent: bool, supervisor: bool, slots: int, threads: int
+        self,
+        *,
+        scheduler: bool,
+        agent: bool,
+        supervisor: bool,
+        slots: int,
+        threads: int,
+        have: Mapping[str, int],
+        region: str,
+        profile: str,
     ) -> AbstractAsyncContextManager[None]:
         """Open the rooms."""
         ...
@@ -81,10 +93,18 @@ class Client(Protocol):
         """Give which calls of a run waited for which."""
         ...
 
+    async def logs(self, id: str) -> list[AttemptLog]:
+        """Give what the attempts of a run have logged."""
+        ...
+
     def runs(
         self, status: str | None, health: str | None, workflow: str | None, tags: Sequence[str]
     ) -> "AsyncIterator[Handle[Any]]":
         """Find runs, newest first."""
+        ...
+
+    async def agents(self) -> list[AgentStatus]:
+        """Give the agents."""
         ...
 
     async def inbox(self) -> list[InboxItem]:
@@ -93,6 +113,14 @@ class Client(Protocol):
 
     async def answer(self, id: str, value: object, by: str) -> None:
         """Answer a question."""
+        ...
+
+    async def gates(self) -> list[GateRow]:
+        """Give all gates."""
+        ...
+
+    async def incidents(self, *, resolved: bool = False) -> list[Incident]:
+        """Give the incidents that are open, or all."""
         ...
 
     async def retry(self, handle: "Handle[T]", step: str | None, reason: str) -> "Handle[T]":
@@ -170,6 +198,10 @@ class Handle(Generic[T]):
     async def timeline(self) -> list[TimelineEvent]:
         """Give what has happened to the run, in order."""
         return await self._client.timeline(self.id)
+
+    async def logs(self) -> list[AttemptLog]:
+        """Give what attempts that agents ran have logged and printed, the last of it; in order of their ends."""
+        return await self._client.logs(self.id)
 
     async def graph(self) -> Graph:
         """Give the calls of the run, and which of them waited for which: `.nodes`, `.edges`; needs its code."""

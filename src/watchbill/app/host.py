@@ -4,18 +4,19 @@ import contextlib
 import os
 import platform
 from collections.abc import AsyncIterator, Awaitable, Callable
+from importlib.metadata import version
 from typing import Final, NamedTuple
 
 from watchbill.agent.agent import Agent
 from watchbill.agent.workers import Workers
 from watchbill.clock import SECOND, Micros
-from watchbill.env import Env
+from watchbill.env import Env, busy_interpreter
 from watchbill.events import Events
 from watchbill.flow.messages import Hello, Ready
 from watchbill.flow.program import Named
 from watchbill.model.keys import Key
-from watchbill.store.open import open_store
-from watchbill.store.protocol import Hint, Store
+from watchbill.store.open import open_for_agent
+from watchbill.store.protocol import AgentAccess, Hint
 from watchbill.store.sealed import Seal
 
 DEFAULT_SLOTS: Final = 50  # attempts at once: what an ordinary host has memory and connections for
@@ -46,7 +47,7 @@ class Hosted(NamedTuple):
     url: str
 
 
-OpenStore = Callable[[Ready], Awaitable[Store]]
+OpenStore = Callable[[Ready], Awaitable[AgentAccess]]
 
 
 @contextlib.asynccontextmanager
@@ -55,9 +56,9 @@ async def hosting(
 ) -> AsyncIterator[Hosted]:
     """Work for the store that the operator names, or the program, until the end of the block."""
 
-    async def open_named(ready: Ready) -> Store:
-        store = await open_store(url or ready.url, env)
-        return store if ready.keys is None else Seal(tuple(Key(*key) for key in ready.keys)).store(store)
+    async def open_named(ready: Ready) -> AgentAccess:
+        store = await open_for_agent(url or ready.url, env)
+        return store if ready.keys is None else Seal(tuple(Key(*key) for key in ready.keys)).access(store)
 
     async with working(env, events, named, namespace, wanted, open_named) as hosted:
         yield hosted._replace(url=url or hosted.url)
@@ -76,6 +77,7 @@ async def working(
         grace=wanted.grace,
         recycle_after=wanted.recycle_after,
         most_megabytes=wanted.recycle_megabytes,
+        version=version("watchbill"),
     )
     try:
         ready = await workers.open()
@@ -100,7 +102,8 @@ async def working(
             deaf = store.listen(Hint.AGENT, agent.hint)
             agent.start()
             try:
-                yield Hosted(agent, workers, ready.url)
+                with busy_interpreter():
+                    yield Hosted(agent, workers, ready.url)
             finally:
                 deaf()
                 await agent.stop()

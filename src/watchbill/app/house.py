@@ -1,24 +1,24 @@
 """House: the rooms of one process around one store."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
 
 from watchbill.agent.agent import Agent
 from watchbill.agent.inline import InlineCrew
-from watchbill.clock import SECOND, Micros
+from watchbill.clock import Micros
 from watchbill.env import Env
 from watchbill.errors import StoreError
 from watchbill.events import Events
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS, Executor
 from watchbill.flow.registry import Registry
 from watchbill.loop import Loop
+from watchbill.model.needs import written
+from watchbill.model.profile import PROFILES, Profile, lease_of
 from watchbill.scheduler.pruner import Pruner, shortest
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.store.protocol import Hint, Store
+from watchbill.supervisor.lookout import Lookout
 from watchbill.supervisor.supervisor import Supervisor
-
-LEASE: Final[Micros] = 30 * SECOND  # rooms that share a process with steps: a blocked interpreter is not a death
 
 
 class House:
@@ -38,6 +38,8 @@ class House:
         supervisor: bool = True,
         slots: int = DEFAULT_SLOTS,
         threads: int = DEFAULT_THREADS,
+        have: Mapping[str, int] | None = None,
+        profile: Profile = PROFILES["critical"],
         look_limit: int = LOOK_LIMIT,
         load_limit: int = LOAD_LIMIT,
         lease: Micros | None = None,
@@ -48,7 +50,8 @@ class House:
         self._on_failure = on_failure
         certain = store.lasting_leases
         self._executor = Executor(env, slots=slots, threads=threads, certain=certain) if agent else None
-        lasting = None if store.lasting_leases else LEASE if lease is None else lease
+        own = lease_of(profile, inline=agent) if lease is None else lease
+        lasting = None if store.lasting_leases else own
         process = env.new_id()
         self.rooms: list[Loop] = []
         self._deaf: list[Callable[[], None]] = []
@@ -66,10 +69,15 @@ class House:
                     process=process,
                     name=f"embedded-{process}",
                     lasting=lasting,
+                    needs=written(have or {}),
+                    slots=slots,
                 ),
             )
         if supervisor:
             self._add(Hint.SUPERVISOR, Supervisor(env, events, store=store.supervisor, lasting=lasting))
+            lookout = Lookout(env, events, store=store.supervisor, polls=lasting is not None)
+            self._add(Hint.AGENT, lookout)  # something is ready
+            self._deaf.append(store.listen(Hint.SCHEDULER, lookout.hint))  # or was submitted
         if scheduler:
             self._add(
                 Hint.SCHEDULER,
@@ -84,6 +92,7 @@ class House:
                     region=region,
                     process=process,
                     lasting=lasting,
+                    have=have if agent else None,
                     look_limit=look_limit,
                     load_limit=load_limit,
                 ),
@@ -101,7 +110,7 @@ class House:
                     )
                 )
 
-    def _add(self, whom: Hint, room: Scheduler | Agent | Supervisor) -> None:
+    def _add(self, whom: Hint, room: Scheduler | Agent | Supervisor | Lookout) -> None:
         self.rooms.append(room)
         self._deaf.append(self._store.listen(whom, room.hint))
 

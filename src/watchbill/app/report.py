@@ -4,24 +4,35 @@ from datetime import datetime
 from typing import Final
 
 from watchbill.app.opened import decision_in, failure_in, final_in, progress_in
-from watchbill.app.status import AttemptStatus, Health, RunStatus, State, StepState, StepStatus
+from watchbill.app.status import AttemptLog, AttemptStatus, Health, RunStatus, State, StepState, StepStatus
 from watchbill.clock import Micros, to_datetime
-from watchbill.model.attempt import AttemptRow, Progress
+from watchbill.model.agent import AttemptLog as StoredLog
+from watchbill.model.attempt import STARVED, AttemptRow, Progress
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.limits import limits_of
+from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import AttemptState, RunState
+from watchbill.model.wait import Wait
 from watchbill.scheduler.plan import waits_for_code
 from watchbill.store.protocol import Record
 
 _WORST: Final = (
     Health.WAITING_FOR_PERSON,
     Health.WAITING_FOR_CODE,
+    Health.STARVED,
     Health.STALLED,
     Health.LATE,
     Health.RETRYING,
     Health.WAITING_FOR_AGENT,
+    Health.WAITING_FOR_DEPENDENCY,
     Health.OK,
 )
+
+
+def log_shown(log: StoredLog) -> AttemptLog:
+    """Show what an attempt has logged; of what is sealed for us, that it is."""
+    text = shown(log.body) if is_sealed(log.body) else log.body.decode(errors="replace")
+    return AttemptLog(log.call, log.number, to_datetime(log.at), text)
 
 
 def status_of(record: Record) -> RunStatus:
@@ -30,7 +41,8 @@ def status_of(record: Record) -> RunStatus:
     held = held_reason(record)
     steps = _steps(record)
     live = [row for row in record.attempts if row.state < AttemptState.DONE and not row.cancel]
-    healths = [_health(row, record.now) for row in live] if not run.status.terminal else []
+    waits = {wait.row: wait for wait in record.waits}
+    healths = [_health(row, record.now, waits.get(row.id)) for row in live] if not run.status.terminal else []
     if held is not None:
         healths.append(Health.WAITING_FOR_PERSON)
     if not record.known and not run.status.terminal:
@@ -74,13 +86,18 @@ def is_quarantined(row: AttemptRow) -> bool:
     return row.state is AttemptState.PARKED and row.why == "quarantine"
 
 
-def _health(row: AttemptRow, now: Micros) -> Health:
+def _health(row: AttemptRow, now: Micros, wait: Wait | None) -> Health:
     if is_quarantined(row):
         return Health.WAITING_FOR_PERSON
+    if row.state is AttemptState.RUNNING and row.symptom == STARVED:
+        return Health.STARVED
     if row.state is AttemptState.RUNNING and (overdue := _overdue(row, now)) is not None:
         return overdue
     if row.failures or row.state in (AttemptState.FAILED, AttemptState.PARKED):
         return Health.RETRYING
+    if row.state is AttemptState.READY and wait is not None and wait.served and wait.gate is not None:
+        # That it waits for its limit is as its author wants it.
+        return Health.WAITING_FOR_DEPENDENCY if wait.gate.paused else Health.OK
     if row.state is AttemptState.READY:
         return Health.WAITING_FOR_AGENT
     return Health.OK
@@ -102,6 +119,8 @@ def _waiting_for(record: Record, live: list[AttemptRow], held: str | None) -> st
         return None
     if held is not None:
         return f"a person: {held}"
+    if record.region and not record.served:
+        return f"a process that serves region {record.region!r}"
     if not record.known:
         return f"code: no scheduler that is running knows workflow {run.workflow!r}"
     if run.status is RunState.WAITING and (run.wake_at is not None or run.waits is not None):

@@ -84,7 +84,7 @@ class Schedules:
         """Start a run of it now, beside its slots; gives the run's id."""
         row = await self._found(name)
         num = self._doors.env.new_id()
-        run = NewRun(num, self._namespace, f"{name}@now-{num:x}", name, row.version, row.input)
+        run = NewRun(num, self._namespace, f"{name}@now-{num:x}", name, row.version, row.input, shard=row.shard)
         await self._doors.write(lambda doors: doors.submit([run]))
         return run.id
 

@@ -102,6 +102,15 @@ class TimelineEvent(msgspec.Struct, frozen=True):
     actor: str = ""  # scheduler, agent, supervisor, or who it was
 
 
+class AttemptLog(msgspec.Struct, frozen=True):
+    """What one attempt has logged and printed: the last of it."""
+
+    step: str  # the call's key
+    attempt: int  # its number
+    at: datetime  # of its end
+    text: str
+
+
 class Explanation(msgspec.Struct, frozen=True):
     """Why a run stands as it does: for people, and for programs."""
 

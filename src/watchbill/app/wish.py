@@ -10,7 +10,7 @@ from watchbill.errors import InvalidOptionError
 from watchbill.flow.steps import check_priority
 from watchbill.flow.workflows import Workflow, check_deadline
 from watchbill.model.duration import Duration, to_instant, to_micros
-from watchbill.model.run import NewRun
+from watchbill.model.run import NewRun, check_region
 
 LONGEST_TAG: Final = 200
 
@@ -33,10 +33,9 @@ NOTHING: Final = Wish()
 def wished(run: NewRun, wish: Wish, workflow: Workflow[..., Any]) -> NewRun:
     """Give the run as it was asked for; what was not said, its workflow says."""
     deadline, deadline_in = workflow.deadline
-    if wish[1:] == NOTHING[1:] and not workflow.priority and deadline is None and deadline_in is None:
+    as_usual = not workflow.priority and not workflow.region and deadline is None and deadline_in is None
+    if wish[1:] == NOTHING[1:] and as_usual:
         return run
-    if wish.region is not None:
-        raise InvalidOptionError("start(region=) comes with a later version: leave it out")
     if wish.deadline is not None:
         deadline, deadline_in = check_deadline(wish.deadline, "start()")
     return msgspec.structs.replace(
@@ -46,6 +45,7 @@ def wished(run: NewRun, wish: Wish, workflow: Workflow[..., Any]) -> NewRun:
         delay=0 if wish.delay is None else to_micros(wish.delay, what="delay of start()"),
         deadline=deadline,
         deadline_in=deadline_in,
+        region=workflow.region if wish.region is None else check_region(wish.region, "start()"),
         tags=() if wish.tags is None else check_tags(wish.tags),
     )
 

@@ -8,6 +8,7 @@ import typer
 from watchbill.cli.options import (
     DryRun,
     Format,
+    LoggedReason,
     Namespace,
     OlderThan,
     Output,
@@ -102,6 +103,7 @@ def delete(  # noqa: PLR0913
     workflow: WorkflowName = None,
     tag: Tags = None,
     older_than: OlderThan = None,
+    reason: LoggedReason = "",
     dry_run: DryRun = False,
     yes: Yes = False,
     store: StoreUrl = None,
@@ -113,7 +115,7 @@ def delete(  # noqa: PLR0913
     from watchbill.cli.acting import Action
 
     async def forget(hall: Any, handle: Any) -> None:  # noqa: ANN401
-        await hall.delete(handle.id)
+        await hall.delete(handle.id, reason, by=handle.by)
 
     def fits(record: Any) -> bool:  # noqa: ANN401
         return record.run.status.terminal and record.run.parent is None
@@ -133,6 +135,7 @@ def start(  # noqa: PLR0913
     priority: Annotated[int | None, typer.Option(metavar="N", help="From -100 to 100; larger is more urgent.")] = None,
     tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="To find it by; may be given again.")] = None,
     deadline: Annotated[str | None, typer.Option(metavar="SPAN", help="Stop it when so much time is over.")] = None,
+    region: Annotated[str | None, typer.Option(metavar="NAME", help="Whose schedulers and agents do it.")] = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
@@ -142,7 +145,14 @@ def start(  # noqa: PLR0913
     from watchbill.cli.output import print_run_fields
     from watchbill.cli.starting import started
 
-    wish = {"id": id, "delay": delay, "priority": priority, "tags": tag or None, "deadline": deadline}
+    wish = {
+        "id": id,
+        "delay": delay,
+        "priority": priority,
+        "tags": tag or None,
+        "deadline": deadline,
+        "region": region,
+    }
     record = started(program, (store, namespace), workflow, arguments or [], wish)
     print_run_fields(record, output)
 

@@ -1,6 +1,7 @@
 """Hosting: runs an agent's host until somebody says stop."""
 
 import asyncio
+import contextlib
 import signal
 from typing import Any
 
@@ -13,7 +14,7 @@ from watchbill.events import Events
 from watchbill.flow.program import Named, named_program
 from watchbill.model.duration import to_micros
 from watchbill.model.needs import parse_needs, written
-from watchbill.model.pace import pace_of
+from watchbill.model.profile import profile_named
 from watchbill.store.address import parse_url, redacted
 
 BEATS_PER_LEASE = 4
@@ -40,7 +41,7 @@ def employment(  # noqa: PLR0913 - each option is one
     recycle_megabytes: int | None,
 ) -> Employment:
     """Read what an operator says."""
-    pace = pace_of(profile)
+    pace = profile_named(profile)
     given: dict[str, Any] = {
         "name": name,
         "region": region,
@@ -72,8 +73,17 @@ async def _host(named: Named, store: str | None, wanted: Employment) -> None:
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sign, lambda: (again if stop.is_set() else stop).set())
-    async with hosting(SystemEnv(), Events(), named, store, None, wanted) as hosted:
+    async with contextlib.AsyncExitStack() as stack:
         stopped = loop.create_task(stop.wait())
+        opening = hosting(SystemEnv(), Events(), named, store, None, wanted)
+        entering = loop.create_task(stack.enter_async_context(opening))
+        await asyncio.wait({stopped, entering}, return_when=asyncio.FIRST_COMPLETED)
+        if not entering.done():
+            entering.cancel()  # it waits for a store
+            with contextlib.suppress(asyncio.CancelledError):
+                await entering
+            return
+        hosted = entering.result()
         joined = loop.create_task(hosted.agent.joined.wait())
         await asyncio.wait({stopped, joined}, return_when=asyncio.FIRST_COMPLETED)
         if joined.done():

@@ -10,11 +10,15 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from watchbill.cli.agent import agent
+from watchbill.cli.agents import agents
 from watchbill.cli.check import check
 from watchbill.cli.dev import dev
 from watchbill.cli.doctor import doctor
 from watchbill.cli.escape import visible
+from watchbill.cli.fleet import fleet
+from watchbill.cli.gates import gates
 from watchbill.cli.inbox import inbox
+from watchbill.cli.incidents import incidents
 from watchbill.cli.migrate import migrate
 from watchbill.cli.runs import runs
 from watchbill.cli.schedules import schedules
@@ -29,6 +33,9 @@ UNREACHABLE: Final = 3
 commands = typer.Typer(name="watchbill", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 commands.add_typer(runs, name="run")
 commands.add_typer(inbox, name="inbox")
+commands.add_typer(incidents, name="incidents")
+commands.add_typer(gates, name="gates")
+commands.add_typer(agents, name="agents")
 commands.command("doctor")(doctor)
 commands.add_typer(schedules, name="schedules")
 commands.command("migrate")(migrate)
@@ -36,6 +43,7 @@ commands.command("check")(check)
 commands.command("dev")(dev)
 commands.command("up")(up)
 commands.command("agent")(agent)
+commands.command("fleet")(fleet)
 
 
 def main() -> None:

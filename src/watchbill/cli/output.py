@@ -6,13 +6,16 @@ from typing import Any, Final
 
 import msgspec
 
+from watchbill.app.agents import AgentStatus
 from watchbill.app.schedules import ScheduleStatus
-from watchbill.app.status import Explanation
+from watchbill.app.status import AttemptLog, Explanation
 from watchbill.cli.escape import visible, visible_json, visible_lines
 from watchbill.cli.fields import Acted, Finding, Migrated, Question, run_fields, shown_fields
 from watchbill.cli.fitting import Checked
 from watchbill.cli.options import Drawn, Format
+from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
+from watchbill.model.incident import Incident
 from watchbill.store.protocol import Record
 
 IN_ONE_LINE: Final = -1  # what msgspec calls it
@@ -62,6 +65,27 @@ def print_explanation(explained: Explanation, format: Format) -> None:
     _print_one(format, lines, lambda: {"sentences": explained.sentences, "facts": explained.facts})
 
 
+def print_logs(logs: Sequence[AttemptLog], format: Format) -> None:
+    """Print what attempts have logged."""
+
+    def lines() -> str:
+        said = [f"{log.step}, attempt {log.attempt}, ended {log.at:%Y-%m-%d %H:%M:%S} UTC\n{log.text}" for log in logs]
+        return "\n".join(line for text in said for line in visible_lines(text)) or "no logs"
+
+    _print_list(format, lines, lambda: list(logs))
+
+
+def print_agents(agents: Sequence[AgentStatus], format: Format) -> None:
+    """Print who runs steps."""
+
+    def table() -> str:
+        from watchbill.cli.tables import drawn, list_of_agents
+
+        return drawn(list_of_agents(agents))
+
+    _print_list(format, table, lambda: list(agents))
+
+
 def print_graph(graph: Graph, drawn: Drawn | None, format: Format) -> None:
     """Print which calls of a run waited for which."""
 
@@ -98,6 +122,39 @@ def print_questions(questions: Sequence[Question], format: Format) -> None:
         return drawn(list_of_questions(questions))
 
     _print_list(format, table, lambda: list(questions))
+
+
+def print_gates(gates: Sequence[GateRow], format: Format) -> None:
+    """Print a list of gates."""
+
+    def table() -> str:
+        from watchbill.cli.tables import drawn, list_of_gates
+
+        return drawn(list_of_gates(gates))
+
+    _print_list(format, table, lambda: list(gates))
+
+
+def print_incidents(incidents: Sequence[Incident], format: Format) -> None:
+    """Print a list of incidents."""
+
+    def table() -> str:
+        from watchbill.cli.tables import drawn, list_of_incidents
+
+        return drawn(list_of_incidents(incidents))
+
+    _print_list(format, table, lambda: list(incidents))
+
+
+def print_incident(incident: Incident, format: Format) -> None:
+    """Print all about one incident."""
+
+    def page() -> str:
+        from watchbill.cli.tables import drawn, page_of_incident
+
+        return drawn(page_of_incident(incident))
+
+    _print_one(format, page, lambda: incident)
 
 
 def print_findings(findings: Sequence[Finding], format: Format) -> None:

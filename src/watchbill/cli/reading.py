@@ -10,7 +10,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from watchbill.app.report import log_shown
 from watchbill.app.search import Place, Search, place_of
+from watchbill.app.status import AttemptLog
 from watchbill.clock import Micros
 from watchbill.env import SystemEnv
 from watchbill.errors import InvalidOptionError, RunNotFound, StoreCorruptError, StoreError
@@ -123,6 +125,17 @@ async def newest_runs(doors: ClientStore, namespace: str, search: Search, limit:
 async def _place_so_long_ago(doors: ClientStore, namespace: str, span: Micros) -> Place:
     """Give the place in the list of what was made so long ago, by the store's own time."""
     return (await doors.checkup(namespace, 0)).now - span + 1, 0
+
+
+async def read_logs(doors: ClientStore, namespace: str, id: str) -> list[AttemptLog]:
+    """Read what the attempts of a run have logged, opened with the keys of the environment."""
+    run = (await named(doors, namespace, id)).run
+    keys = given_keys()
+    if keys is not None:
+        from watchbill.store.sealed import Seal  # and cryptography, which nobody else waits for
+
+        doors = Seal(keys).client(doors)
+    return [log_shown(log) for log in await doors.logs(namespace, run.id)]
 
 
 async def named(doors: ClientStore, namespace: str, id: str) -> Record:

@@ -95,6 +95,24 @@ def explain_run(
         print_explanation(explain(record), output)
 
 
+@runs.command("logs")
+def logs_of_run(
+    id: RunId,
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    namespace: Namespace = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Show what attempts that agents ran have logged and printed: the last 64 KB of each that has ended."""
+    from watchbill.cli.output import print_logs
+    from watchbill.cli.place import found
+    from watchbill.cli.reading import damage_told, read, read_logs
+
+    where = found(store, namespace, program)
+    with damage_told(where.url):
+        print_logs(read(where.url, lambda doors: read_logs(doors, where.namespace, id)), output)
+
+
 @runs.command("graph")
 def graph_of_run(  # noqa: PLR0913
     id: RunId,

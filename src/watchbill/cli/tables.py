@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from watchbill.app.agents import AgentStatus
 from watchbill.app.report import status_of, step_name
 from watchbill.app.schedules import ScheduleStatus
 from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus, TimelineEvent
@@ -20,8 +21,10 @@ from watchbill.cli.escape import visible, visible_json, visible_lines
 from watchbill.cli.fields import ErrorFields, Finding, Question, ending_of
 from watchbill.clock import EPOCH, to_datetime
 from watchbill.model.attempt import Progress
+from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
-from watchbill.store.protocol import Record
+from watchbill.model.incident import Incident
+from watchbill.store.protocol import MOST_COUNTED, Record
 
 Block: TypeAlias = Table | Text
 
@@ -30,7 +33,20 @@ UNBOUNDED: Final = 100_000  # columns of what is no terminal: no line is folded 
 ELASTIC: Final = frozenset(
     {
         *("ID", "NAME", "WORKFLOW", "WAITING FOR", "STEP", "OUTCOME", "NEXT SLOTS", "STANDING"),
-        *("NOTE", "QUESTION", "FORM", "FINDING", "RUN", "PROGRESS", "CALL", "AFTER"),
+        *(
+            "NOTE",
+            "INCIDENT",
+            "QUESTION",
+            "FORM",
+            "FINDING",
+            "RUN",
+            "PROGRESS",
+            "CALL",
+            "AFTER",
+            "STEPS",
+            "HAS",
+            "HOST",
+        ),
     }
 )
 NARROWEST: Final = 11  # columns that are left to the last of a table
@@ -44,6 +60,9 @@ BAR: Final = 20  # characters
 MOST_NAMED: Final = 5  # calls that one waited for; JSON has the rest
 LABEL: Final = "{:<13}"
 
+SHOWN_STEPS: Final = 3  # of an agent; JSON has more
+
+_AGENT_STATES: Final = {"silent": "red", "lost": "red", "draining": "yellow", "quarantined": "yellow", "busy": "green"}
 _LEVELS: Final = {"ok": "green", "warn": "yellow", "bad": "red"}
 _STYLES: Final = {
     "completed": "green",
@@ -234,6 +253,75 @@ def list_of_questions(questions: Sequence[Question]) -> list[Block]:
             _cell(note),
         )
     return [table]
+
+
+def list_of_gates(gates: Sequence[GateRow]) -> list[Block]:
+    """Give a line for each gate."""
+    if not gates:
+        return [Text("no gates")]
+    table = _table("NAME", "AT ONCE", "RATE", "RUNNING", "WAITING", "STANDING")
+    for gate in gates:
+        waiting = f"{gate.waiting:,} or more" if gate.waiting >= MOST_COUNTED else str(gate.waiting)
+        table.add_row(
+            _cell(gate.name),
+            _cell("" if gate.at_once is None else str(gate.at_once)),
+            _cell(gate.rate or ""),
+            _cell(str(gate.running)),
+            _cell(waiting),
+            _cell("paused", style="yellow") if gate.paused else Text(),
+        )
+    return [table]
+
+
+def list_of_agents(agents: Sequence[AgentStatus]) -> list[Block]:
+    """Give a line for each agent."""
+    if not agents:
+        return [Text("no agents")]
+    table = _table("ID", "NAME", "STATE", "RUNS", "HAS", "REGION", "HOST", "WORKERS", "LAST BEAT", "STEPS")
+    for agent in agents:
+        workers = "own process" if agent.workers is None else f"{agent.workers}"
+        lag = f", one does not turn for {agent.lag} s" if agent.lag else ""
+        steps = ", ".join(f"{step.run} {step.call}" for step in agent.steps[:SHOWN_STEPS])
+        more = f" and {agent.running - SHOWN_STEPS} more" if agent.running > SHOWN_STEPS else ""
+        table.add_row(
+            *(_cell(text) for text in (agent.id, agent.name)),
+            _cell(agent.state, style=_AGENT_STATES.get(agent.state, "")),
+            *(_cell(text) for text in (f"{agent.running} of {agent.slots}", ", ".join(agent.needs), agent.region)),
+            *(_cell(text) for text in (f"{agent.host} {agent.pid or ''}".strip(), workers + lag)),
+            *(_cell(text) for text in (moment(agent.beat_at), steps + more)),
+        )
+    return [table]
+
+
+def list_of_incidents(incidents: Sequence[Incident]) -> list[Block]:
+    """Give a line for each incident, and below it what to do."""
+    if not incidents:
+        return [Text("no incidents")]
+    table = _table("ID", "STATE", "OPENED", "INCIDENT")
+    for incident in incidents:
+        opened = moment(incident.opened_at)
+        style = "red" if incident.resolved_at is None else "green"
+        table.add_row(_cell(incident.id), _cell(incident.state, style=style), _cell(opened), _cell(incident.said))
+        if incident.remedy and incident.resolved_at is None:
+            table.add_row(Text(), Text(), Text(), _cell(f"-> {incident.remedy}"))
+    return [table]
+
+
+def page_of_incident(incident: Incident) -> list[Block]:
+    """Give all about one incident."""
+    blocks: list[Block] = [
+        _labelled("incident", _cell(incident.id, style="bold")),
+        _labelled("state", _cell(incident.state, style="red" if incident.resolved_at is None else "green")),
+        _labelled("cause", Text(visible(incident.cause))),
+        _labelled("opened", _cell(moment(incident.opened_at))),
+    ]
+    if incident.resolved_at is not None:
+        lasted = span(incident.opened_at, incident.resolved_at)
+        blocks.append(_labelled("resolved", _cell(f"{moment(incident.resolved_at)}, after {lasted}")))
+    blocks.append(_labelled("said", Text(visible(incident.said))))
+    if incident.remedy:
+        blocks.append(_labelled("what to do", Text(visible(incident.remedy))))
+    return blocks
 
 
 def list_of_findings(findings: Sequence[Finding]) -> list[Block]:

@@ -7,6 +7,7 @@ flow/own_process.py and agent/workers.py.
 import asyncio
 import contextlib
 import faulthandler
+import functools
 import signal
 import socket
 import sys
@@ -17,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from watchbill.clock import SECOND, Micros
-from watchbill.env import Env, FramedWire, SystemEnv, Wire, die_with_parent
+from watchbill.env import Env, FramedWire, SystemEnv, Wire, busy_interpreter, die_with_parent
 from watchbill.errors import AttemptLostError, InvalidOptionError, InvalidValueError
 from watchbill.flow.context import Attempt, Checkpoint, Finishing
 from watchbill.flow.execute import Executor
@@ -46,6 +47,7 @@ from watchbill.flow.program import find_app, read_step
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step
 from watchbill.model.failure import Cause, Failure, Remedy
+from watchbill.model.policy import Policy, decode_policy
 
 MOST: Final = 1_000_000  # errands at once: the parent counts them
 SHOW_EVERY: Final[Micros] = SECOND // 10  # progress is passed on no more often: the parent writes it even more seldom
@@ -110,8 +112,7 @@ class Server:
     def _attempt(self, order: Order) -> Attempt:
         step = self._find_step(order.step)
         args, kwargs = step.signature.decode_args(order.args)
-        policy = msgspec.structs.replace(order.policy, own=False)  # it is in its own process already
-        attempt = Attempt(step, args, kwargs, policy, order.key, order.fence)
+        attempt = Attempt(step, args, kwargs, _policy(order.policy), order.key, order.fence)
         attempt.number, attempt.rung, attempt.restored_body = order.number, order.rung, order.restored
         attempt.owner, attempt.row = order.errand, order.row
         return attempt
@@ -179,6 +180,12 @@ class Server:
             self._outbox.put(Moved(attempt.owner, *progress))
 
 
+@functools.lru_cache(maxsize=1_024)
+def _policy(body: bytes) -> Policy:
+    """Read a policy, and leave out what has happened: it is in its own process already."""
+    return msgspec.structs.replace(decode_policy(body), own=False)
+
+
 async def serve(env: Env, channel: Wire) -> None:
     """Read the program that the parent names, and serve it."""
     frame = await channel.receive()
@@ -197,6 +204,7 @@ async def serve(env: Env, channel: Wire) -> None:
             await outbox.empty()
             return
         server = Server(env, outbox, find_step, hello.threads)
+        stack.enter_context(busy_interpreter())
         outbox.put(ready)
         if not await server.serve(channel):
             raise SystemExit(1)  # the parent is gone: there is nobody to work for, or to tell

@@ -125,6 +125,7 @@ class Attempt:
     _hidden: tuple[str, ...] | None = None
     owner: Value = None  # what the host needs to find its place again
     logbook: Value = None  # what it has logged, where that is kept
+    log_body: bytes | None = None
 
     def __init__(  # noqa: PLR0913 (what every attempt has)
         self,

@@ -18,7 +18,11 @@ from watchbill.flow.watchdog import NeverYields, Watchdog
 MOST_HOPS: Final = 1_000_000  # of one drain: `while True: await sleep(0)` never rests
 LONGEST_DRAIN: Final[Micros] = 5 * SECOND  # the same for slow hops: other runs wait meanwhile
 HOPS_PER_LOOK: Final = 64  # between two looks at the clock: an ordinary drain has fewer and never looks
-NEVER_YIELDS: Final = f"the workflow never yields: it ran for {LONGEST_DRAIN // SECOND} s without waiting for anything"
+# Causes for which a run is held; of each a replay would not end either.
+NEVER_YIELDS: Final = "the workflow never yields"
+NEVER_RESTS: Final = "the workflow never rests"
+ENDLESS: Final = frozenset({NEVER_YIELDS, NEVER_RESTS})
+FOR_SECONDS: Final = f"it ran for {LONGEST_DRAIN // SECOND} s without waiting for anything"
 GENERATORS_PER_LOOK: Final = 32  # between two looks for finished ones
 
 # Whether one of these is raised depends on the process, not on the workflow.
@@ -121,7 +125,7 @@ class Drain(Refusals):
             if not self.guarded:
                 _set_running_loop(host)
             if interrupted:
-                raise Broken(NEVER_YIELDS)
+                raise Broken(f"{NEVER_YIELDS}: {FOR_SECONDS}")
 
     def _raised(self, error: BaseException) -> None:
         if isinstance(error, FATAL):
@@ -130,13 +134,12 @@ class Drain(Refusals):
 
     def _look(self, hops: int, deadline: Micros | None) -> Micros | None:
         if hops >= MOST_HOPS:
-            raise Broken(f"the workflow never rests: it was ready again {hops:,} times without waiting for anything")
+            raise Broken(f"{NEVER_RESTS}: it was ready again {hops:,} times without waiting for anything")
         if self._clock is None:
             return None
         now = self._clock()
         if deadline is not None and now > deadline:
-            seconds = LONGEST_DRAIN // SECOND
-            raise Broken(f"the workflow never rests: it ran for {seconds} s without waiting for anything")
+            raise Broken(f"{NEVER_RESTS}: {FOR_SECONDS}")
         return now + LONGEST_DRAIN if deadline is None else deadline
 
     def _end(self) -> None:

@@ -19,6 +19,7 @@ from watchbill.model.policy import OWN_CHILD_FROM
 DEFAULT_SLOTS: Final = 1_000  # attempts at once in one process; beyond it calls wait, visibly
 DEFAULT_THREADS: Final = 32  # sync steps at once; beyond it they wait for a thread
 CHILDREN: Final = 4  # processes of their own at once: each is a whole interpreter
+NEVER_BEGUN: Final = Failure("CancelledError", "cancelled before it began", cause=Cause.CANCELLED)
 
 
 class Executor:
@@ -80,8 +81,13 @@ class Executor:
             self.rows.finished(attempt)
 
     def cancel(self, attempt: Attempt) -> None:
-        """Ask it to stop: a task is cancelled, a child killed; a thread can only look at `cancelled`."""
+        """Ask it to stop: a task is cancelled, a child killed; a thread can only look at `cancelled`.
+
+        What waits for a thread has ended: all threads may hang, and nobody is to wait for them because of it.
+        """
         again, attempt.cancelled = attempt.cancelled, True
+        if attempt.queued:
+            self._leave_queue(attempt)
         # A child is killed the first time; a second time would only keep us from waiting for its end. What has not
         # begun yet has no task: it looks for itself when it begins.
         if attempt.task is not None and not (again and attempt in self._children):
@@ -157,9 +163,24 @@ class Executor:
             self._tell_room()
         if attempt.host is not None:
             attempt.host.finished(attempt)
+        else:
+            self._tell_room()  # what it took is free again, and nobody else hears of its end
 
-    def _next_in_thread(self) -> tuple[Attempt, BaseException | None]:
-        attempt = self._for_threads.popleft()
+    def _leave_queue(self, attempt: Attempt) -> None:
+        try:
+            self._for_threads.remove(attempt)
+        except ValueError:
+            return  # a thread has taken it just now, and looks by itself whether it was cancelled
+        del self.in_threads[attempt]
+        attempt.ended_boot = self.env.clock.boot()
+        attempt.failure = NEVER_BEGUN
+        self._end(attempt)
+
+    def _next_in_thread(self) -> tuple[Attempt, BaseException | None] | None:
+        try:
+            attempt = self._for_threads.popleft()
+        except IndexError:
+            return None  # the one that it was for has left the queue
         try:
             copy_context().run(self._in_thread, attempt)
         except BaseException as error:
@@ -188,8 +209,10 @@ class Executor:
                     raise
 
     def _left_thread(self, left: tuple[Attempt, BaseException | None] | None, broken: BaseException | None) -> None:
+        if broken is not None:
+            raise broken
         if left is None:
-            raise broken or RuntimeError("a thread gave nothing back")
+            return
         attempt, error = left
         del self.in_threads[attempt]
         attempt.ended_boot = self.env.clock.boot()
@@ -219,6 +242,8 @@ class Executor:
             self._tell_room()
         if attempt.host is not None:
             attempt.host.finished(attempt)
+        else:
+            self._tell_room()
 
     def _tell_room(self) -> None:
         # Whoever ended need not be whoever waits: retries wait for first tries, and both for abandoned threads.
@@ -255,7 +280,7 @@ def _may_begin(attempt: Attempt) -> bool:
     """Look at the last moment: it may have waited long, for a thread or for the loop, and be somebody else's by now."""
     host = attempt.host
     if host is None or attempt.cancelled:
-        attempt.failure = Failure("CancelledError", "cancelled before it began", cause=Cause.CANCELLED)
+        attempt.failure = NEVER_BEGUN
     elif (refusal := host.refusal(attempt)) is not None:
         attempt.failure = refusal
     else:

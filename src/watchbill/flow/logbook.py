@@ -8,9 +8,10 @@ from typing import Final, TextIO
 
 from watchbill.flow.context import Attempt
 from watchbill.flow.steps import attempt_here
+from watchbill.model.agent import LOG_LIMIT
 from watchbill.model.secret import redacted
 
-MOST: Final = 64 * 1024  # characters: what a person reads, and a row holds
+MOST: Final = LOG_LIMIT  # characters: no more than that fits
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -41,7 +42,7 @@ def log_of(attempt: Attempt) -> bytes | None:
     logbook = attempt.logbook
     if logbook is None:
         return None
-    return redacted(logbook.text(), attempt.hidden)[-MOST:].encode(errors="replace")
+    return redacted(logbook.text(), attempt.hidden).encode(errors="replace")[-LOG_LIMIT:]
 
 
 def keep_logs() -> None:

@@ -11,7 +11,6 @@ from watchbill.borrowed import FinishPlan
 from watchbill.clock import Micros
 from watchbill.flow.program import Program
 from watchbill.model.failure import Failure
-from watchbill.model.policy import Policy
 
 
 class Hello(msgspec.Struct, tag=0, array_like=True):
@@ -45,7 +44,7 @@ class Order(msgspec.Struct, tag=3, array_like=True):
     errand: int
     step: str
     args: bytes
-    policy: Policy
+    policy: bytes  # as it is stored
     key: tuple[str, str, int, str, int]
     fence: int
     number: int

@@ -63,10 +63,11 @@ async def notify(url: str, delivery: str, body: str) -> int:
 workflow: Workflow[[str, str, str], int] = Workflow(notify, name=NAME)
 
 
-def delivery(num: int, namespace: str, url: str, news: News, root: int) -> NewRun:
+def delivery(num: int, home: tuple[str, str], url: str, news: News, root: int) -> NewRun:
     """Make the run that tells somebody how another one ended: once, its id says of which."""
     id = f"{news.id}@notify"
     if len(id) > LONGEST_ID:
         id = f"{news.id[: LONGEST_ID - 20]}~{zlib.crc32(news.id.encode()):08x}@notify"
     input: Any = (url, id, _encode(news).decode())
-    return NewRun(num, namespace, id, NAME, workflow.version, _encode(input), root=root)
+    namespace, region = home
+    return NewRun(num, namespace, id, NAME, workflow.version, _encode(input), root=root, region=region)

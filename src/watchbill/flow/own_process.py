@@ -96,7 +96,7 @@ def _order(attempt: Attempt) -> Order:
         errand=0,
         step=attempt.step.name,
         args=attempt.step.signature.encode_args(attempt.args, attempt.kwargs),
-        policy=attempt.policy,
+        policy=msgspec.json.encode(attempt.policy),
         key=attempt.call_key,
         fence=attempt.fence,
         number=attempt.number,

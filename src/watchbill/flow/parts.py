@@ -102,7 +102,12 @@ def told_message(ref: str, body: bytes) -> Message:
     return Message(topic, ref, bytes(raw))
 
 
-def next_part_body(workflow: str, version: int, input: bytes, mailbox: Mailbox) -> bytes:
-    """Write a CONTINUED entry."""
-    left = [Unread(message.topic, message.ref, msgspec.Raw(message.body)) for message in mailbox.unread()]
-    return _encode(NextPart(workflow, version, msgspec.Raw(input), left, mailbox.received()))
+def following_part(workflow: str, version: int, input: bytes, begun_at: Micros, mailbox: Mailbox) -> Part:
+    """Give the part that goes on where another one has ended."""
+    return Part(workflow, version, input, begun_at, tuple(mailbox.unread()), tuple(mailbox.received()), ())
+
+
+def beginning_of(part: Part) -> bytes:
+    """Write the CONTINUED entry with which a part begins."""
+    left = [Unread(message.topic, message.ref, msgspec.Raw(message.body)) for message in part.unread]
+    return _encode(NextPart(part.workflow, part.version, msgspec.Raw(part.input), left, list(part.received)))

@@ -120,6 +120,12 @@ class Signature:
         self.decode_args(changed)
         return changed
 
+    def argument(self, name: str, args: tuple[Value, ...], kwargs: dict[str, Value]) -> Value:
+        """Give the value that a call with these arguments has for one parameter."""
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.arguments[name]
+
     # --- results
 
     def encode_result(self, value: Value) -> tuple[bytes, Value]:

@@ -1,7 +1,7 @@
 """Step: a function that does one thing, with a policy for trouble."""
 
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import (
@@ -31,6 +31,7 @@ from watchbill.flow.replay import WorkflowLoop, current
 from watchbill.flow.signatures import Signature
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import Cause
+from watchbill.model.limit import Limit, gate_name, key_text
 from watchbill.model.policy import DEFAULT_RETRIES, DEFAULT_TIMEOUT, Policy, Retry, policy_of
 
 P = ParamSpec("P")
@@ -39,8 +40,6 @@ T = TypeVar("T")
 ISOLATIONS: Final = ("auto", "own")
 LATER_OPTIONS: Final = (
     "idempotent",
-    "limit",
-    "needs",
     "probe",
     "then",
     "uses",
@@ -62,10 +61,12 @@ class StepOptions(TypedDict, total=False):
     name: str | None
     timeout: Duration | None
     retry: int | Retry | None
+    needs: str | Iterable[str] | Mapping[str, int] | None
     stall: Duration | None
     local_retries: int
     priority: int | None
     isolation: Literal["auto", "own"]
+    limit: Limit | None
     undo: "Step[..., Any] | None"
 
 
@@ -87,6 +88,7 @@ class Wishes(msgspec.Struct, frozen=True, eq=False):
     key: str | None = None
     stall: Duration | None = None
     priority: int | None = None
+    gate: str | None = None  # of this very call, by its arguments
 
 
 class Resolved(NamedTuple):
@@ -147,6 +149,37 @@ def _check_key(key: object, what: str) -> str:
     return key
 
 
+def check_limit(limit: object, signature: Signature) -> Limit | None:
+    """Refuse what is no limit, and a key that no parameter has."""
+    if limit is None:
+        return None
+    if not isinstance(limit, Limit):
+        raise InvalidOptionError(f"limit of {signature.owner} must be Limit(...), like Limit('10/s'), got {limit!r}")
+    if isinstance(limit.key, str) and limit.key not in signature.parameters:
+        meant = did_you_mean(limit.key, signature.parameters)
+        raise InvalidOptionError(f"the key of the limit of {signature.owner} names no parameter: {limit.key!r}{meant}")
+    return limit
+
+
+def _read_needs(needs: object, owner: str) -> dict[str, int]:
+    if needs is None:
+        return {}
+    from watchbill.model.needs import parse_needs  # most steps need nothing
+
+    try:
+        return parse_needs(needs)  # type: ignore[arg-type]
+    except InvalidOptionError as error:
+        raise InvalidOptionError(f"{owner}: {error}") from None
+
+
+def _written(needs: Mapping[str, int]) -> tuple[str, ...]:
+    if not needs:
+        return ()
+    from watchbill.model.needs import written
+
+    return written(needs)
+
+
 def check_undo(undo: object, owner: str) -> "Step[..., Any] | None":
     """Refuse what is no step."""
     if undo is not None and not isinstance(undo, Step):
@@ -195,7 +228,12 @@ class Step(Generic[P, T]):
         self.is_async = is_async(function)
         self.signature = Signature(function, owner)
         self.own = isolation == "own"
-        self.needs_row = self.own  # an attempt in a process of its own is watched from the start
+        self.limit = check_limit(options.get("limit"), self.signature)
+        self.asked = _read_needs(options.get("needs"), owner)
+        self.needs = _written(self.asked)
+        # In a process of its own it is watched from the start; what it takes is counted; at a gate it waits.
+        self.always_has_row = self.own or any(self.asked.values()) or self.limit is not None
+        self.needs_row = self.always_has_row or bool(self.needs)  # unless this process has what it needs
         self.local_retries = _check_local_retries(options.get("local_retries", 0), owner)
         self.undone_by = check_undo(options.get("undo"), owner)
         self.home: Home | None = None  # the registry of its App
@@ -256,6 +294,8 @@ class Step(Generic[P, T]):
             own=self.own,
             stall=next((w.stall for w in by_rank if w.stall is not None), None),
             priority=next((w.priority for w in by_rank if w.priority is not None), 0),
+            limit=None if self.limit is None else self.limit.allowance(),
+            needs=self.needs,
         )
         return Resolved(policy, _encode_policy(policy), policy.first_look)
 
@@ -269,13 +309,31 @@ class Step(Generic[P, T]):
             # The step gets a copy, as it would in another process; reading it also checks the types.
             copies = signature.decode_args(body)
         except TypeError as error:  # an InvalidValueError is one
-            raise StepFailed(
-                step=self.name, type=type_name(error), message=str(error), attempts=0, cause=Cause.RAISED.value
-            ) from error
+            raise self._refused(error) from error
+        if self.limit is not None:
+            options = msgspec.structs.replace(options or NO_WISHES, gate=self._gate(self.limit, *copies))
         key = options.key if options is not None else None
         # A future: awaited like a coroutine, and cheaper.
         kind = Call if self.undone_by is None else UndoableCall
         return loop.step_call(self, self.name, body, copies, signature.decode_result, key, options, kind)  # type: ignore[return-value]
+
+    def _gate(self, limit: Limit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """Name the gate that a call with these arguments must pass; a key that cannot be told fails it for good."""
+        if limit.key is None:
+            return gate_name(self.name, None)
+        try:
+            if callable(limit.key):
+                value = limit.key(*args, **kwargs)
+            else:
+                value = self.signature.argument(limit.key, args, kwargs)
+            return gate_name(self.name, key_text(value, self.signature.owner))
+        except Exception as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: Exception) -> StepFailed:
+        return StepFailed(
+            step=self.name, type=type_name(error), message=str(error), attempts=0, cause=Cause.RAISED.value
+        )
 
     async def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
         # Inside another step, too, it is no attempt of its own: it must not write over the other's checkpoints.

@@ -18,11 +18,11 @@ from watchbill.model.duration import Duration, to_instant, to_micros
 from watchbill.model.failure import Cause
 from watchbill.model.policy import Retry
 from watchbill.model.recurrence import ScheduleSpec
+from watchbill.model.run import check_region
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LATER_OPTIONS: Final = ("region",)
 SCHEDULE_OPTIONS: Final = ("cron", "every", "tz", "overlap", "catchup")
 ON_FAILURE: Final = ("undo", "keep")
 # The keywords of app.start: all others go to the workflow, so no parameter of a workflow may be called like one.
@@ -39,6 +39,7 @@ class WorkflowOptions(TypedDict, total=False):
     version: int
     deadline: Duration | datetime | None
     priority: int
+    region: str | None
     notify: str | None
     retention: Duration | None
     undo: Step[..., Any] | None
@@ -59,7 +60,7 @@ class Workflow(Generic[P, T]):
         check_function(function, "workflow")
         self.name = name_of(function, options.get("name"), "workflow")
         owner = f"workflow {self.name!r}"
-        check_options(owner, options, known=WorkflowOptions.__annotations__, later=LATER_OPTIONS)
+        check_options(owner, options, known=WorkflowOptions.__annotations__)
         if not is_async(function):
             raise InvalidOptionError(f"{owner} must be an `async def`: it awaits its steps")
         functools.update_wrapper(self, function, updated=())
@@ -71,6 +72,7 @@ class Workflow(Generic[P, T]):
         self.defaults = wishes(owner, retry=options.get("retry"), timeout=options.get("timeout"))
         self.version = check_version(options.get("version", 1), owner)
         self.priority = check_priority(options.get("priority", 0), owner)
+        self.region = check_region(options.get("region"), owner)
         self.deadline = check_deadline(options.get("deadline"), owner)
         self.notify = check_url(options.get("notify"), owner)
         self.retention = _retention(options.get("retention"), owner)

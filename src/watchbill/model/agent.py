@@ -1,11 +1,16 @@
 """Agent: who executes attempts, and what it says about them."""
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
-from watchbill.clock import Micros
+from watchbill.clock import SECOND, Micros
+
+AGENTS_KEPT_FOR: Final[Micros] = 24 * 3600 * SECOND  # since they are gone: who looks the next morning finds them
+AGENTS_FORGOTTEN: Final = 100  # of those gone longer, at a time
+STEPS_SHOWN: Final = 20  # of what one agent holds
+LOG_LIMIT: Final = 64 * 1024  # bytes of an attempt's last words that are kept; whoever reports more sends the end of it
 
 
 class AgentState(IntEnum):
@@ -49,6 +54,17 @@ class Report(NamedTuple):
     fence: int
     act: int
     body: bytes | None = None  # result, Failure or checkpoint
+    log: bytes | None = None  # its last words, at most LOG_LIMIT; not with a checkpoint
+
+
+class AttemptLog(NamedTuple):
+    """The last words of one attempt that has ended."""
+
+    call: str
+    number: int
+    fence: int
+    at: Micros  # of its end
+    body: bytes  # text
 
 
 class Answer(IntEnum):
@@ -79,3 +95,42 @@ class Orders(msgspec.Struct, frozen=True):
     needs: tuple[str, ...] | None = None  # what the store has for this agent now; None when it is not alive
     newest_queue: int = 0  # of its namespace and region: when it grows, there are queues to read
     ready: bool = False  # a row waits in one of the queues that were asked about
+
+
+class AgentStep(NamedTuple):
+    """Something that an agent runs."""
+
+    run: str  # its id
+    call: str
+    step: str
+
+
+class AgentRow(msgspec.Struct, frozen=True):
+    """An agent as people read it."""
+
+    id: int
+    name: str
+    namespace: str
+    region: str
+    state: str  # a word: alive; silent, out of time, dead or cut off; lost, with proof; left
+    needs: tuple[str, ...]  # what it has
+    slots: int
+    joined_at: Micros
+    beat_at: Micros  # of the last beat that was written down: one that lasts for ever only says what is new
+    until: Micros  # the end of its lease
+    wish: Wish
+    info: bytes  # the identity of its process, as JSON
+    said: bytes  # what it last said of itself, as JSON
+    running: int  # attempts that it holds
+    steps: tuple[AgentStep, ...]  # some of them
+
+    def order(self) -> tuple[bool, str, int]:
+        """Give its place in a list: those alive first, then by name."""
+        return self.state != "alive", self.name, self.id
+
+
+def agent_word(state: AgentState, until: Micros, now: Micros) -> str:
+    """Say in a word how an agent is."""
+    if state is AgentState.ALIVE and until <= now:
+        return "silent"
+    return state.name.lower()

@@ -52,6 +52,7 @@ class NewAttempt(NamedTuple):
     why: str | None = None
     rank_ahead: Micros = 0  # its head start, by priority
     held: bool = False  # its run is paused
+    gate: str | None = None  # that it must pass to start
 
 
 class AttemptRow(msgspec.Struct, frozen=True):

@@ -1,8 +1,11 @@
 """Fleet: how many agents there should be, from how long work waits. Pure."""
 
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from watchbill.clock import SECOND, Micros
+from watchbill.model.needs import meets, parse_needs
+from watchbill.model.queue import QueueDepth
 
 GROW_AFTER: Final[Micros] = 2 * SECOND  # work that waits longer waits for want of agents, not for its turn
 GROW_EVERY: Final[Micros] = 5 * SECOND  # a new agent needs a moment before it shows
@@ -30,6 +33,16 @@ class Size(NamedTuple):
     least: int
     most: int
     slots: int
+
+
+def load_of(queues: Sequence[QueueDepth], have: Mapping[str, int], region: str) -> Load:
+    """Sum up what waits for agents that have this, in this region."""
+    ours = [queue for queue in queues if queue.region == region and meets(have, parse_needs(queue.needs))]
+    return Load(
+        sum(queue.depth for queue in ours),
+        max((queue.oldest for queue in ours), default=0),
+        sum(queue.running for queue in ours),
+    )
 
 
 def size_of(fleet: Fleet, load: Load, there: int, size: Size, now: Micros) -> tuple[int, Fleet]:

@@ -4,8 +4,11 @@ from typing import Final
 
 import msgspec
 
-from watchbill.clock import Micros
+from watchbill.clock import SECOND, Micros
 
+HOST_LEASE: Final[Micros] = (
+    8 * SECOND
+)  # of agents that run no steps in their own process: nothing keeps them from beating
 FOREVER: Final[Micros] = 1 << 62  # the end of a lease that does not end; later than any time, and a sum with it fits
 
 

@@ -1,5 +1,6 @@
 """Policy: what the author wants on trouble. `Retry` is how it is written, `Policy` the fact that travels with a row."""
 
+import functools
 from typing import Final
 
 import msgspec
@@ -8,6 +9,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.errors import InvalidOptionError
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import Cause, kind_name
+from watchbill.model.limit import Allowance
 
 DEFAULT_RETRIES: Final = 3  # most transient faults are gone after the fourth try; more only hides the others
 DEFAULT_TIMEOUT: Final[Micros] = 3_600 * SECOND  # every step has a deadline: no zombie lives for ever
@@ -64,6 +66,7 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
     stall: Micros | None = None  # no increase of progress for this long is a failure
     priority: int = 0  # added to the run's
     needs: tuple[str, ...] = ()  # what an agent must have, as queues write it
+    limit: Allowance | None = None  # of the gate that its row names
 
     @property
     def first_look(self) -> Micros:
@@ -77,6 +80,10 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
         return plain + round(plain * 0.25 * chance)
 
 
+# A row brings its policy along, and there are as many as a program has steps: each is read once.
+decode_policy: Final = functools.lru_cache(maxsize=1_024)(msgspec.json.Decoder(Policy).decode)
+
+
 def policy_of(  # noqa: PLR0913 - what an author may say
     retry: Retry,
     timeout: Duration,
@@ -85,6 +92,7 @@ def policy_of(  # noqa: PLR0913 - what an author may say
     stall: Duration | None = None,
     priority: int = 0,
     needs: tuple[str, ...] = (),
+    limit: Allowance | None = None,
 ) -> Policy:
     """Resolve what the author wrote to what is stored."""
     return Policy(
@@ -99,4 +107,5 @@ def policy_of(  # noqa: PLR0913 - what an author may say
         stall=None if stall is None else to_micros(stall, what="stall", at_least=1),
         priority=priority,
         needs=needs,
+        limit=limit,
     )

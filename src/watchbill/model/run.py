@@ -13,8 +13,12 @@ from watchbill.model.states import RunState
 SHARDS_PER_REGION: Final = 16
 LONGEST_ID: Final = 200
 BY_START: Final = "by start()"
+# How the reason begins when a run was live at an unclean end and nobody who came after had its code: what it had under
+# way cannot be counted before somebody replays it.
+WAITS_FOR_CODE: Final = "waits for code"
 _OURS: Final = r"[/~@]"
 _NOT_IN_IDS: Final = r"[^A-Za-z0-9._:@~/-]"
+_REGION: Final = r"[A-Za-z0-9._-]{1,100}\Z"
 _ID: Final = r"[A-Za-z0-9._:@~/-]{1,200}\Z"
 
 
@@ -39,6 +43,12 @@ class NewRun(msgspec.Struct, frozen=True):
     parent: int | None = None  # the run that waits for its end
     root: int | None = None  # the run at the top; None: itself
     shard: int | None = None  # of its schedule; None: that of its id
+    region: str = ""  # whose schedulers and agents do it; nothing: those without one
+
+    @property
+    def home(self) -> tuple[str, str]:
+        """Where it lives: each namespace has shards of its own in each region."""
+        return self.namespace, self.region
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -154,6 +164,11 @@ def child_id(parent: str, part: int, key: str) -> str:
     return f"{parent}/{key}" if part == 0 else f"{parent}/{key}~{part + 1}"
 
 
+def cause_of_hold(reason: str) -> str:
+    """Give the cause for which a run is held: what the reason in its row begins with, up to a colon."""
+    return reason.partition(":")[0]
+
+
 def started_by(id: str, parent: str | None) -> str:
     """Say what started a run: ids that we make say so, by characters that nobody else's may have."""
     if parent is not None:
@@ -182,6 +197,17 @@ def check_id(id: str) -> str:
             f" children, forks and schedules), got {id!r:.240}"
         )
     return id
+
+
+def check_region(region: object, what: str) -> str:
+    """Read the name of a region; None is nowhere in particular, and written as nothing."""
+    if region is None:
+        return ""
+    if not isinstance(region, str) or not re.match(_REGION, region):
+        raise InvalidOptionError(
+            f"region of {what} is a name of 1-100 characters of A-Z a-z 0-9 . _ -, or None, got {region!r:.240}"
+        )
+    return region
 
 
 def shard_number(id: str) -> int:

@@ -21,10 +21,11 @@ from watchbill.flow.finish import LATE, end_of, hidden_in
 from watchbill.flow.futures import UndoableCall
 from watchbill.flow.parts import (
     Part,
+    beginning_of,
     current_part,
+    following_part,
     message_body,
     message_of,
-    next_part_body,
     told_message,
 )
 from watchbill.flow.recheck import compare_rows, open_loop
@@ -38,7 +39,7 @@ from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.facts import FactKind, read_retry
 from watchbill.model.failure import Cause, FinalFailure, RunError
-from watchbill.model.run import LONGEST_ID, NewRun, RunRow, child_id
+from watchbill.model.run import LONGEST_ID, NewRun, RunRow, cause_of_hold, child_id
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.secret import redacted
 from watchbill.model.states import AttemptState, RunState
@@ -60,6 +61,7 @@ from watchbill.scheduler.plan import (
     unknown_outcome,
     unopened_of,
 )
+from watchbill.scheduler.queues import Queues
 from watchbill.scheduler.residence import Deadline, Residence, Resident
 from watchbill.scheduler.resuming import Resuming, replay_slowly
 from watchbill.store.protocol import Fact, Loaded
@@ -84,18 +86,21 @@ class Advance:
         residence: Residence,
         *,
         namespace: str,
+        region: str,
         agent: int,
         local: bool,
+        queues: Queues,
         events: Events,
     ) -> None:
         self._env = env
         self._namespace = namespace
+        self._region = region
         self._registry = registry
         self._residence = residence
         self._agent = agent
         self._local = local  # this process runs attempts itself
         self._events = events
-        self.queue = 0
+        self._queues = queues
         self.watchdog: Watchdog | None = None
         self.stopping: set[int] = set()  # runs that wait for rows to end before they undo
         self._dropped: dict[int, Cause | None] = {}  # such rows, with why an attempt of theirs may have taken effect
@@ -176,7 +181,7 @@ class Advance:
             batch.change(resident)
         cancelled: set[str] = set()
         replay = replay_slowly(resident, part, part.begun_at or resident.begun_at, cancelled)
-        return Resuming(resident, loaded, part, replay, unclean, cancelled)
+        return Resuming(resident, loaded, replay, unclean, cancelled)
 
     def go_on(self, resuming: Resuming, batch: Batch, lasting: Micros | None = None) -> bool:
         """Replay more of its journal; False when the time was over before its end."""
@@ -265,6 +270,8 @@ class Advance:
                     self._dispatch(resident, call, batch)
             elif call.key in resident.rows:
                 resident.steps_open += 1
+                if resident.loop.is_stopping(call):
+                    self.stopping.add(resident.num)  # whoever had the run before may not have come to drop it
             elif resident.loop.is_stopping(call):
                 # It was asked to stop; nobody can tell any more what became of it, unless it had not begun.
                 resident.steps_open += 1
@@ -368,6 +375,8 @@ class Advance:
         if not resident.asks(call):
             return
         self._reveal(resident, call, attempt, batch)
+        if resident.loop.is_stopping(call):
+            self.stopping.add(resident.num)  # it was asked while it had no row: now its row says so, too
 
     def _reveal(self, resident: Resident, call: Call, attempt: Attempt, batch: Batch) -> None:
         ago = self._env.clock.boot() - attempt.started_boot
@@ -680,7 +689,7 @@ class Advance:
         if call.kind is Kind.ASK:
             self._put_question(resident, call, batch)
             return
-        if self._local and not call.target.needs_row:
+        if self._local and self._queues.may_be_rowless(call.target):
             batch.started.append((resident, call))
         else:
             self._insert(resident, call, batch, lambda facts, new: ready_row(facts, new, resident.term))
@@ -711,14 +720,14 @@ class Advance:
             NewRun(
                 self._env.new_id(), self._namespace, id, workflow.name, workflow.version, call.body,
                 priority=workflow.priority or resident.priority, deadline=at, deadline_in=span,
-                parent=resident.num, root=resident.root,
+                parent=resident.num, root=resident.root, region=workflow.region or self._region,
             )
         )  # fmt: skip
 
     def _put_question(self, resident: Resident, call: Call, batch: Batch) -> None:
         facts = CallFacts(
-            resident.num, resident.id, resident.part, resident.shard, call.key, "ask", self.queue, b"{}", call.body,
-            first_look=0, alone=False,
+            resident.num, resident.id, resident.part, resident.shard, call.key, "ask", self._queues.plain, b"{}",
+            call.body, first_look=0, alone=False,
         )  # fmt: skip
         id = resident.rows[call.key] = self._env.new_id()
         batch.turn.terms[resident.shard] = resident.term
@@ -854,9 +863,9 @@ class Advance:
     def _go_on_as(self, resident: Resident, next: Continued, batch: Batch) -> None:
         """Begin the next part of a run, in place."""
         old, workflow = resident.loop, self._registry.find(next.workflow, next.version)
-        body = next_part_body(next.workflow, next.version, next.input, old.mailbox)
+        part = following_part(next.workflow, next.version, next.input, batch.now, old.mailbox)
         resident.part += 1
-        batch.append(resident, Kind.CONTINUED, next.workflow, 0, Outcome.OK, body)
+        batch.append(resident, Kind.CONTINUED, next.workflow, 0, Outcome.OK, beginning_of(part))
         batch.events.append(event_of(happened.RUN_CONTINUED, resident, batch, note=f"as {next.workflow!r}"))
         batch.change(resident)
         if workflow is None:
@@ -864,8 +873,6 @@ class Advance:
             batch.evicted.append(resident)
             batch.reloaded.append(resident.num)
             return
-        unread, received = tuple(old.mailbox.unread()), tuple(old.mailbox.received())
-        part = Part(next.workflow, next.version, next.input, batch.now, unread, received, ())
         row = msgspec.structs.replace(resident.run, part=resident.part)
         resident.workflow, resident.steps_open, resident.rows, resident.children = workflow, 0, {}, None
         resident.loop = self._open_loop(workflow, part, row)
@@ -914,7 +921,8 @@ class Advance:
             if resident.workflow.signature.seals and ended is not None:
                 body = encode_hidden(ended.value)  # it leaves the house
         news = News(resident.id, resident.workflow.name, resident.status.word, **{part: msgspec.Raw(body)})
-        batch.turn.starts.append(delivery(self._env.new_id(), self._namespace, url, news, resident.root))
+        home = self._namespace, self._region
+        batch.turn.starts.append(delivery(self._env.new_id(), home, url, news, resident.root))
 
     def _broken(self, resident: Resident, broken: Broken, batch: Batch) -> None:
         if isinstance(broken.__cause__, KeyboardInterrupt):
@@ -927,7 +935,7 @@ class Advance:
         if resident.status is RunState.SCHEDULED:
             resident.status = RunState.RUNNING
         self._decide(resident, "held", reason, batch)
-        batch.events.append(event_of(happened.RUN_HELD, resident, batch, cause=reason.partition(":")[0], note=reason))
+        batch.events.append(event_of(happened.RUN_HELD, resident, batch, cause=cause_of_hold(reason), note=reason))
         self._retire(resident, batch)
 
     def _diverge(self, resident: Resident, difference: Diverged, batch: Batch) -> None:
@@ -973,13 +981,14 @@ class Advance:
             resident.shard,
             call.key,
             step.name,
-            self.queue,
+            self._queues.of(step),
             resolved.policy_body,
             call.body,
             resolved.first_look,
             resolved.policy.own,
             resident.priority + resolved.policy.priority,
             resident.paused,
+            None if call.options is None else call.options.gate,
         )
 
 

@@ -9,7 +9,7 @@ from watchbill.flow.undo import UNKNOWN
 from watchbill.model.attempt import AttemptRow, NewAttempt, RowKind, first_fence
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, Failure, FinalFailure
-from watchbill.model.run import RunRow
+from watchbill.model.run import WAITS_FOR_CODE, RunRow
 from watchbill.model.sealed import SEALED, is_sealed, shown, why_sealed
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Fact, Loaded
@@ -19,10 +19,6 @@ SUSPECT_FROM: Final = 2  # run losses: from here on a run is advanced alone, nam
 QUARANTINED_FROM: Final = 5  # reached only by a run that was named at three deaths
 QUARANTINED: Final = "quarantined"  # how the reason of a held run begins when only a person may let it go
 QUARANTINED_BECAUSE: Final = f"{QUARANTINED}: three times its process died while its workflow code ran alone"
-
-# How the reason begins when a run was live at an unclean end and nobody who came after had its code: what it had under
-# way cannot be counted before somebody replays it.
-WAITS_FOR_CODE: Final = "waits for code"
 
 # And how it begins when it was live at an unclean end, and nobody who came after had the key of what it had written.
 LOST_AND_SEALED: Final = "lost, and cannot be read"
@@ -51,6 +47,7 @@ class CallFacts(msgspec.Struct, frozen=True):
     alone: bool
     priority: int = 0
     held: bool = False
+    gate: str | None = None
 
 
 def ready_row(facts: CallFacts, id: int, term: int) -> NewAttempt:
@@ -147,6 +144,7 @@ def _row(
         result=result,
         rank_ahead=facts.priority * HEAD_START,
         held=facts.held,
+        gate=facts.gate,
     )
 
 

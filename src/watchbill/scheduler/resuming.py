@@ -20,7 +20,6 @@ class Resuming(NamedTuple):
 
     resident: Resident
     loaded: Loaded
-    part: Part
     replay: Iterator[None]
     unclean: bool
     cancelled: set[str]  # keys of calls that it has cancelled so far

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from threading import get_ident
 from typing import Final
@@ -23,7 +23,7 @@ from watchbill.flow.watchdog import LOOK_EVERY, Watchdog
 from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Taken
-from watchbill.model.run import RunRow, change_of
+from watchbill.model.run import WAITS_FOR_CODE, RunRow, change_of
 from watchbill.model.states import RunState
 from watchbill.scheduler import codeless
 from watchbill.scheduler.advance import Advance
@@ -38,12 +38,12 @@ from watchbill.scheduler.plan import (
     QUARANTINED_BECAUSE,
     QUARANTINED_FROM,
     SUSPECT_FROM,
-    WAITS_FOR_CODE,
     charge,
     has_uncounted_losses,
     is_quarantined,
     reason_to_wait_for_code,
 )
+from watchbill.scheduler.queues import Queues
 from watchbill.scheduler.residence import Deadline, DueTimers, Residence, Resident
 from watchbill.scheduler.resuming import Resuming
 from watchbill.scheduler.schedules import Schedules
@@ -87,6 +87,7 @@ class Scheduler(Loop):
         region: str,
         process: int,
         lasting: Micros | None,
+        have: Mapping[str, int] | None = None,
         look_limit: int = LOOK_LIMIT,
         load_limit: int = LOAD_LIMIT,
     ) -> None:
@@ -106,15 +107,18 @@ class Scheduler(Loop):
             env, store, self._contact, owner=process, namespace=namespace, region=region, lasting=lasting
         )
         self._leases = Leases(env, store, self._time, self._contact, owner=process, lasting=lasting)
-        self._schedules = Schedules(env, store, registry, namespace)
+        self._schedules = Schedules(env, store, registry, namespace, region)
         self._residence = Residence()
+        self._queues = Queues(store, registry, namespace, region, have or {})
         self._advance = Advance(
             env,
             registry,
             self._residence,
             namespace=namespace,
+            region=region,
             agent=process,
             local=executor is not None,
+            queues=self._queues,
             events=events,
         )
         self._lane = (
@@ -151,7 +155,7 @@ class Scheduler(Loop):
         """Learn which shards there are."""
         self._watch()
         self._leases.region = await self._store.shards(self._namespace, self._region)
-        self._advance.queue = await self._store.queue(self._namespace, self._region, (), "")
+        await self._queues.make()
 
     def _watch(self) -> None:
         """Have workflow code that never yields interrupted: it would stop this room, and all others beside it."""
@@ -233,6 +237,8 @@ class Scheduler(Loop):
         await self._leases.part()
         if self._attendance.due:
             await self._attend()
+        if self._queues.stale:
+            await self._queues.make()
         if self._schedules.stale:
             self.tell(await self._schedules.announce(self._leases.region, self._time.now()))
         taken = await self._leases.take()

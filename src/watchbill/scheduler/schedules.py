@@ -17,11 +17,12 @@ from watchbill.store.protocol import SchedulerStore
 class Schedules:
     """The schedules of one registry, and of the shards that this scheduler holds."""
 
-    def __init__(self, env: Env, store: SchedulerStore, registry: Registry, namespace: str) -> None:
+    def __init__(self, env: Env, store: SchedulerStore, registry: Registry, namespace: str, region: str) -> None:
         self._env = env
         self._store = store
         self._registry = registry
         self._namespace = namespace
+        self._region = region
         self.stale = True  # the store may not know what the code has
         self.names: tuple[str, ...] = ()  # of the schedules that the store knows from us
         self._announced: tuple[str, ...] = ()  # the code that they were found among
@@ -39,18 +40,24 @@ class Schedules:
                 except Exception as error:  # an annotation or a default of theirs: no reason to stop all others
                     refused.append(Event(happened.SCHEDULE_REFUSED, now, "scheduler", name, note=str(error)))
             scheduled = tuple([schedule.name for schedule in found])
-            await self._store.announce(self._namespace, found, [name for name in workflows if name not in scheduled])
+            without = [name for name in workflows if name not in scheduled and not self._is_elsewhere(name)]
+            await self._store.announce(self._namespace, found, without)
             self.names, self._announced = scheduled, names
         self.stale = False
         return refused
 
     def _schedule(self, name: str, region: list[int]) -> list[NewSchedule]:
         workflow = self._registry.workflow(name)
-        if workflow.schedule is None:
+        if workflow.schedule is None or self._is_elsewhere(name):
             return []
         # As each of its runs is called: without arguments.
         body = workflow.signature.encode_args((), {})
         return [NewSchedule(name, region[shard_number(name)], workflow.version, workflow.schedule, body)]
+
+    def _is_elsewhere(self, name: str) -> bool:
+        """True when it is for the schedulers of another region to start a workflow by itself."""
+        workflow = self._registry.workflow(name)
+        return workflow.schedule is not None and workflow.region != self._region
 
     def take_in(self, rows: Iterable[ScheduleRow], terms: Mapping[int, int], batch: Batch) -> None:
         """Decide about schedules that are due: their slots start with this turn, or not at all."""

@@ -1,9 +1,10 @@
 """Guest: a process beside the owner of a file opens the doors of its store through the owner's socket."""
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -11,9 +12,10 @@ from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, FramedWire
 from watchbill.errors import StoreError, StoreOwnedError, StoreUnreachableError
 from watchbill.store import wire
+from watchbill.store.hints import Hints
 from watchbill.store.owner import Owner
-from watchbill.store.protocol import ClientStore
-from watchbill.store.wire import Door, Hello, Request, Welcome
+from watchbill.store.protocol import ClientStore, Hint
+from watchbill.store.wire import Door, Hello, HintStore, Request, Welcome
 
 T = TypeVar("T")
 
@@ -34,8 +36,11 @@ class Guest:
         self._numbers = itertools.count(1)
         self._asked: dict[int, asyncio.Future[wire.Answer | None]] = {}
         self._hearing: asyncio.Task[None] | None = None
+        self._hints = Hints()
+        self._asking: dict[Hint, asyncio.Task[None]] = {}  # for hints, each kind once
         self._welcome = Welcome(0, "")
         self._client = cast(ClientStore, GuestDoors(self, "client"))  # as the protocol's annotations say
+        self._wants = cast(HintStore, GuestDoors(self, "hints"))
 
     @property
     def client(self) -> ClientStore:
@@ -45,6 +50,12 @@ class Guest:
     def knows(self, namespace: str, workflow: str) -> bool:
         """Say whether the owner drives runs of this workflow."""
         return self._welcome.namespace == namespace and workflow in self._welcome.workflows
+
+    def listen(self, whom: Hint, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` whenever the owner's store gives that hint, soon from now on; gives the function that ends it."""
+        if whom not in self._asking:
+            self._asking[whom] = asyncio.get_running_loop().create_task(self._ask_for(whom))
+        return self._hints.listen(whom, wake)
 
     def refusal(self, why: str) -> StoreOwnedError:
         """Give the error that says why the owner cannot help."""
@@ -87,12 +98,19 @@ class Guest:
         """Hang up."""
         self._hang_up()
         if self._hearing is not None:
-            await asyncio.wait({self._hearing})
+            await asyncio.wait({self._hearing, *self._asking.values()})
+
+    async def _ask_for(self, whom: Hint) -> None:
+        with contextlib.suppress(StoreUnreachableError):  # losing a connection loses its hints
+            await self._wants.listen(whom)
 
     async def _hear(self) -> None:
         try:
             while (said := await self._line.receive()) is not None:
                 answer = wire.decode_answer(said)
+                if answer.number == wire.HINTED:
+                    self._hints.give(wire.decode_hint(answer.value))
+                    continue
                 future = self._asked.get(answer.number)
                 if future is not None and not future.done():  # else nobody waits for it any more
                     future.set_result(answer)
@@ -138,11 +156,19 @@ class Guest:
         )
 
 
+class Caller(Protocol):
+    """Who can open a door at the owner's."""
+
+    async def call(self, door: Door, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - the door's
+        """Open it."""
+        ...
+
+
 class GuestDoors:
     """A set of doors, each of which is opened at the owner's; they have the signatures of their protocol."""
 
-    def __init__(self, guest: Guest, name: str) -> None:
-        self._guest = guest
+    def __init__(self, caller: Caller, name: str) -> None:
+        self._caller = caller
         self._name = name
 
     def __getattr__(self, method: str) -> Callable[..., Awaitable[Any]]:
@@ -152,7 +178,7 @@ class GuestDoors:
             raise AttributeError(method)
 
         async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the door's signature says
-            return await self._guest.call(door, args, kwargs)
+            return await self._caller.call(door, args, kwargs)
 
         return call
 

@@ -12,12 +12,13 @@ from watchbill.env import Env
 from watchbill.errors import StoreCorruptError, StoreError, StoreOutdatedError, StoreReadOnlyError, StoreUrlError
 from watchbill.store.address import PostgresAddress, StoreAddress, is_file, is_memory, parse_url
 from watchbill.store.guest import Guest, visit
+from watchbill.store.guest_store import GuestStore
 from watchbill.store.migrate import found_schema, known_schema, upgrade
 from watchbill.store.owner import OwnerLock, named_owner, refuse_second_opening, take_ownership
-from watchbill.store.protocol import ClientStore, Store, Transactions
+from watchbill.store.protocol import AgentAccess, ClientStore, Store, Transactions
 from watchbill.store.queries import load_queries
 from watchbill.store.reception import Driven, Reception
-from watchbill.store.sqlite.burial import end_all
+from watchbill.store.sqlite.burial import end_owned
 from watchbill.store.sqlite.database import (
     OLDEST_SQLITE,
     Database,
@@ -41,6 +42,7 @@ __all__ = [
     "is_file",
     "is_memory",
     "migrate",
+    "open_for_agent",
     "open_reader",
     "open_store",
     "parse_url",
@@ -71,8 +73,9 @@ async def open_store(
     """Open a store, making or upgrading it if need be; a file as its owner.
 
     `lasting_leases` says that this process alone drives a file, so that leases need no end, and those of the owner
-    before ended with it. A simulation says no: its many nodes share one store, and their leases end by `clock`. On
-    PostgreSQL many processes share the store: leases end there by the server's clock, unless a test has one.
+    before ended with it; agents of other processes may be alive, and theirs end by time. A simulation says no: its many
+    nodes share one store, and all leases end by `clock`. On PostgreSQL many processes share the store: leases end there
+    by the server's clock, unless a test has one.
     `memory` is what a test keeps of a store in memory whose process has died: from `connect_memory`.
     """
     address = parse_url(url)
@@ -83,7 +86,7 @@ async def open_store(
         return await open_postgres(address.postgres, env, clock=clock)
     threads = env.threads("opener", 1)
     try:
-        opened = await on_thread(threads, lambda: _open(address, clock or env.clock, memory, bury=lasting_leases))
+        opened = await on_thread(threads, lambda: _open(address, env, clock, memory, bury=lasting_leases))
     finally:
         threads.close()
     lanes = OwnerLanes(url, env, opened.writer, opened.reader)
@@ -110,7 +113,7 @@ async def receiving_guests(store: Store, env: Env, driven: Callable[[], Driven])
     if not isinstance(store, SqliteStore) or path is None:
         yield
         return
-    reception = Reception(env, store, path.resolve(), announce=store.announce, driven=driven)
+    reception = Reception(env, store, path.resolve(), driven=driven)
     await reception.open()
     try:
         yield
@@ -127,6 +130,25 @@ async def visit_owner(url: str, env: Env) -> Guest | None:
     finally:
         threads.close()
     return await visit(url, env, owner)
+
+
+async def open_for_agent(url: str, env: Env, *, clock: Clock | None = None) -> AgentAccess:
+    """Open what an agent in a process of its own needs: PostgreSQL itself, or a file through the process that owns it.
+
+    Waits until somebody has the rooms of a file open, and finds whoever has them next when that process is gone.
+    Raises StoreOwnedError when that process refuses this one. `clock` as for `open_store`: of a test on PostgreSQL.
+    """
+    if not is_file(url):
+        if is_memory(url):
+            raise StoreUrlError(url, "a store in memory has its agent in its own process: no other one can reach it")
+        return await open_store(url, env, clock=clock)
+    access = GuestStore(url, env, transactions_beside(url, env), lambda: visit_owner(url, env))
+    try:
+        await access.opened()
+    except BaseException:
+        await access.close()
+        raise
+    return access
 
 
 def open_reader(url: str, env: Env) -> Reader:
@@ -173,7 +195,9 @@ class _Opened(NamedTuple):
     owner: OwnerLock | None
 
 
-def _open(address: StoreAddress, clock: Clock, memory: sqlite3.Connection | None, *, bury: bool) -> _Opened:
+def _open(
+    address: StoreAddress, env: Env, clock: Clock | None, memory: sqlite3.Connection | None, *, bury: bool
+) -> _Opened:
     url, sql, owner = address.url, load_queries("sqlite"), None
     _check_sqlite(url)
     with ExitStack() as cleanup, translating(url):
@@ -184,10 +208,10 @@ def _open(address: StoreAddress, clock: Clock, memory: sqlite3.Connection | None
         connection = connect_writer(path, url) if memory is None else memory
         cleanup.callback(connection.close)
         upgrade(connection, sql, url)
-        now = _time(connection, sql, clock)
+        now = _time(connection, sql, clock or env.clock)
         writer = Writer(connection, sql, url, now)
         if bury:
-            _bury(writer)
+            _bury(writer, env)
         reader = writer if path is None else Database(connect_reader(path, url), sql, url, now)
         cleanup.pop_all()
         return _Opened(writer, reader, owner)
@@ -271,10 +295,10 @@ def _time(connection: sqlite3.Connection, sql: Mapping[str, str], clock: Clock) 
     return StoreTime(clock, latest)
 
 
-def _bury(writer: Writer) -> None:
-    """End what the owner before left behind: that we have the lock proves its death."""
+def _bury(writer: Writer, env: Env) -> None:
+    """End what the owner before left behind: that we have the lock proves its death. Others need proof of their own."""
     writer.begin()
-    end_all(writer, None)
+    end_owned(writer, env.is_dead)
     writer.commit()
 
 

@@ -13,22 +13,29 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from watchbill.borrowed import FinishPlan, Place, Work
-from watchbill.clock import Micros
-from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
+from watchbill.clock import SECOND, Micros
+from watchbill.model.agent import AgentRow, Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
+from watchbill.model.gate import GateRow
+from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
 from watchbill.model.question import Asked
-from watchbill.model.queue import QueueRow
+from watchbill.model.queue import QueueDepth, QueueRow
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
 from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
+from watchbill.model.wait import Wait
 
 INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
 EVERY: Final = (1 << 63) - 1  # as a limit
+MOST_COUNTED: Final = 1_000  # of those who wait behind a gate: more is many
+MOST_WAITS: Final = 100  # of the calls of one run that wait are looked at: more are alike
+DUE_OF_SHARD: Final = 100  # runs that are due are looked at for their code: behind more, schedulers are merely late
+IDLE_GATE: Final[Micros] = 3_600 * SECOND  # unused for so long, a gate may be forgotten
 JOURNAL_PAGE: Final = 10_000  # entries that are read at once: others wait for the same doors
 AVOID_FOR: Micros = 10_000_000  # so long an attempt is left to other agents than the one with which the last one failed
 CANCEL_GRACE: Micros = 10_000_000  # a cancelled attempt that still runs is looked at after this
@@ -119,7 +126,10 @@ class Record(msgspec.Struct, frozen=True):
     now: Micros
     told: tuple[Fact, ...]  # what its scheduler has not yet taken in
     parent: str | None  # the id of the run that started it
-    known: bool  # a scheduler that attends its namespace has its code; True also when none attends
+    known: bool  # a scheduler that attends its region has its code; True also when none attends
+    region: str = ""  # where it lives
+    served: bool = True  # a scheduler attends its region
+    waits: tuple[Wait, ...] = ()  # of its calls that are ready: what keeps them
 
     @property
     def cancelling(self) -> bool:
@@ -165,10 +175,13 @@ class ClientStore(Protocol):
         """
         ...
 
-    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+    async def copy(
+        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
+    ) -> bool:
         """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken.
 
-        `loose`: its arguments differ, so what was recorded fits calls whatever their arguments are.
+        `loose`: its arguments differ, so what was recorded fits calls whatever their arguments are. `first`: an entry
+        of its own, which comes before them.
         """
         ...
 
@@ -186,6 +199,10 @@ class ClientStore(Protocol):
 
     async def record(self, namespace: str, id: str) -> Record | None:
         """Read all about one run, in one snapshot."""
+        ...
+
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts, oldest first."""
         ...
 
     async def runs(  # noqa: PLR0913
@@ -227,6 +244,18 @@ class ClientStore(Protocol):
         """Read what a doctor wants to know; of long lists the first."""
         ...
 
+    async def gates(self, namespace: str) -> list[GateRow]:
+        """Read all gates of a namespace, by name; those who wait are counted up to MOST_COUNTED."""
+        ...
+
+    async def order_gate(self, namespace: str, name: str, paused: bool) -> bool:
+        """Let nothing start behind a gate, or let it start again; false if there is no such gate."""
+        ...
+
+    async def incidents(self, namespace: str, limit: int) -> list[IncidentRow]:
+        """Read the incidents of a namespace, newest first, also those that are resolved."""
+        ...
+
     async def schedules(self, namespace: str) -> Schedules:
         """Read all schedules of a namespace, by name."""
         ...
@@ -238,6 +267,10 @@ class ClientStore(Protocol):
         """
         ...
 
+    async def agents(self, namespace: str) -> list[AgentRow]:
+        """Read the agents of a namespace, those alive first; who is gone since more than a day is left out."""
+        ...
+
     async def order_agent(
         self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
     ) -> bool:
@@ -246,6 +279,10 @@ class ClientStore(Protocol):
         It hears of it with its next beat, and is woken to beat now. False when there is none that has not left and is
         not lost; one that is silent may come back, and then obeys.
         """
+        ...
+
+    async def backlog(self, namespace: str) -> list[QueueDepth]:
+        """Read what waits in each queue of a namespace, by id."""
         ...
 
 
@@ -457,6 +494,14 @@ class SchedulerStore(Protocol):
 # --- agent
 
 
+class Limited(msgspec.Struct, frozen=True):
+    """What an agent got of rows that wait behind gates."""
+
+    rows: list[AttemptRow]
+    next_at: Micros | None  # when time alone lets the next one start; None: time keeps nobody back
+    now: Micros = 0
+
+
 class AgentStore(Protocol):
     """For agents."""
 
@@ -512,8 +557,16 @@ class AgentStore(Protocol):
         """
         ...
 
+    async def lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
+        """Lease likewise from limited queues, what the gates of the rows let through, by number and by rate.
+
+        How many run behind a gate is counted under its lock, so that no two agents exceed it, and what a dead agent
+        held is free again when its row ends. A full gate hides none of the others.
+        """
+        ...
+
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
-        """Write outcomes and checkpoints, each under its fence."""
+        """Write outcomes and checkpoints, each under its fence; of what is accepted also the log, if there is one."""
         ...
 
     async def undecided(self, ids: Sequence[int]) -> list[int]:
@@ -536,6 +589,7 @@ class Watch(msgspec.Struct, frozen=True):
     next_at: Micros | None  # the next watch_at, or end of an agent's lease
     more: bool
     now: Micros
+    guests: bool = False  # agents are there whose leases end by time: look again soon, nobody else may say a word
 
 
 class SupervisorStore(Protocol):
@@ -556,8 +610,46 @@ class SupervisorStore(Protocol):
         """
         ...
 
-    async def bury(self, processes: Sequence[int]) -> None:
-        """End what these processes hold, now: the caller has proof that they are dead."""
+    async def silent(self) -> list[int]:
+        """Give the agents whose connection is gone, and of whom nothing was heard for one beat since.
+
+        Only such as had one to lose: who never had one, or is behind a pooler, is judged by its lease alone.
+        """
+        ...
+
+    async def bury(self, processes: Sequence[int], *, unheard: bool = False) -> None:
+        """End what these processes hold, now: the caller has proof that they are dead.
+
+        `unheard`: it has no more than their silence; agents that have been heard meanwhile are left alone.
+        """
+        ...
+
+    async def incidents(self) -> list[IncidentRow]:
+        """Read the incidents of all namespaces that are open."""
+        ...
+
+    async def open_incidents(self, new: Sequence[NewIncident]) -> list[bool]:
+        """Open incidents; says which are new. One whose cause has an open one makes that say what is so now."""
+        ...
+
+    async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
+        """Resolve incidents; says which were open until now."""
+        ...
+
+    async def able(self) -> list[Able]:
+        """Read what the agents of all namespaces have that are alive, in time and wanted."""
+        ...
+
+    async def codes(self, after: tuple[int, int] | None, limit: int) -> CodeLook:
+        """Read which code open runs need: of those that are due some, and the next ones of the others after a place."""
+        ...
+
+    async def forget_gates(self, after: tuple[str, str] | None, limit: int) -> tuple[str, str] | None:
+        """Forget gates that nobody uses, among the next ones after a place; gives where to go on."""
+        ...
+
+    async def backlog(self) -> list[QueueDepth]:
+        """Read what waits in each queue of all namespaces; its cost grows with the queues, not with what waits."""
         ...
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
@@ -652,4 +744,29 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Finish what is under way and let go of the store."""
+        ...
+
+
+class AgentAccess(Protocol):
+    """What an agent in a process of its own has of a store."""
+
+    url: str
+    lasting_leases: bool  # False: an agent that does not beat in time is lost
+
+    @property
+    def agent(self) -> AgentStore:
+        """For agents."""
+        ...
+
+    @property
+    def transactions(self) -> Transactions:
+        """For what is written in a user's own transaction."""
+        ...
+
+    def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
+        """Call `wake` when something may concern that room; gives the function that ends it."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the store."""
         ...

@@ -2,7 +2,8 @@
 
 Only processes of the same user, or of root, are let in. Whatever a guest says or leaves unsaid concerns that guest
 alone: garbage, a frame without end or a door that is not there are refused, and who dies in the middle is forgotten;
-a door that has begun goes on to its end, which is one commit, as if its answer had been lost.
+a door that has begun goes on to its end, which is one commit, as if its answer had been lost. Who does not read its
+answers is not listened to, and gets no hints, until it does.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -19,8 +20,10 @@ from watchbill.env import Env, FramedWire, peer_user
 from watchbill.errors import StoreError
 from watchbill.events import log
 from watchbill.store import wire
+from watchbill.store.presence import Presence
 from watchbill.store.protocol import Store
 from watchbill.store.sockets import bind_near, remove_socket
+from watchbill.store.visitor import Visitor
 from watchbill.store.wire import Answer, Hello, Request, Welcome
 
 LOOK: Final[Micros] = SECOND  # somebody may have deleted the socket's file: after this, guests find a new one
@@ -39,22 +42,23 @@ class Driven(NamedTuple):
     workflows: tuple[str, ...]
 
 
+class OwnedStore(Store, Protocol):
+    """The store of a file, as its owner has it."""
+
+    presence: Presence
+
+    def announce(self, address: str | None) -> None:
+        """Write down where guests are served, or that they are not."""
+        ...
+
+
 class Reception:
     """Listens near the file, and serves whoever comes in."""
 
-    def __init__(
-        self,
-        env: Env,
-        store: Store,
-        database: Path,
-        *,
-        announce: Callable[[str | None], None],
-        driven: Callable[[], Driven],
-    ) -> None:
+    def __init__(self, env: Env, store: OwnedStore, database: Path, *, driven: Callable[[], Driven]) -> None:
         self._env = env
         self._store = store
         self._database = database
-        self._announce = announce
         self._driven = driven
         self._doors = wire.served_doors()
         self._address = ""
@@ -74,13 +78,13 @@ class Reception:
             return
         self._address = listener.getsockname()
         self._server = await asyncio.start_unix_server(self._arrived, sock=listener, limit=BUFFER, backlog=KNOCKING)
-        self._announce(self._address)
+        self._store.announce(self._address)
         self._looking = self._env.call_later(LOOK, self._look)
 
     async def close(self) -> None:
         """Let nobody in any more, answer what was asked, and hang up."""
         self._closing = True
-        self._announce(None)
+        self._store.announce(None)
         if self._looking is not None:
             self._looking.cancel()
         self._stop_listening()
@@ -154,24 +158,28 @@ class Reception:
             )
         return ""
 
-    async def _serve(self, guest: FramedWire) -> None:
+    async def _serve(self, line: FramedWire) -> None:
         free = asyncio.Semaphore(AT_ONCE)
-        while (said := await guest.receive()) is not None:
-            request = wire.decode_request(said)
-            await free.acquire()
-            self._spawn(self._answering, self._answer(guest, request, free))
-
-    async def _answer(self, guest: FramedWire, request: Request, free: asyncio.Semaphore) -> None:
+        visitor = Visitor(self._env, self._store, self._store.presence, line)
         try:
-            answer = await self._open_door(request)
+            while (said := await line.receive()) is not None:
+                request = wire.decode_request(said)
+                await free.acquire()
+                self._spawn(self._answering, self._answer(visitor, request, free))
+        finally:
+            visitor.leave()
+
+    async def _answer(self, visitor: Visitor, request: Request, free: asyncio.Semaphore) -> None:
+        try:
+            answer = await self._open_door(visitor, request)
             with contextlib.suppress(OSError):  # it is gone: as if the answer had been lost
-                await guest.send(answer)
+                await visitor.line.send(answer)
         finally:
             free.release()
 
-    async def _open_door(self, request: Request) -> bytes:
+    async def _open_door(self, visitor: Visitor, request: Request) -> bytes:
         try:
-            value = await self._call(request)
+            value = await self._call(visitor, request)
             answer = wire.encode(Answer(request.number, msgspec.Raw(wire.encode(value))))
             if len(answer) > wire.LONGEST:
                 raise StoreError(
@@ -181,7 +189,7 @@ class Reception:
             return wire.encode(Answer(request.number, wire.NOTHING, wire.trouble_of(error)))
         return answer
 
-    async def _call(self, request: Request) -> object:
+    async def _call(self, visitor: Visitor, request: Request) -> object:
         door = self._doors.get(request.door)
         if door is None:
             raise StoreError(
@@ -192,4 +200,7 @@ class Reception:
         except msgspec.MsgspecError as error:
             raise StoreError(f"door {request.door!r} cannot be opened like that: {error}") from error
         doors, _, method = request.door.partition(".")
-        return await getattr(getattr(self._store, doors), method)(**arguments)
+        if doors == "agent":
+            visitor.heard(method, arguments)
+        opened = visitor if doors == "hints" else getattr(self._store, doors)
+        return await getattr(opened, method)(**arguments)

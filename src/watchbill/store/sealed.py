@@ -1,8 +1,9 @@
 """Sealed: a store's doors, with keys. What goes in is sealed, what comes out is opened; no room knows of it.
 
-Sealed are: inputs, the journal's bodies (and the checksums of arguments beside them), arguments, results, checkpoints
-and progress of attempts, what runs are told and publish, decisions. In the open stay what stores and people search by:
-ids, names of workflows, steps and calls, topics, tags, times, states, policies, and the short reasons in `run.held`.
+Sealed are: inputs, the journal's bodies (and the checksums of arguments beside them), arguments, results,
+checkpoints, progress and logs of attempts, what runs are told and publish, decisions. In the open stay what stores and
+people search by: ids, names of workflows, steps and calls, topics, tags, times, states, policies, and the short reasons
+in `run.held`.
 
 A body that cannot be opened comes out as `Unopened`, with the reason, and goes in again as it was.
 """
@@ -14,7 +15,7 @@ import msgspec
 from watchbill.borrowed import FinishPlan, Place, Work
 from watchbill.clock import Micros
 from watchbill.errors import DuplicateRun
-from watchbill.model.agent import Answer, Orders, ProgressMark, Report, Room
+from watchbill.model.agent import Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
@@ -22,19 +23,21 @@ from watchbill.model.keys import Keys
 from watchbill.model.question import Asked
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow
-from watchbill.model.sealed import as_stored, opened
+from watchbill.model.sealed import as_stored, is_sealed, opened
 from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
 from watchbill.store.codec import Codec
 from watchbill.store.held import explained
 from watchbill.store.open import Reader
 from watchbill.store.protocol import (
+    AgentAccess,
     AgentStore,
     ClientStore,
     Ending,
     Equal,
     Fact,
     Hint,
+    Limited,
     Loaded,
     Look,
     NewFact,
@@ -81,7 +84,7 @@ class Sealer:
         """Seal all that a turn writes; a turn that is sent again is the same bytes again."""
         return replace(
             turn,
-            journal=[self._entry(entry) for entry in turn.journal],
+            journal=[self.entry(entry) for entry in turn.journal],
             attempts=[self.attempt(row) for row in turn.attempts],
             runs=[self._change(change) for change in turn.runs],
             decisions=[self._decision(row) for row in turn.decisions],
@@ -90,7 +93,8 @@ class Sealer:
             schedules=[self._slots(change) for change in turn.schedules],
         )
 
-    def _entry(self, entry: JournalRow) -> JournalRow:
+    def entry(self, entry: JournalRow) -> JournalRow:
+        """Seal a journal entry, and hide its checksum."""
         run, seq, kind, key, digest, fence, outcome, agent, started_at, at, body = entry
         if not body:
             return entry  # of a timer: there is nothing to see
@@ -134,9 +138,20 @@ class Sealer:
         return mark._replace(body=self._codec.seal(mark.body, b"progress %d %d" % (mark.id, mark.fence)))
 
     def report(self, report: Report) -> Report:
-        """Seal the result, failure or checkpoint of an attempt."""
+        """Seal the result, failure or checkpoint of an attempt, and its last words."""
         place = b"report %d %d %d" % (report.id, report.fence, report.act)
-        return report._replace(body=self._optional(report.body, place))
+        return report._replace(body=self._optional(report.body, place), log=self._log(report))
+
+    def _log(self, report: Report) -> bytes | None:
+        if report.log is None:
+            return None
+        # Text of anybody: what looks sealed would be stored in the open.
+        log = b" " + report.log if is_sealed(report.log) else report.log
+        return self._codec.seal(log, b"log %d %d" % (report.id, report.fence))
+
+    def open_log(self, log: AttemptLog) -> AttemptLog:
+        """Open the last words of an attempt."""
+        return log._replace(body=self.open_body(log.body))
 
     def result(self, id: int, body: bytes) -> bytes:
         """Seal the result of an attempt that has its row."""
@@ -235,7 +250,9 @@ class SealedClient:
         self._sealer = sealer
         # What carries no bodies goes straight through.
         self.order_schedule, self.beginning = doors.order_schedule, doors.beginning
-        self.delete, self.checkup, self.order_agent = doors.delete, doors.checkup, doors.order_agent
+        self.delete, self.checkup = doors.delete, doors.checkup
+        self.agents, self.order_agent, self.backlog = doors.agents, doors.order_agent, doors.backlog
+        self.gates, self.order_gate, self.incidents = doors.gates, doors.order_gate, doors.incidents
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none. The store compares inputs as they are sealed."""
@@ -256,9 +273,12 @@ class SealedClient:
             return sealed
         return replace(sealed, input=there.input)
 
-    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+    async def copy(
+        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
+    ) -> bool:
         """Insert a run that goes on from chosen entries of another one's journal: copied as they are."""
-        return await self._doors.copy(self._sealer.run(run), source, entries, loose=loose)
+        first = None if first is None else self._sealer.entry(first)
+        return await self._doors.copy(self._sealer.run(run), source, entries, loose=loose, first=first)
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""
@@ -277,6 +297,10 @@ class SealedClient:
         """Read all about one run."""
         record = await self._doors.record(namespace, id)
         return None if record is None else self._sealer.record(record)
+
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts."""
+        return [self._sealer.open_log(log) for log in await self._doors.logs(namespace, id)]
 
     async def runs(  # noqa: PLR0913
         self,
@@ -380,6 +404,11 @@ class SealedAgent:
         """Lease the most urgent ready rows."""
         return [self._sealer.open_attempt(row) for row in await self._doors.lease(agent, lease_no, queues, room)]
 
+    async def lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
+        """Lease likewise from limited queues."""
+        found = await self._doors.lease_limited(agent, lease_no, queues, room)
+        return replace(found, rows=[self._sealer.open_attempt(row) for row in found.rows])
+
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
         """Write outcomes and checkpoints."""
         return await self._doors.report(agent, [self._sealer.report(report) for report in reports])
@@ -391,7 +420,10 @@ class SealedSupervisor:
     def __init__(self, doors: SupervisorStore, sealer: Sealer) -> None:
         self._doors = doors
         self._sealer = sealer
-        self.processes, self.bury = doors.processes, doors.bury
+        self.processes, self.silent, self.bury, self.backlog = doors.processes, doors.silent, doors.bury, doors.backlog
+        self.incidents, self.open_incidents = doors.incidents, doors.open_incidents
+        self.resolve_incidents, self.codes = doors.resolve_incidents, doors.codes
+        self.forget_gates, self.able = doors.forget_gates, doors.able
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""
@@ -457,6 +489,25 @@ class SealedStore:
         await self.behind.close()
 
 
+class SealedAccess:
+    """What an agent has of a store, behind keys: arguments are opened here, and results sealed before they leave."""
+
+    def __init__(self, access: AgentAccess, sealer: Sealer) -> None:
+        self.url = access.url
+        self.lasting_leases = access.lasting_leases
+        self.agent: AgentStore = SealedAgent(access.agent, sealer)
+        self.transactions: Transactions = SealedTransactions(access.transactions, sealer)
+        self._access = access
+
+    def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
+        """Call `wake` when something may concern that room."""
+        return self._access.listen(whom, wake, elsewhere=elsewhere)
+
+    async def close(self) -> None:
+        """Let go of the store."""
+        await self._access.close()
+
+
 class SealedReader(SealedClient):
     """The client's doors that read, behind keys."""
 
@@ -487,6 +538,10 @@ class Seal:
     def client(self, client: ClientStore) -> ClientStore:
         """Give the client's doors of another process's store: what crosses to it is sealed."""
         return SealedClient(client, self._sealer)
+
+    def access(self, access: AgentAccess) -> AgentAccess:
+        """Give what an agent has of a store: what crosses to it is sealed."""
+        return SealedAccess(access, self._sealer)
 
     def asked(self, asked: Asked) -> Asked:
         """Open a question."""

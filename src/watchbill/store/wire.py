@@ -8,19 +8,30 @@ without running anything; every other one is a StoreError that says what happene
 import inspect
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, Protocol, get_type_hints
 
 import msgspec
 
 from watchbill import errors
 from watchbill.errors import ErrorData, StoreError, WatchbillError
-from watchbill.store.protocol import ClientStore
+from watchbill.store.protocol import AgentStore, ClientStore, Hint
 
-PROTOCOL: Final = 1  # of frames, requests and answers; what the doors are follows from the version of the package
+PROTOCOL: Final = 2  # of frames, requests and answers; what the doors are follows from the version of the package
 LONGEST: Final = 256 * 1024 * 1024  # bytes of one message: values have up to 100 MB, and a door may carry two
 
-# What guests may ask for: the set's name, which is the store's attribute, and its doors.
-SERVED: Final[Mapping[str, type]] = {"client": ClientStore}
+HINTED: Final = 0  # the number of an answer that nobody asked for: its value is a hint
+
+
+class HintStore(Protocol):
+    """For guests who want to be woken; each connection asks for itself."""
+
+    async def listen(self, whom: Hint) -> None:
+        """Send this hint over the connection from now on, whenever the owner's store gives it."""
+        ...
+
+
+# What guests may ask for: the set's name, which is the store's attribute, and its doors; hints, for each connection.
+SERVED: Final[Mapping[str, type]] = {"client": ClientStore, "agent": AgentStore, "hints": HintStore}
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
@@ -57,7 +68,7 @@ class Trouble(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):
-    """What a door gave, or the error it raised."""
+    """What a door gave, or the error it raised; or, numbered HINTED, a hint."""
 
     number: int
     value: msgspec.Raw
@@ -69,6 +80,7 @@ decode_hello: Final = msgspec.msgpack.Decoder(Hello).decode
 decode_welcome: Final = msgspec.msgpack.Decoder(Welcome).decode
 decode_request: Final = msgspec.msgpack.Decoder(Request).decode
 decode_answer: Final = msgspec.msgpack.Decoder(Answer).decode
+decode_hint: Final = msgspec.msgpack.Decoder(Hint).decode
 NOTHING: Final = msgspec.Raw(encode(None))
 
 
@@ -101,9 +113,13 @@ class Door:
         self._decode_arguments = msgspec.msgpack.Decoder(arguments).decode
         self._decode_value = msgspec.msgpack.Decoder(types["return"]).decode
 
+    def bound(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # noqa: ANN401 - as its signature says
+        """Give the arguments of a call by name; raises TypeError if the door cannot be called like that."""
+        return self._signature.bind(*args, **kwargs).arguments
+
     def arguments(self, *args: Any, **kwargs: Any) -> msgspec.Raw:  # noqa: ANN401 - as its signature says
         """Write the arguments of a call; raises TypeError if the door cannot be called like that."""
-        return msgspec.Raw(encode(self._signature.bind(*args, **kwargs).arguments))
+        return msgspec.Raw(encode(self.bound(*args, **kwargs)))
 
     def read_arguments(self, sent: msgspec.Raw) -> dict[str, Any]:
         """Read them, checked by the annotations, as keywords of the call; raises msgspec.DecodeError."""

@@ -12,6 +12,7 @@ from watchbill.events import Event, Events
 from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause
+from watchbill.model.lease import HOST_LEASE
 from watchbill.model.policy import Policy
 from watchbill.model.symptom import BackoffOver, Symptom
 from watchbill.model.verdict import GiveUp, LetEnd, LookAgain, MarkFailed, Quarantine, TryLater, TryNow, Verdict
@@ -21,8 +22,9 @@ from watchbill.supervisor.diagnose import by_silence, diagnose
 from watchbill.supervisor.judge import judge, judgement
 
 LOOK_LIMIT: Final = 1_000
-BURY_EVERY: Final[Micros] = SECOND  # proof of death is a few small files to read for each process
-POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
+# Where others write to the store too, a lost hint, or a death, costs at most this; who beats often is missed in two.
+POLL: Final[Micros] = 2 * SECOND // 5
+BURY_EVERY: Final[Micros] = POLL  # proof of death is a few small files to read for each process
 
 _FOUND: Final = {Cause.LATE: happened.STEP_LATE, Cause.STALLED: happened.STEP_STALLED}
 
@@ -37,8 +39,9 @@ class Supervisor(Loop):
     def __init__(self, env: Env, events: Events, *, store: SupervisorStore, lasting: Micros | None) -> None:
         super().__init__(env, events)
         self._store = store
-        self._polls = lasting is not None
-        self._contact = Contact(env.clock, lasting)
+        self._shared = lasting is not None
+        self._guests = False  # the one owner of a store has neighbours, too, while agents of other processes are there
+        self._contact = Contact(env.clock, HOST_LEASE if lasting is None else lasting)
         self._bury_at: Micros = 0
 
     def hint(self) -> None:
@@ -54,19 +57,21 @@ class Supervisor(Loop):
             raise
 
     async def _turn(self) -> Micros | None:
-        dead = await self._bury_the_dead()
-        watch = await self._store.watch(LOOK_LIMIT, expired=self._contact.settled)
+        buried = await self._bury_the_dead()
+        settled = self._contact.settled
+        watch = await self._store.watch(LOOK_LIMIT, expired=settled)
         self._contact.heard(watch.now)
-        if dead:
-            note = f"dead on this machine: {', '.join(map(str, dead))}"
-            self.tell([Event(happened.PROCESS_BURIED, watch.now, self.name, cause="dead", note=note)])
+        self._guests = watch.guests
+        self.tell([Event(happened.PROCESS_BURIED, watch.now, self.name, cause=why, note=note) for why, note in buried])
+        if settled and not self._contact.settled:
+            return 0  # it took so long that those who are out of time may have been unable to say a word
         cases = [(row, diagnose(row, watch.now, orphaned=True)) for row in watch.orphans]
         seen = {row.id for row in watch.orphans}
         cases += [(row, diagnose(row, watch.now)) for row in watch.due if row.id not in seen]
         judged = [
             (row, symptom, judge(symptom, row, _decode_policy(row.policy), self.env.random()))
             for row, symptom in cases
-            if symptom is not None and (not by_silence(symptom) or self._contact.whole_since(row.started_at))
+            if symptom is not None and self._may_judge(symptom, row)
         ]
         if judged:
             applied = await self._store.judge([judgement(*case) for case in judged])
@@ -74,21 +79,40 @@ class Supervisor(Loop):
             self.tell([event for event in told if event is not None])
         if judged:
             return 0  # there may be more; of what must not be judged yet there will be no less
-        wishes = [POLL] if self._polls else []
+        wishes = [POLL] if self._has_neighbours else []
         if watch.next_at is not None:
             wishes.append(max(0, watch.next_at - watch.now))
         return min(wishes) if wishes else None
 
-    async def _bury_the_dead(self) -> list[int]:
-        """End what dead neighbours hold, without waiting for their leases; only with proof."""
+    @property
+    def _has_neighbours(self) -> bool:
+        return self._shared or self._guests
+
+    def _may_judge(self, symptom: Symptom, row: AttemptRow) -> bool:
+        if not self._has_neighbours or not by_silence(symptom):
+            return True
+        return self._contact.whole_since(row.started_at)
+
+    async def _bury_the_dead(self) -> list[tuple[str, str]]:
+        """End what dead neighbours hold, without waiting for their leases: with proof, or with evidence.
+
+        Gives why, and who, in words.
+        """
         boot = self.env.clock.boot()
-        if not self._polls or boot < self._bury_at:  # the one owner of a store has no neighbours
+        if not self._has_neighbours or boot < self._bury_at:
             return []
         self._bury_at = boot + BURY_EVERY
+        buried = []
         dead = [id for id, identity in await self._store.processes() if self.env.is_dead(identity)]
         if dead:
             await self._store.bury(dead)
-        return dead
+            buried.append(("dead", f"dead on this machine: {', '.join(map(str, dead))}"))
+        silent = [id for id in await self._store.silent() if id not in dead]
+        if silent:
+            await self._store.bury(silent, unheard=True)
+            names = ", ".join(map(str, silent))
+            buried.append(("silent", f"their connection is gone, and they were not heard for a beat: {names}"))
+        return buried
 
 
 def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) -> Event | None:

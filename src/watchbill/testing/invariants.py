@@ -12,7 +12,8 @@ I9  without an injected fault nobody is taken over, pronounced lost or charged w
     everybody is none, and nobody is late who could only not say that it had ended
 I10 who was killed, frozen or drained is missed in time, and what he had is at work again; who drains takes nothing new
 I11 each slot of a schedule starts once, for ever, also when its run is deleted; none is left out that its options want
-I12 what counts as running really runs; and no slot of an agent is lost
+I12 no more rows run behind a gate than its limit allows, and no more attempts really do, but for those of processes to
+    which something was done; what counts as running really runs, and no slot of an agent is lost
 I14 what took effect, or may have, is undone in reverse order when its run fails or is cancelled, nothing else is,
     nothing while an attempt of it runs, and no undo is tried more often than its budgets allow
 I15 nobody waits for what is there: no message, no end of a child, no timer is left behind
@@ -31,8 +32,8 @@ from watchbill.model.agent import AgentState, Answer, Report
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.policy import QUARANTINE_AT, Policy
 from watchbill.model.recurrence import ScheduleSpec
+from watchbill.model.run import WAITS_FOR_CODE
 from watchbill.model.states import ATTEMPT_MOVES, AttemptState, RunState, run_may_move
-from watchbill.scheduler.plan import WAITS_FOR_CODE
 from watchbill.store.protocol import Turn
 from watchbill.testing.changes import (
     AgentSeen,
@@ -85,7 +86,7 @@ class Checker:
         poison: str,
         deadly: str,
         undoable: str,
-        narrow: str,
+        hasty: str,
         schedules: Mapping[str, ScheduleSpec],
         now: Callable[[], float],
         tell: Callable[[Violation], None],
@@ -107,7 +108,7 @@ class Checker:
         self._now = now
         self.undoable = undoable  # the step that has an undo
         self._poison = poison  # the step that kills its process
-        self._narrow = narrow  # the step that is late, or just not: nobody can say which
+        self._hasty = hasty  # the step that is late, or just not: nobody can say which
         self._deadly = deadly  # the workflow that kills its process
         self._tell = tell
         self.slots = Slots(schedules, self.violated)
@@ -119,7 +120,9 @@ class Checker:
         self._last_seq: dict[int, int] = {}
         self._leases: dict[int, list[tuple[int, int | None, int]]] = {}  # since which transaction, owner, term
         self._newest_term = 0
-        self._retries: dict[bytes, int] = {}
+        self._policies: dict[bytes, Policy] = {}
+        self._running: dict[str, set[int]] = {}  # rows of limited steps, by step
+        self._inside: dict[str, set[Entry]] = {}  # attempts of limited steps that have really begun and not ended
         self._acknowledged: set[str] = set()
         self._since: dict[int, float] = {}  # since when a row is in its state
         self._returned: set[int] = set()  # rows that were lost or handed back, and are not leased again yet
@@ -150,6 +153,14 @@ class Checker:
                     self._gone(change)
                 case _:
                     assert_never(change)
+        self._check_limits()
+
+    def _check_limits(self) -> None:
+        """Check how many rows run behind each gate, now that the transaction is through."""
+        for step, ids in self._running.items():
+            for limit in {self._policy(self._rows[id]).limit for id in ids}:
+                if limit is not None and limit.at_once is not None and len(ids) > limit.at_once:
+                    self._violated("I12", f"{len(ids)} rows of {step} run, and {limit.at_once} may: {sorted(ids)}")
 
     def _run(self, run: RunSeen) -> None:
         before = self.runs.get(run.num)
@@ -263,9 +274,11 @@ class Checker:
         call.newest = max(call.newest, row.fence)
         if not 0 <= row.losses <= QUARANTINE_AT:
             self._violated("I8", f"{row} has {row.losses} losses, and {QUARANTINE_AT} are allowed")
-        retries = self._retries.get(row.policy)
-        if retries is None:
-            retries = self._retries[row.policy] = _decode_policy(row.policy).retries
+        policy = self._policy(row)
+        retries = policy.retries
+        if policy.limit is not None:
+            running = self._running.setdefault(row.step, set())
+            (running.add if row.state == AttemptState.RUNNING else running.discard)(row.id)
         if not 0 <= row.failures <= retries + 1:
             self._violated("I8", f"{row} has {row.failures} failures, and {retries} retries are allowed")
         if row.why == "quarantine" and row.step != self._poison:
@@ -310,7 +323,7 @@ class Checker:
             self._returned.add(row.id)
             if row.step != self._poison:
                 self._check_row_loss(row, call)
-        elif failed and self.lossless and before.agent is not None and row.step != self._narrow:
+        elif failed and self.lossless and before.agent is not None and row.step != self._hasty:
             ended = any(each.fence == row.fence and each.fate is Fate.ENDED for each in call.entries)
             agent = self.processes.get(before.agent)
             if ended and agent not in self.hurt | self.napped:
@@ -422,12 +435,15 @@ class Checker:
         return any(hurt.startswith(f"{agent}/") for hurt in self.hurt)
 
     def waiting(self, longer_than: float) -> list[AttemptSeen]:
-        """Give the rows that wait for an agent for so long."""
+        """Give the rows that wait for nothing but an agent for so long."""
         before = self._now() - longer_than
         return [
             row
             for row in self._rows.values()
-            if row.state == AttemptState.READY and not row.held and self._since[row.id] < before
+            if row.state == AttemptState.READY
+            and not row.held
+            and self._policy(row).limit is None
+            and self._since[row.id] < before
         ]
 
     def _gone(self, gone: Gone) -> None:
@@ -438,6 +454,7 @@ class Checker:
             self._violated("I4", f"{gone}: what was written is kept")
         row = self._rows.pop(gone.key)
         del self._since[gone.key]
+        self._running.get(row.step, set()).discard(row.id)
         call = self._call(row.run, row.call, row.part)
         if call.row == row.id:
             call.row = None
@@ -499,6 +516,20 @@ class Checker:
             self._check_again(last, entry)
         if entry.call.startswith(UNDO):
             self._check_undo(num, entry)
+        self._check_gate(entry)
+
+    def _check_gate(self, entry: Entry) -> None:
+        """Check that an attempt which really begins may be beside those that run."""
+        limit = entry.attempt.policy.limit
+        if limit is None or limit.at_once is None:
+            return
+        self.counts["begun behind a gate"] += 1
+        inside = self._inside.setdefault(entry.attempt.step.name, set())
+        inside.add(entry)
+        # Whoever was cut off or frozen may still be at it, and nobody can know.
+        well = [each for each in inside if each.life.partition("/")[0] in self.alive - self.hurt]
+        if len(well) > limit.at_once:
+            self._violated("I12", f"{len(well)} attempts really run, and {limit.at_once} may: {well}")
 
     def _has_outcome(self, num: int, key: str, part: int) -> bool:
         """Say whether a call has its outcome: in this part, or in one before, if the run was rewound to after it."""
@@ -518,6 +549,7 @@ class Checker:
     def changed(self, entry: Entry) -> None:
         """Count how attempts ended, and be the sink of their effects: it refuses what has an old fence."""
         self.counts[entry.fate] += 1
+        self._inside.get(entry.attempt.step.name, set()).discard(entry)
         num = self.nums.get(entry.run)
         if entry.fate is Fate.ENDED and num is not None:
             entry.accepted = entry.fence >= self._call(num, entry.call, entry.part).newest
@@ -562,6 +594,12 @@ class Checker:
     def violated(self, invariant: str, facts: str) -> None:
         """Tell a violation that was found elsewhere."""
         self._violated(invariant, facts)
+
+    def _policy(self, row: AttemptSeen) -> Policy:
+        policy = self._policies.get(row.policy)
+        if policy is None:
+            policy = self._policies[row.policy] = _decode_policy(row.policy)
+        return policy
 
     def _call(self, run: int, key: str, part: int) -> Call:
         call = self._calls.get((run, part, key))

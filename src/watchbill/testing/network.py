@@ -88,7 +88,7 @@ class Network:
         self.messages += 1
         if door in ("attend", "take", "join"):
             self._checker.processes[args[0]] = life.name
-        if door == "lease" and life.name in self._checker.draining:
+        if door in ("lease", "lease_limited") and life.name in self._checker.draining:
             self._checker.violated("I10", f"{life.name} drains, and asks for more")
         self._check_pace(life, door)
         journey = self._journey()

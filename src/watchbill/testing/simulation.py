@@ -22,7 +22,7 @@ from watchbill.testing.invariants import Violation
 from watchbill.testing.nemesis import Nemesis, Plan, Style, plan
 from watchbill.testing.network import at
 from watchbill.testing.saboteur import Saboteur, plan_crew
-from watchbill.testing.virtual import VirtualLoop, rest
+from watchbill.testing.virtual import StandstillError, VirtualLoop, rest
 from watchbill.testing.workload import Wish, wishes
 from watchbill.testing.world import Clients, Line, World
 
@@ -95,6 +95,8 @@ def simulate(seed: int) -> Result:
     gc.disable()  # what the collector closes, and when, must not be part of the world
     try:
         loop.play(world.life, _play(world, planned, scheduled=is_scheduled(seed)))
+    except StandstillError as error:
+        world.fail(Violation("I0", str(error)))
     finally:
         world.close()
         loop.close()

@@ -18,6 +18,7 @@ from watchbill.flow.steps import Step
 from watchbill.flow.timers import sleep
 from watchbill.flow.workflows import Workflow
 from watchbill.model.facts import FactKind
+from watchbill.model.limit import Limit
 from watchbill.model.policy import Retry
 from watchbill.testing.chance import Chance
 from watchbill.testing.ledger import recorded
@@ -42,6 +43,15 @@ async def _flaky(n: int, fails: int, after: list[str]) -> int:
     """Fail so many times, then succeed."""
     with recorded(after) as mine:
         await rest(0.05)
+        if mine.number <= fails:
+            raise ConnectionError(f"attempt {mine.number} of {fails + 1}")
+    return n + 1
+
+
+async def _narrow(n: int, fails: int, after: list[str]) -> int:
+    """Take a while, and fail so many times at first."""
+    with recorded(after) as mine:
+        await rest(0.4)
         if mine.number <= fails:
             raise ConnectionError(f"attempt {mine.number} of {fails + 1}")
     return n + 1
@@ -181,9 +191,11 @@ in_thread = Step(_in_thread, name="in_thread", retry=SOON)
 failing_in_thread = Step(_failing_in_thread, name="failing_in_thread", retry=SOON)
 stubborn = Step(_stubborn, name="stubborn", retry=SOON)
 alone = Step(_work, name="alone", retry=SOON, isolation="own")
+narrow = Step(_narrow, name="narrow", retry=SOON, limit=Limit("6/s", at_once=2))
 poison = Step(_poison, name=POISON, retry=SOON)
 deaf = Step(_deaf, name="deaf", retry=SOON)
-narrow = Step(_work, name="narrow", retry=SOON, timeout="3s")
+trickle = Step(_work, name="trickle", retry=SOON, limit=Limit("1/s"))
+hasty = Step(_work, name="hasty", retry=SOON, timeout="3s")
 hog = Step(_hog, name="hog", retry=SOON)
 stuck = Step(_stuck, name="stuck", retry=SOON, stall=f"{STALL}s")
 steady = Step(_chunked, name="steady", retry=SOON, stall="30s")
@@ -290,6 +302,12 @@ async def _crowd(n: int, width: int) -> int:
     return await failing_in_thread(sum(got), keys)
 
 
+async def _queue(n: int, width: int) -> int:
+    """Many that may not run all at once; some of them fail at first."""
+    got = await asyncio.gather(*[narrow(item, item % 3, []) for item in range(width)])
+    return n + sum(got)
+
+
 async def _tidy(n: int, seconds: float) -> str:
     """Clean up when cancelled, which takes its time and is not interrupted by anything."""
     try:
@@ -347,9 +365,15 @@ async def _crowded(n: int) -> str:
     return said
 
 
-async def _narrowly(n: int, spans: list[float]) -> int:
+async def _gated(n: int, width: int) -> int:
+    """Some wait for a gate, while others keep all slots busy."""
+    waiting = [trickle(n, 0.1, []) for _ in range(width)]
+    return sum(await asyncio.gather(*waiting, *[work(n, 6.0, []) for _ in range(width)]))
+
+
+async def _in_haste(n: int, spans: list[float]) -> int:
     """Steps that end when they are late, or just before."""
-    return sum(await asyncio.gather(*[narrow(n, seconds, []) for seconds in spans]))
+    return sum(await asyncio.gather(*[hasty(n, seconds, []) for seconds in spans]))
 
 
 async def _herd(n: int, width: int) -> int:
@@ -463,6 +487,7 @@ hopeless = Workflow(_hopeless, name="hopeless")
 careful = Workflow(_careful, name="careful")
 isolated = Workflow(_isolated, name="isolated")
 crowd = Workflow(_crowd, name="crowd")
+queue = Workflow(_queue, name="queue")
 tidy = Workflow(_tidy, name="tidy")
 impatient = Workflow(_impatient, name="impatient")
 deadly = Workflow(_deadly, name="deadly")
@@ -470,7 +495,8 @@ poisoned = Workflow(_poisoned, name="poisoned")
 blocked = Workflow(_blocked, name="blocked")
 stalling = Workflow(_stalling, name="stalling")
 herd = Workflow(_herd, name="herd")
-narrowly = Workflow(_narrowly, name="narrowly")
+gated = Workflow(_gated, name="gated")
+in_haste = Workflow(_in_haste, name="in_haste")
 crowded = Workflow(_crowded, name="crowded")
 
 # Every slot as soon as it comes; every slot, one after another; and what is left out when the one before still runs.
@@ -493,9 +519,11 @@ STEPS: Final[tuple[Step[..., Any], ...]] = (
     failing_in_thread,
     stubborn,
     alone,
+    narrow,
     poison,
     deaf,
-    narrow,
+    trickle,
+    hasty,
     hog,
     stuck,
     steady,
@@ -519,6 +547,7 @@ WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
     careful,
     isolated,
     crowd,
+    queue,
     tidy,
     impatient,
     deadly,
@@ -526,7 +555,8 @@ WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
     blocked,
     stalling,
     herd,
-    narrowly,
+    gated,
+    in_haste,
     crowded,
 )
 
@@ -592,7 +622,7 @@ Recipe = Callable[[Chance], Drawn]
 # How those end that do not simply complete; what is undone before it did anything has simply failed.
 STATES: Final[dict[str, tuple[str, ...]]] = {
     "hopeless": ("failed",),
-    "narrowly": ("completed", "failed"),
+    "in_haste": ("completed", "failed"),
     "saga": ("undone", "undo_failed", "completed"),
     "hasty_saga": ("undone", "undo_failed", "failed"),
 }
@@ -611,6 +641,11 @@ def _a_long_chain(chance: Chance) -> Drawn:
 def _a_spread(chance: Chance) -> Drawn:
     width = 2 + chance.below(6)
     return spread, (5, width), (sum(range(1, width + 1)) + 6 + 6 + 1,)
+
+
+def _a_queue(chance: Chance) -> Drawn:
+    width = 2 + chance.below(5)
+    return queue, (1, width), (1 + sum(range(1, width + 1)),)
 
 
 def _a_patient(chance: Chance) -> Drawn:
@@ -673,6 +708,8 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     _a_spread,
     lambda _: (crowd, (1, 5), (11,)),
     lambda _: (crowd, (2, 8), (25,)),
+    _a_queue,
+    _a_queue,
     lambda _: (group, (3,), (3 + 2 + 13 + 2 + 1,)),
     _a_race,
     _a_patient,
@@ -698,8 +735,9 @@ CREW_RECIPES: Final[tuple[Recipe, ...]] = (
     lambda chance: (stalling, (1, 2 + chance.below(4)), ()),
     lambda _: (herd, (1, 12), (24,)),
     lambda _: (herd, (1, 12), (24,)),
-    lambda chance: (narrowly, (1, [chance.within(2.85, 2.99) for _ in range(6)]), (12,)),
-    lambda chance: (narrowly, (1, [chance.within(2.85, 2.99) for _ in range(6)]), (12,)),
+    lambda _: (gated, (1, 8), (32,)),
+    lambda chance: (in_haste, (1, [chance.within(2.85, 2.99) for _ in range(6)]), (12,)),
+    lambda chance: (in_haste, (1, [chance.within(2.85, 2.99) for _ in range(6)]), (12,)),
     lambda chance: (isolated, (1, chance.choose((0.3, 5.0))), (2 + 2 + 1,)),
 )
 LONG_RECIPES: Final[tuple[Recipe, ...]] = (*CREW_RECIPES, *(_a_long_chain,) * len(CREW_RECIPES))

@@ -16,14 +16,14 @@ from watchbill.events import Event, Events
 from watchbill.flow.values import encode
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Member
-from watchbill.model.pace import PACES
+from watchbill.model.profile import PROFILES
 from watchbill.model.run import SHARDS_PER_REGION as SHARDS
 from watchbill.model.run import NewRun
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.scheduler.share import shares
 from watchbill.store.open import open_store
 from watchbill.store.protocol import NewFact
-from watchbill.store.sqlite.burial import end_all
+from watchbill.store.sqlite.burial import end_owned
 from watchbill.store.sqlite.database import json_text
 from watchbill.testing.chance import Chance
 from watchbill.testing.changes import Changes
@@ -32,7 +32,7 @@ from watchbill.testing.invariants import Checker, Violation
 from watchbill.testing.ledger import LEDGER, Ledger
 from watchbill.testing.network import FarStore, Network
 from watchbill.testing.virtual import Life, VirtualLoop, Vital, rest
-from watchbill.testing.workload import RELEASES, SPECS, Wish, Word, book, deadly, make_registry, narrow, poison
+from watchbill.testing.workload import RELEASES, SPECS, Wish, Word, book, deadly, hasty, make_registry, poison
 
 NAMESPACE: Final = "simulated"
 ENDS: Final = frozenset(
@@ -54,7 +54,7 @@ _LEFT_BEHIND: Final = """
     FROM main.run
     WHERE status = 2 AND wake_at < ?1
 """
-PACE: Final = PACES["critical"]  # of agents, and of schedulers that run no steps
+PACE: Final = PROFILES["critical"]  # of agents, and of schedulers that run no steps
 MOST_SKEW: Final[Micros] = 3_600 * SECOND
 # What is ready, less urgent than nothing else of its kind that this agent could do, and yet was left behind.
 _OVERTAKEN: Final = """
@@ -93,7 +93,7 @@ class World:
             poison=poison.name,
             deadly=deadly.name,
             undoable=book.name,
-            narrow=narrow.name,
+            hasty=hasty.name,
             schedules=SPECS,
             now=loop.time,
             tell=self.fail,
@@ -176,7 +176,7 @@ class World:
     async def own(self) -> None:
         """Do what opening a file as its owner does: whoever had it before is provably dead."""
         if self.network.local:
-            await self._lanes.write(lambda db: end_all(db, None))
+            await self._lanes.write(lambda db: end_owned(db, lambda _: False))
 
     def uneven(self) -> str | None:
         """Say what is wrong with how the shards are shared out among those who are up, if anything is."""

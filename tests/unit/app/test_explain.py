@@ -88,6 +88,25 @@ def test_a_step_that_stands_still_for_too_long_is_stalled():
     assert explained.facts["health"] == "stalled"
 
 
+def test_a_step_that_starves_says_so():
+    explained = explain(a_record(attempts=[an_attempt(symptom="starved", watch_at=NOW + HOUR)]))
+    assert "the process in which it runs does not turn" in str(explained)
+    assert explained.facts["health"] == "starved"
+
+
+def test_a_ready_step_says_what_it_needs():
+    row = an_attempt(state=AttemptState.READY, losses=0, policy=msgspec.json.encode(Policy(needs=("eu", "gpu=1"))))
+    explained = explain(a_record(attempts=[row]))
+    assert "an agent that has eu and gpu=1 free and knows the step will take it" in str(explained)
+    assert explained.facts["calls"][0]["needs"] == ("eu", "gpu=1")
+
+
+def test_a_run_in_a_region_that_nobody_serves_says_so():
+    record = msgspec.structs.replace(a_record(), region="eu", served=False)
+    assert "It lives in region 'eu', and no process serves that region" in said(record)
+    assert "region 'eu'" not in said(msgspec.structs.replace(record, served=True))
+
+
 def test_a_step_that_is_quiet_on_purpose_says_what_for():
     row = an_attempt(
         policy=msgspec.json.encode(Policy(stall=30 * SECOND)),

@@ -10,7 +10,7 @@ from watchbill.clock import SECOND
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.scan import scan
 from watchbill.flow.steps import Step
-from watchbill.flow.workflows import LATER_OPTIONS, START_KEYWORDS, Workflow
+from watchbill.flow.workflows import START_KEYWORDS, Workflow
 from watchbill.model.policy import Retry
 
 
@@ -82,10 +82,12 @@ def workflow_signature(name: str) -> Any:
     return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)])
 
 
-@pytest.mark.parametrize("option", LATER_OPTIONS)
-def test_options_of_a_later_version_say_so(option):
-    with pytest.raises(InvalidOptionError, match=f"workflow 'release': option '{option}' comes with a later version"):
-        Workflow(release, **{option: 1})  # type: ignore[arg-type]
+@pytest.mark.parametrize("region", ["", "e u", "x" * 101, 3, "eu\n"])
+def test_a_region_is_a_name(region):
+    with pytest.raises(InvalidOptionError, match="region of workflow 'release' is a name of 1-100 characters"):
+        Workflow(release, region=region)
+    assert Workflow(release, region="eu").region == "eu"
+    assert Workflow(release).region == ""
 
 
 def test_an_unknown_option_is_answered_with_what_was_probably_meant():

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.supervisor.rows import NOON, a_failure, a_row
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreUnreachableError
-from watchbill.events import Event, Events
+from watchbill.events import PROCESS_BURIED, Event, Events
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.policy import Policy
 from watchbill.model.states import AttemptState
@@ -44,26 +44,38 @@ class Rows:
 
     def __init__(self) -> None:
         self.due: tuple[AttemptRow, ...] = ()
+        self.orphans: tuple[AttemptRow, ...] = ()
         self.away = False
         self.now = NOON
         self.expired: list[bool] = []
         self.judged: list[Judgement] = []
         self.there = [(1, b"alive"), (2, b"dead")]
         self.asked = 0
+        self.quiet: list[int] = []
+        self.guests = False
+        self.slow = lambda: None
         self.buried: list[int] = []
+        self.unheard: list[int] = []
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         if self.away:
             raise StoreUnreachableError("no answer")
         self.expired.append(expired)
-        return Watch(self.due, (), None, False, self.now)
+        self.slow()
+        return Watch(self.due, self.orphans, None, False, self.now, self.guests)
 
     async def processes(self) -> list[tuple[int, bytes]]:
         self.asked += 1
         return self.there
 
-    async def bury(self, processes: Sequence[int]) -> None:
-        self.buried += processes
+    async def silent(self) -> list[int]:
+        if self.away:
+            raise StoreUnreachableError("no answer")
+        return self.quiet
+
+    async def bury(self, processes: Sequence[int], *, unheard: bool = False) -> None:
+        (self.unheard if unheard else self.buried).extend(processes)
+        self.quiet = [who for who in self.quiet if who not in processes]
         self.there = [who for who in self.there if who[0] not in processes]
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
@@ -169,20 +181,32 @@ async def test_what_was_reported_is_judged_at_once(scene):
     assert scene.rows.judged != []
 
 
-async def test_the_dead_are_buried_once_and_looked_for_every_second(scene):
+async def test_the_dead_are_buried_once_and_looked_for_more_than_twice_a_second(scene):
     await scene.turns(5)
     assert (scene.rows.buried, scene.rows.asked) == ([2], 5)
     for _ in range(3):
         await scene.room.turn()
     assert scene.rows.asked == 6
-    assert BURY_EVERY == SECOND
+    assert BURY_EVERY <= SECOND // 2
+
+
+async def test_the_silent_are_buried_as_such_and_it_is_told_why(scene):
+    told: list[Event] = []
+    scene.events.subscribe(told.extend)
+    scene.rows.quiet = [7, 2]
+    await scene.turns(1)
+    assert (scene.rows.buried, scene.rows.unheard) == ([2], [7]), "proof comes before evidence"
+    assert [(event.kind, event.cause) for event in told] == [(PROCESS_BURIED, "dead"), (PROCESS_BURIED, "silent")]
+    assert told[1].note == "their connection is gone, and they were not heard for a beat: 7"
 
 
 async def test_the_one_owner_has_no_neighbours_and_waits_for_nobody():
     scene = Scene(None)
     scene.judges(LATE)
-    await scene.turns(1)
-    assert (scene.rows.expired, scene.rows.asked, len(scene.rows.judged)) == ([True], 0, 1)
+    assert await scene.turns(1) == 0
+    assert (scene.rows.asked, len(scene.rows.judged)) == (0, 1)
+    scene.rows.due = ()
+    assert await scene.turns(1) is None, "an idle store costs nothing"
 
 
 async def test_what_is_well_is_looked_at_again_and_nobody_hears_of_it():
@@ -193,3 +217,66 @@ async def test_what_is_well_is_looked_at_again_and_nobody_hears_of_it():
     [judgement] = scene.rows.judged
     assert (judgement.after, judgement.watch_in, judgement.body) == (AttemptState.RUNNING, 4 * SECOND, None)
     assert told == []
+
+
+@pytest.fixture
+def host() -> Scene:
+    """The one owner of a store, with agents of other processes."""
+    scene = Scene(None)
+    scene.rows.guests = True
+    return scene
+
+
+async def test_while_there_are_guests_the_owner_looks_every_second_for_the_dead_and_the_silent(host):
+    host.rows.quiet = [7]
+    assert await host.turns(3) == POLL
+    assert (host.rows.asked, host.rows.buried, host.rows.unheard) == (2, [2], [7])
+    host.rows.guests = False
+    assert await host.turns(1) is None
+    await host.turns(5)
+    assert host.rows.asked == 3
+
+
+async def test_no_guest_dies_by_time_in_its_first_lease_period_at_a_new_owner(host):
+    await host.turns(10)
+    assert host.rows.expired == [False] * 8 + [True] * 2
+
+
+async def test_no_guest_dies_by_time_after_its_owner_was_frozen(host):
+    await host.turns(10)
+    host.clock.boot_now += 60 * SECOND
+    host.rows.expired = []
+    await host.turns(10)
+    assert host.rows.expired == [False] * 8 + [True] * 2
+
+
+async def test_no_guest_dies_by_time_if_its_owner_freezes_while_it_looks(host):
+    await host.turns(10)
+
+    def freeze() -> None:
+        host.clock.boot_now += 60 * SECOND
+        host.rows.orphans = (a_row(AttemptState.RUNNING, agent=7),)
+
+    host.rows.slow = freeze
+    assert await host.turns(1) == 0
+    assert host.rows.judged == []
+
+
+async def test_no_guest_dies_by_time_while_nobody_can_write(host):
+    await host.turns(10)
+    host.rows.away, host.rows.expired = True, []
+    for _ in range(5):
+        with pytest.raises(StoreUnreachableError):
+            await host.room.turn()
+        host.clock.boot_now += SECOND
+    host.rows.away = False
+    await host.turns(10)
+    assert host.rows.expired == [False] * 8 + [True] * 2
+
+
+async def test_what_a_guest_could_not_report_to_the_owner_before_is_not_late_at_once(host):
+    host.judges(LATE)
+    assert await host.turns(3) == POLL
+    assert host.rows.judged == []
+    await host.turns(1)
+    assert host.rows.judged != []

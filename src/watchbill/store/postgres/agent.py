@@ -5,24 +5,37 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from watchbill.clock import Micros
-from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room, Wish
+from watchbill.clock import SECOND, Micros
+from watchbill.model.agent import (
+    AGENTS_FORGOTTEN,
+    AGENTS_KEPT_FOR,
+    Act,
+    Answer,
+    Orders,
+    ProgressMark,
+    Report,
+    Room,
+    Wish,
+)
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.queue import QueueRow
 from watchbill.model.states import AttemptState
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Row, Session
+from watchbill.store.postgres.gatehouse import PostgresGatehouse
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.marks import Heads, Place, Queue
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.statements import composed
-from watchbill.store.protocol import Hint
+from watchbill.store.protocol import Hint, Limited
+from watchbill.store.tour import go_round
 
 _A = AttemptState
 Key = tuple[int, int]  # id and fence of an attempt
 
+LOOKED_AT_WITHIN: Final[Micros] = 2 * SECOND  # what becomes due later than that needs no hint
 TRIES: Final = 20  # to lease while others hold the head of the queues: each of them is through in a millisecond
 
 # Where a row is, still under that fence, when the same report was accepted before. A verdict may have moved it on; that
@@ -40,7 +53,8 @@ _HANDED_BACK_CANCELLED: Final = msgspec.json.encode(
 )
 _CONCERNS: Final = {_A.DONE: Hint.SCHEDULER, _A.FAILED: Hint.SUPERVISOR, _A.READY: Hint.AGENT}
 _REPORT: Final = (("accepted", "report"),)
-_REPORT_LARGE: Final = (*_REPORT, ("kept", "report_blobs"))
+_LARGE: Final = (("kept", "report_blobs"),)
+_LOGS: Final = (("logged", "report_logs"),)
 
 
 class PostgresAgent:
@@ -52,6 +66,7 @@ class PostgresAgent:
         # By agent: the highest lease number asked for, since only a repeat looks for its rows; and its marks.
         self._asked: dict[int, int] = {}
         self._heads: dict[int, Heads] = {}
+        self._places: dict[int, dict[int, str]] = {}  # where its next tour of the gates begins
         self._reports = Gathering(lines, self._report_gathered)
 
     async def join(  # noqa: PLR0913
@@ -76,8 +91,16 @@ class PostgresAgent:
             "lasting": lasting,
             "needs": list(needs),
             "slots": slots,
+            "kept_for": AGENTS_KEPT_FOR,
+            "limit": AGENTS_FORGOTTEN,
         }
-        await self._lines.door(lambda: self._lines.rows(self._lines.beats, "join_agent", values))
+
+        async def work() -> None:
+            # Before the row says so: without its lock the agent would look dead.
+            witness = await self._hints.vouch(agent)
+            await self._lines.rows(self._lines.beats, "join_agent", values | {"witness": witness})
+
+        await self._lines.door(work)
 
     async def beat(  # noqa: PLR0913
         self,
@@ -104,11 +127,15 @@ class PostgresAgent:
             "handed_back": _HANDED_BACK_CANCELLED,
             **news_values(progress, starved),
         }
+        values["witness"] = witnessed = self._hints.witness.vouches_for(agent)
         row = await self._lines.door(lambda: self._lines.row(self._lines.beats, "beat", values))
         alive, now, cancel, lost, wish, needs, newest_queue, ready, reached = cast(Sequence[Any], row)
+        if witnessed and not self._hints.witness.vouches_for(agent):
+            self._hints.witness.take_back([agent])  # what was just said is no longer true
         if not alive:
+            await self._hints.witness.forget(agent)
             return Orders(alive=False, cancel=(), lost=(), now=now)
-        self._told(Outcome([], frozenset(_A(state) for state in reached)))
+        self._told(Outcome([], frozenset(_A(state) for state in reached), freed=bool(reached)))
         return Orders(
             alive=True,
             cancel=tuple(cancel),
@@ -130,6 +157,10 @@ class PostgresAgent:
         """Lease the most urgent ready rows there is room for; asking again with the same lease_no gives the same."""
         return await self._lines.door(lambda: self._lease(agent, lease_no, queues, room))
 
+    async def lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
+        """Lease likewise from limited queues, what the gates of the rows let through."""
+        return await self._lines.door(lambda: self._lease_limited(agent, lease_no, queues, room))
+
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
         """Write outcomes and checkpoints, each under its fence.
 
@@ -146,6 +177,7 @@ class PostgresAgent:
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "undecided", values))
         if len(found) < len(ids):
             self._hints.give(Hint.SCHEDULER)  # the others may be done: whoever committed that gave no hint
+            self._hints.give(Hint.AGENT)  # and have left their gates
         return [cast(int, id) for (id,) in found]
 
     async def leave(self, agent: int) -> None:
@@ -153,18 +185,31 @@ class PostgresAgent:
         await self._lines.door(lambda: self._leave(agent))
 
     async def _lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
-        if lease_no <= self._asked.get(agent, -1):
-            again = await self._lines.transact(lambda db: leased_before(db, agent, lease_no))
-            if again:
-                return again
-        self._asked[agent] = max(lease_no, self._asked.get(agent, -1))
+        if again := await self._leased_before(agent, lease_no):
+            return again
         heads = self._heads.setdefault(agent, Heads(self._lines.env.clock))
         rows = await self._lease_behind(heads, agent, lease_no, queues, room)
         if not rows and heads.found_nothing():
             rows = await self._lease_behind(heads, agent, lease_no, queues, room)
-        if rows:
-            self._hints.give(Hint.SUPERVISOR)  # each has a time for its next look now
+        self._leased(rows)
         return rows
+
+    async def _lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
+        if again := await self._leased_before(agent, lease_no):
+            return Limited(again, None)
+        house = PostgresGatehouse(self._lines, agent, lease_no, room, self._leased)
+        return await go_round(house, self._places.setdefault(agent, {}), queues, room)
+
+    async def _leased_before(self, agent: int, lease_no: int) -> list[AttemptRow]:
+        """Give what a request with that number got, if this is a repeat."""
+        repeated = lease_no <= self._asked.get(agent, -1)
+        self._asked[agent] = max(lease_no, self._asked.get(agent, -1))
+        return await self._lines.transact(lambda db: leased_before(db, agent, lease_no)) if repeated else []
+
+    def _leased(self, rows: Sequence[AttemptRow]) -> None:
+        # Each has a time for its next look now. Supervisors look by themselves every second: only those in a hurry.
+        if any((row.watch_at or 0) - (row.started_at or 0) < LOOKED_AT_WITHIN for row in rows):
+            self._hints.give(Hint.SUPERVISOR)
 
     async def _lease_behind(
         self, heads: Heads, agent: int, lease_no: int, queues: Sequence[int], room: Room
@@ -195,13 +240,17 @@ class PostgresAgent:
             return await write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in rows], self._lines)
 
         self._told(await self._lines.transact(work))
+        await self._hints.witness.forget(agent)
         self._asked.pop(agent, None)
         self._heads.pop(agent, None)
+        self._places.pop(agent, None)
 
     def _told(self, outcome: "Outcome") -> None:
         for state, whom in _CONCERNS.items():
             if state in outcome.reached:
                 self._hints.give(whom)
+        if outcome.freed and _A.READY not in outcome.reached:
+            self._hints.give(Hint.AGENT)
 
 
 def news_values(progress: Sequence[ProgressMark], starved: Sequence[tuple[int, int]]) -> dict[str, object]:
@@ -263,6 +312,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     answers: list[Answer]
     reached: frozenset[AttemptState]
+    freed: bool = False  # one of them has left its gate: others may pass it
 
 
 class Said(NamedTuple):
@@ -272,6 +322,10 @@ class Said(NamedTuple):
     body: bytes | None
     kept: bool
     checkpoint: bytes | None
+    log: bytes | None = None
+
+
+_NOTHING: Final = Said(Act.CHECKPOINT, None, False, None)
 
 
 class Found(NamedTuple):
@@ -279,6 +333,7 @@ class Found(NamedTuple):
 
     state: AttemptState
     cancel: bool
+    gated: bool = False
 
 
 async def write_reports(db: Session, reports: Sequence[Report], lines: Connections) -> Outcome:
@@ -288,11 +343,12 @@ async def write_reports(db: Session, reports: Sequence[Report], lines: Connectio
     said = summed_up(reports)
     blobs = Blobs(lines.env)
     values = report_values(said, blobs)
-    parts = _REPORT_LARGE if blobs.found else _REPORT
-    accepted = await db.rows(composed(lines.address.schema, parts, "report_answer", ()), values | blobs.values())
+    logs = log_values(said)
+    parts = _REPORT + (_LARGE if blobs.found else ()) + (_LOGS if logs else ())
+    accepted = await db.rows(composed(lines.address.schema, parts, "report_answer", ()), values | blobs.values() | logs)
     found: dict[Key, Found] = {}
-    for id, fence, cancel in cast(Sequence[Any], accepted):
-        found[id, fence] = Found(_A.RUNNING, cancel)
+    for id, fence, cancel, gated in cast(Sequence[Any], accepted):
+        found[id, fence] = Found(_A.RUNNING, cancel, gated)
     refused = sorted({id for id, fence in said if (id, fence) not in found})
     if refused:
         for id, fence, state, cancel in cast(Sequence[Any], await db.rows("report_rows", {"ids": refused})):
@@ -304,16 +360,17 @@ async def write_reports(db: Session, reports: Sequence[Report], lines: Connectio
 def summed_up(reports: Sequence[Report]) -> dict[Key, Said]:
     """Sum up what is said about each attempt: what ended it first, and the last checkpoint before that."""
     said: dict[Key, Said] = {}
+    checkpoint, hand_back = int(Act.CHECKPOINT), int(Act.HAND_BACK)
     for report in reports:
         key = (report.id, report.fence)
-        before = said.get(key, Said(Act.CHECKPOINT, None, False, None))
-        if before.act != Act.CHECKPOINT:
+        act, before = report.act, said.get(key, _NOTHING)
+        if before.act != checkpoint:
             continue  # it has ended
-        if report.act == Act.CHECKPOINT:
-            said[key] = before._replace(kept=True, checkpoint=report.body)
+        if act == checkpoint:
+            said[key] = Said(act, None, True, report.body)
         else:
-            body = _HANDED_BACK_CANCELLED if report.act == Act.HAND_BACK else report.body
-            said[key] = before._replace(act=report.act, body=body)
+            body = _HANDED_BACK_CANCELLED if act == hand_back else report.body
+            said[key] = Said(act, body, before.kept, before.checkpoint, report.log)
     return said
 
 
@@ -331,23 +388,36 @@ def report_values(said: Mapping[Key, Said], blobs: Blobs) -> dict[str, object]:
     }
 
 
+def log_values(said: Mapping[Key, Said]) -> dict[str, object]:
+    """Give the last words of attempts as columns; nothing when there are none."""
+    logs = [(id, fence, one.log) for (id, fence), one in said.items() if one.log is not None]
+    if not logs:
+        return {}
+    return {
+        "log_ids": [id for id, _, _ in logs],
+        "log_fences": [fence for _, fence, _ in logs],
+        "log_bodies": [log for _, _, log in logs],
+    }
+
+
 def answered(reports: Sequence[Report], found: dict[Key, Found]) -> Outcome:
     """Answer reports in their order, from how the rows were found."""
     reached: set[AttemptState] = set()
-    answers = []
+    answers, freed = [], False
     for report in reports:
         key = (report.id, report.fence)
         row = found.get(key)
         if row is None:
             answers.append(Answer.LATE)
         elif row.state == _A.RUNNING:
-            after = _after(report.act, cancelled=row.cancel)
-            found[key] = row._replace(state=after)
+            after = _AFTER[report.act, row.cancel]
+            found[key] = Found(after, row.cancel, row.gated)
             reached.add(after)
+            freed = freed or (row.gated and after != _A.RUNNING)
             answers.append(Answer.ACCEPTED)
         else:
             answers.append(Answer.ALREADY if row.state in _AFTERWARDS[Act(report.act)] else Answer.LATE)
-    return Outcome(answers, frozenset(reached))
+    return Outcome(answers, frozenset(reached), freed)
 
 
 def _after(act: int, *, cancelled: bool) -> AttemptState:
@@ -360,3 +430,7 @@ def _after(act: int, *, cancelled: bool) -> AttemptState:
             return _A.READY
         case _:
             return _A.FAILED
+
+
+# A table: every report asks, and to name a member of an enum costs more than to find it here.
+_AFTER: Final = {(int(act), cancelled): _after(act, cancelled=cancelled) for act in Act for cancelled in (False, True)}

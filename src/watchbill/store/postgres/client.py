@@ -11,10 +11,14 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
-from watchbill.model.agent import Wish
+from watchbill.model.agent import AgentRow, AttemptLog, Wish
+from watchbill.model.call import JournalRow
 from watchbill.model.decision import DecisionRow
+from watchbill.model.gate import GateRow
+from watchbill.model.incident import IncidentRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
+from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
 from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
@@ -24,11 +28,14 @@ from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.checkup import checkup
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.deletion import delete
+from watchbill.store.postgres.fleet import agents, backlog
+from watchbill.store.postgres.gates import gates, waits
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.incidents import incident_rows
 from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
-from watchbill.store.postgres.shards import home_shards
+from watchbill.store.postgres.shards import Homes, home_shards
 from watchbill.store.protocol import (
     EVERY,
     Checkup,
@@ -51,8 +58,6 @@ SHORTER: Final = "50ms"
 CONTENDED_FOR: Final[Micros] = 10 * SECOND  # as long as any statement may take
 CONTENDED_EVERY: Final[Micros] = SECOND // 10
 
-Homes = Mapping[str, Mapping[int, int]]
-
 
 class PostgresClient:
     """Doors for handles and commands; those that only read can be had without the others."""
@@ -60,7 +65,7 @@ class PostgresClient:
     def __init__(self, lines: Connections, hints: SharedHints | None) -> None:
         self._lines = lines
         self._hints = hints
-        self._homes: dict[str, Mapping[int, int]] = {}  # shards never change: read once
+        self._homes: dict[tuple[str, str], Sequence[int]] = {}  # shards never change: read once
         self._single = Gathering(lines, self._submit_singles)
         self._many = Gathering(lines, self._submit_many)
 
@@ -69,10 +74,12 @@ class PostgresClient:
         self._writing()
         return await self._ask(runs) if runs else []
 
-    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+    async def copy(
+        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
+    ) -> bool:
         """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken."""
         hints = self._writing()
-        return await self._lines.door(lambda: self._copy(run, source, entries, hints, loose=loose))
+        return await self._lines.door(lambda: self._copy(run, source, entries, hints, loose=loose, first=first))
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""
@@ -90,6 +97,12 @@ class PostgresClient:
     async def record(self, namespace: str, id: str) -> Record | None:
         """Read all about one run, in one snapshot."""
         return await self._lines.door(lambda: self._lines.snapshot(lambda db: record(db, namespace, id)))
+
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts, oldest first."""
+        this = {"namespace": namespace, "id": id}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "logs", this))
+        return [AttemptLog(*row) for row in cast(Sequence[Any], found)]
 
     async def runs(  # noqa: PLR0913
         self,
@@ -145,6 +158,24 @@ class PostgresClient:
         """Read what a doctor wants to know."""
         return await self._lines.door(lambda: self._lines.snapshot(lambda db: checkup(db, namespace, limit)))
 
+    async def gates(self, namespace: str) -> list[GateRow]:
+        """Read all gates of a namespace, by name."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: gates(db, namespace)))
+
+    async def order_gate(self, namespace: str, name: str, paused: bool) -> bool:
+        """Pause a gate, or open it again; false if there is no such gate."""
+        hints = self._writing()
+        values = {"namespace": namespace, "name": name, "paused": paused}
+        done = bool(await self._lines.door(lambda: self._lines.rows(self._lines.others, "order_gate", values)))
+        if done:
+            hints.give(Hint.AGENT)
+        return done
+
+    async def incidents(self, namespace: str, limit: int) -> list[IncidentRow]:
+        """Read the incidents of a namespace, newest first."""
+        values = {"namespace": namespace, "limit": limit}
+        return incident_rows(await self._lines.door(lambda: self._lines.rows(self._lines.others, "incidents", values)))
+
     async def schedules(self, namespace: str) -> Schedules:
         """Read all schedules of a namespace, by name."""
         return await self._lines.door(lambda: self._lines.snapshot(lambda db: schedules(db, namespace)))
@@ -153,6 +184,14 @@ class PostgresClient:
         """Do what a person wants of a schedule; false if it has changed meanwhile."""
         hints = self._writing()
         return await self._lines.door(lambda: self._order_schedule(order, hints))
+
+    async def agents(self, namespace: str) -> list[AgentRow]:
+        """Read the agents of a namespace, those alive first."""
+        return await self._lines.door(lambda: self._lines.snapshot(lambda db: agents(db, namespace)))
+
+    async def backlog(self, namespace: str) -> list[QueueDepth]:
+        """Read what waits in each queue of a namespace."""
+        return await backlog(self._lines, namespace)
 
     async def order_agent(
         self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
@@ -234,8 +273,7 @@ class PostgresClient:
         return answers
 
     async def _insert(self, runs: Sequence[NewRun], *, whole: bool) -> dict[int, Micros]:
-        for namespace in {run.namespace for run in runs} - self._homes.keys():
-            self._homes[namespace] = await home_shards(self._lines, namespace)
+        self._homes.update(await home_shards(self._lines, runs, self._homes))
         blobs = Blobs(self._lines.env)
         made = await self._lines.run(
             self._lines.others, lambda db: insert(db, runs, self._homes, blobs, whole=whole, patience=MOMENT)
@@ -254,9 +292,17 @@ class PostgresClient:
 
     # --- the others
 
-    async def _copy(self, run: NewRun, source: int, entries: Sequence[int], hints: SharedHints, *, loose: bool) -> bool:
-        if run.namespace not in self._homes:
-            self._homes[run.namespace] = await home_shards(self._lines, run.namespace)
+    async def _copy(  # noqa: PLR0913 - all that a copy is made of
+        self,
+        run: NewRun,
+        source: int,
+        entries: Sequence[int],
+        hints: SharedHints,
+        *,
+        loose: bool,
+        first: JournalRow | None,
+    ) -> bool:
+        self._homes.update(await home_shards(self._lines, [run], self._homes))
         blobs = Blobs(self._lines.env)
         values = {
             "num": run.num,
@@ -272,6 +318,7 @@ class PostgresClient:
             "source": source,
             "entries": sorted(entries),
             "loose": loose,
+            "first": [] if first is None else [(*first[:-1], blobs.stored(first[-1], run=run.num))],
         }
         made = await self._lines.rows(self._lines.others, "copy", values | blobs.values())
         if made:
@@ -405,7 +452,7 @@ def answer(
 
 
 def _home(run: NewRun, homes: Homes) -> int:
-    return homes[run.namespace][shard_number(run.id)] if run.shard is None else run.shard
+    return homes[run.home][shard_number(run.id)] if run.shard is None else run.shard
 
 
 # --- read
@@ -418,8 +465,8 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         return None
     [run] = found
     these = {"runs": [run.num]}
-    now, known = await db.row(
-        "record_context", {"namespace": namespace, "workflow": code_name(run.workflow, run.version)}
+    now, region, served, known = await db.row(
+        "record_context", {"shard": run.shard, "workflow": code_name(run.workflow, run.version)}
     )
     return Record(
         run=run,
@@ -430,6 +477,9 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         told=tuple(facts(await db.rows("load_facts", these))),
         parent=None if run.parent is None else await _id_of(db, run.parent),
         known=cast(bool, known),
+        waits=await waits(db, namespace, run.num, cast(Micros, now)),
+        region=cast(str, region),
+        served=cast(bool, served),
     )
 
 

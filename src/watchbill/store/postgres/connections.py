@@ -297,6 +297,7 @@ class Connections:
         self.address = address
         self.env = env
         self._sql = statements(address.schema)
+        self.clock = clock or env.clock
         self.now = given_time(clock)
         self.health = Health(address.shown, env)
         self.turns = Pool([Line(address, settings, self.health)])

@@ -6,7 +6,7 @@ from watchbill.model.states import RunState
 from watchbill.store.postgres.connections import Session
 from watchbill.store.protocol import Deleted
 
-_PARTS: Final = ("delete_decisions", "delete_attempts", "delete_facts", "delete_journal")
+_PARTS: Final = ("delete_decisions", "delete_attempts", "delete_logs", "delete_facts", "delete_journal")
 
 
 async def delete(db: Session, root: int, limit: int) -> Deleted:

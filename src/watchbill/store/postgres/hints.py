@@ -17,11 +17,13 @@ from watchbill.store.hints import Hints
 from watchbill.store.postgres import refusals
 from watchbill.store.postgres.connections import HOT, Connection, Connections, connect
 from watchbill.store.postgres.statements import statements
+from watchbill.store.postgres.witness import Witness
 from watchbill.store.protocol import Hint
 
 APART: Final[Micros] = SECOND // 200  # between two notifications: five milliseconds are not noticed, and cost little
 FIRST_PAUSE: Final[Micros] = SECOND // 10
 TRIES: Final = 4  # after that many it is worth a word, unless the whole store is away, which has been said
+VOUCH_WITHIN: Final[Micros] = SECOND  # for a first connection; without it the next beat says that it is there
 LONGEST_PAUSE: Final[Micros] = 5 * SECOND  # the rooms look by themselves every second: listening again is no hurry
 
 
@@ -34,6 +36,7 @@ class SharedHints:
     """Hints of this process and of the others."""
 
     def __init__(self, lines: Connections) -> None:
+        self.witness = Witness(lines)
         self._local = Hints()
         self._elsewhere = Hints()  # who wants to hear of other processes only
         self._loop = asyncio.get_running_loop()
@@ -45,6 +48,7 @@ class SharedHints:
         self._connection: Connection | None = None
         self._listening: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()  # the connection was lost, or it is time to stop
+        self._opened = asyncio.Event()  # for the first time
         self._stopping = False
         self._me = f"{lines.env.new_id():x}"  # not the connection: some are sent over another one
         self._pending: set[Hint] = set()
@@ -52,10 +56,16 @@ class SharedHints:
 
     def listen(self, whom: Hint, wake: Callable[[], None], *, elsewhere: bool = False) -> Callable[[], None]:
         """Call `wake` from now on; gives the function that ends it."""
-        if self._listening is None and not self._address.pooled:
-            # A pooler of transactions lends its sessions: nobody can listen through it.
-            self._listening = self._loop.create_task(self._keep_listening())
+        self._begin_listening()
         return (self._elsewhere if elsewhere else self._local).listen(whom, wake)
+
+    async def vouch(self, agent: int) -> bool:
+        """Hold the lock of an agent from now on, on the connection that listens; says whether it is held now."""
+        if self._address.pooled:
+            return False
+        self._begin_listening()
+        await self._env.wait(self._opened, VOUCH_WITHIN)
+        return await self.witness.vouch(agent)
 
     def give(self, whom: Hint) -> None:
         """Wake everybody who listens, here at once, elsewhere soon."""
@@ -75,6 +85,11 @@ class SharedHints:
 
     # --- listening
 
+    def _begin_listening(self) -> None:
+        if self._listening is None and not self._address.pooled:
+            # A pooler of transactions lends its sessions: nobody can listen through it.
+            self._listening = self._loop.create_task(self._keep_listening())
+
     async def _keep_listening(self) -> None:
         lost, outages = False, 0
         while not self._stopping:
@@ -83,10 +98,12 @@ class SharedHints:
             if opened is None:
                 return
             self._connection, outages = opened, self._lines.health.outages
+            self._opened.set()
             if lost:
                 self._wake_all()
             await self._changed.wait()
             self._connection, lost = None, True
+            self.witness.lost(alive=not self._stopping)
             if self._stopping:
                 await self._part_with(opened)
             else:
@@ -120,6 +137,7 @@ class SharedHints:
         try:
             connection.add_termination_listener(lambda *_: self._changed.set())
             await connection.add_listener(self._channel, self._heard)
+            await self.witness.opened(connection)
         except BaseException:
             connection.terminate()
             raise
@@ -162,7 +180,8 @@ class SharedHints:
 
     async def _send(self, rooms: str) -> None:
         if self._connection is not None:
-            await self._connection.fetch(self._notify.text, self._channel, rooms)
+            async with self.witness.speaking:
+                await self._connection.fetch(self._notify.text, self._channel, rooms)
         else:
             # Nobody listens here yet, but somebody may elsewhere.
             await self._lines.rows(self._lines.others, "notify", {"channel": self._channel, "rooms": rooms})

@@ -18,6 +18,7 @@ from watchbill.store.protocol import Fact
 
 T = TypeVar("T", JournalEntry, AttemptRow, Fact)
 
+_STATES: Final = {int(state): state for state in AttemptState}  # quicker than to ask the enum, row by row
 _SPEC: Final = msgspec.json.Decoder(ScheduleSpec)
 
 
@@ -28,7 +29,7 @@ def run_rows(rows: Iterable[Row]) -> list[RunRow]:
 
 def attempt_rows(rows: Iterable[Row]) -> list[AttemptRow]:
     """Read attempts."""
-    return [_attempt(*row) for row in rows]
+    return [AttemptRow(*row[:8], _STATES[row[8]], *row[9:]) for row in _untyped(rows)]  # type: ignore[call-arg]
 
 
 def journal_entries(rows: Iterable[Row]) -> list[JournalEntry]:
@@ -57,13 +58,13 @@ def by_run(found: Sequence[T]) -> dict[int, list[T]]:
 # The driver's rows are untyped; the statements say which columns they have, and here they get their types.
 
 
+def _untyped(rows: Iterable[Row]) -> Iterable[Any]:
+    return rows
+
+
 def _run(*columns: Any) -> RunRow:  # noqa: ANN401
     *others, tags, published, early, waits = columns
     return RunRow(*others[:6], RunState(others[6]), *others[7:], tuple(tags or ()), published, early, waits)  # type: ignore[call-arg]
-
-
-def _attempt(*columns: Any) -> AttemptRow:  # noqa: ANN401
-    return AttemptRow(*columns[:8], AttemptState(columns[8]), *columns[9:])  # type: ignore[call-arg]
 
 
 def _entry(*columns: Any) -> JournalEntry:  # noqa: ANN401

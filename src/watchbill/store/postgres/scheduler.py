@@ -25,6 +25,7 @@ from watchbill.store.postgres.rows import attempt_rows, by_run, facts, journal_e
 from watchbill.store.postgres.shards import find_queue, home_shards, region_shards
 from watchbill.store.postgres.turn import turn_statement, turn_values
 from watchbill.store.protocol import JOURNAL_PAGE, Deleted, Fact, Hint, Loaded, Look, OldRun, OldRuns, Turn, TurnAnswer
+from watchbill.store.silence import BEAT
 
 # A turn has been written whole when one of its keys is there: only these, others may belong to somebody else's work.
 _KEYS_OF_A_TURN: Final = frozenset({"journal_pkey", "attempt_pkey"})
@@ -37,7 +38,7 @@ class PostgresScheduler:
         self._lines = lines
         self._hints = hints
         self._open = OpenRows(lines.env.clock)
-        self._homes: dict[str, Mapping[int, int]] = {}  # shards never change: read once
+        self._homes: dict[tuple[str, str], Sequence[int]] = {}  # shards never change: read once
 
     async def shards(self, namespace: str, region: str) -> list[int]:
         """Give the ids of the region's shards, making them if they are new."""
@@ -202,8 +203,8 @@ class PostgresScheduler:
         return answer
 
     async def _write(self, turn: Turn, *, again: bool) -> TurnAnswer:
-        for namespace in {run.namespace for run in turn.starts} - self._homes.keys():
-            self._homes[namespace] = await home_shards(self._lines, namespace)
+        if turn.starts:
+            self._homes.update(await home_shards(self._lines, turn.starts, self._homes))
         values = turn_values(turn, self._lines.env, self._homes)
         statement = turn_statement(self._lines.address.schema, turn, large=bool(values["blob_ns"]))
         try:
@@ -238,11 +239,12 @@ class PostgresScheduler:
         return TurnAnswer(applied=True, held=frozenset(cast(list[int], held)), now=cast(Micros, now))
 
 
-async def bury(lines: Connections, hints: SharedHints, processes: Sequence[int]) -> None:
+async def bury(lines: Connections, hints: SharedHints, processes: Sequence[int], *, unheard: bool = False) -> None:
     """End what dead processes hold."""
+    values = {"processes": sorted(processes), "alive": AgentState.ALIVE, "unheard": unheard, "beat": BEAT}
 
     async def work() -> None:
-        if await lines.rows(lines.others, "bury", {"processes": sorted(processes), "alive": AgentState.ALIVE}):
+        if await lines.rows(lines.others, "bury", values):
             hints.give(Hint.SCHEDULER)  # shards to take, and to share out anew
             hints.give(Hint.SUPERVISOR)  # rows without an agent
 

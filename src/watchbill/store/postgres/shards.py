@@ -1,12 +1,12 @@
 """Shards and queues: made when first asked for, and never again."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, cast
 
-from watchbill.model.run import SHARDS_PER_REGION
+from watchbill.model.run import SHARDS_PER_REGION, NewRun
 from watchbill.store.postgres.connections import Connections
 
-HOME_REGION: Final = ""  # of runs that are submitted before any scheduler has made shards for their namespace
+Homes: TypeAlias = Mapping[tuple[str, str], Sequence[int]]  # by namespace and region: the shards, by number
 
 
 async def region_shards(lines: Connections, namespace: str, region: str) -> list[int]:
@@ -19,14 +19,9 @@ async def region_shards(lines: Connections, namespace: str, region: str) -> list
     return [cast(int, id) for (id,) in found]
 
 
-async def home_shards(lines: Connections, namespace: str) -> Mapping[int, int]:
-    """Give the shard that takes new runs of a namespace, for each number."""
-    found = await lines.rows(lines.others, "shards_of_namespace", {"namespace": namespace})
-    if not found:
-        # Nobody has driven this namespace yet.
-        await region_shards(lines, namespace, HOME_REGION)
-        found = await lines.rows(lines.others, "shards_of_namespace", {"namespace": namespace})
-    return {cast(int, n): cast(int, id) for n, id in found}
+async def home_shards(lines: Connections, runs: Iterable[NewRun], known: Homes) -> dict[tuple[str, str], Sequence[int]]:
+    """Give the shards of all places where these runs live and that are not known yet; perhaps nobody was there yet."""
+    return {home: await region_shards(lines, *home) for home in sorted({run.home for run in runs} - known.keys())}
 
 
 async def find_queue(  # noqa: PLR0913 - the door's

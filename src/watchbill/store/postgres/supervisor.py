@@ -3,16 +3,23 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.incident import Able, CodeLook, IncidentRow, IncidentState, NewIncident
+from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
 from watchbill.store.hints import concerned
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Session
+from watchbill.store.postgres.fleet import backlog
+from watchbill.store.postgres.gates import able, forget_gates
 from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.incidents import codes, incident_rows, incident_values
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.scheduler import bury
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
+from watchbill.store.silence import Silence, Unwitnessed
 
 
 class PostgresSupervisor:
@@ -21,6 +28,7 @@ class PostgresSupervisor:
     def __init__(self, lines: Connections, hints: SharedHints) -> None:
         self._lines = lines
         self._hints = hints
+        self._silence = Silence()
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""
@@ -33,9 +41,56 @@ class PostgresSupervisor:
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "processes", {}))
         return [(id, info) for id, info in cast(Sequence[Any], found)]
 
-    async def bury(self, processes: Sequence[int]) -> None:
-        """End what these processes hold, now."""
-        await bury(self._lines, self._hints, processes)
+    async def silent(self) -> list[int]:
+        """Give the agents whose session is gone, and who were not heard for a beat; behind a pooler nobody can tell."""
+        if self._lines.address.pooled:
+            return []
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "silent", {}))
+        heard_for = self._hints.witness.heard_for  # asked last: what was lost meanwhile counts as lost
+        if not found or heard_for is None:
+            return []
+        missing = [Unwitnessed(id, beat_at, until) for id, beat_at, until, _ in cast(Sequence[Any], found)]
+        return self._silence.look(missing, cast(Micros, found[0][3]), heard_for)
+
+    async def bury(self, processes: Sequence[int], *, unheard: bool = False) -> None:
+        """End what these processes hold, now; `unheard`: but for agents that have beaten meanwhile."""
+        await bury(self._lines, self._hints, processes, unheard=unheard)
+
+    async def backlog(self) -> list[QueueDepth]:
+        """Read what waits in each queue of all namespaces."""
+        return await backlog(self._lines, None)
+
+    async def incidents(self) -> list[IncidentRow]:
+        """Read the incidents of all namespaces that are open."""
+        return incident_rows(await self._lines.door(lambda: self._lines.rows(self._lines.others, "open_incidents", {})))
+
+    async def open_incidents(self, new: Sequence[NewIncident]) -> list[bool]:
+        """Open incidents; says which are new."""
+        values = incident_values(new)
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "open_incident", values))
+        made = {cast(int, id) for (id,) in found}
+        return [one.id in made for one in new]
+
+    async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
+        """Resolve incidents; says which were open until now."""
+        values = {"ids": sorted(ids), "open": IncidentState.OPEN}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "resolve_incidents", values))
+        done = {cast(int, id) for (id,) in found}
+        return [id in done for id in ids]
+
+    async def able(self) -> list[Able]:
+        """Read what the agents have that may get work."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, able))
+
+    async def codes(self, after: tuple[int, int] | None, limit: int) -> CodeLook:
+        """Read which code open runs need."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: codes(db, after, limit)))
+
+    async def forget_gates(self, after: tuple[str, str] | None, limit: int) -> tuple[str, str] | None:
+        """Forget gates that nobody uses, among the next ones after a place; gives where to go on."""
+        return await self._lines.door(
+            lambda: self._lines.run(self._lines.others, lambda db: forget_gates(db, after, limit))
+        )
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
@@ -69,7 +124,8 @@ async def watch(db: Session, limit: int, *, expired: bool) -> Watch:
     due = [rows[id] for id in due_ids if id in rows and _is_due(rows[id], now)]
     orphans = [rows[id] for id in orphan_ids if id in rows and rows[id].state is AttemptState.RUNNING]
     more = len(due_ids) > limit or len(orphan_ids) > limit
-    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now)
+    # Where many processes share a store, there may always be agents of others.
+    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, guests=True)
 
 
 def _is_due(row: AttemptRow, now: int) -> bool:

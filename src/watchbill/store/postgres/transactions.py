@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from operator import eq
-from typing import Any, Final
+from typing import Final
 
 from watchbill.borrowed import Command, FinishPlan, Place, Work, leads_to
 from watchbill.errors import RunInCreationError
@@ -11,10 +11,10 @@ from watchbill.model.run import NewRun
 from watchbill.model.states import AttemptState
 from watchbill.store.bodies import reference
 from watchbill.store.postgres.blobs import Blobs
-from watchbill.store.postgres.client import Homes, answer, insert_values, made_by, missing_values, there_by_id
+from watchbill.store.postgres.client import answer, insert_values, made_by, missing_values, there_by_id
 from watchbill.store.postgres.connections import Connections
 from watchbill.store.postgres.refusals import is_contended
-from watchbill.store.postgres.shards import home_shards
+from watchbill.store.postgres.shards import Homes, home_shards
 from watchbill.store.postgres.statements import texts
 from watchbill.store.protocol import INLINE_LIMIT, Equal, Started
 
@@ -39,8 +39,9 @@ class PostgresTransactions:
 
     async def starting(self, runs: Sequence[NewRun], equal: Equal = eq) -> Work[list[Started]]:
         """Give the work that inserts runs; their shards are made beforehand, so that many can start at once."""
-        homes = {namespace: await self._home(namespace) for namespace in {run.namespace for run in runs}}
-        return self._start(runs, homes, equal)
+        found = await self._lines.door(lambda: home_shards(self._lines, runs, self._homes))
+        self._homes = {**self._homes, **found}
+        return self._start(runs, self._homes, equal)
 
     def finishing(self, id: int, fence: int, body: bytes) -> FinishPlan:
         """Plan how an attempt that has its row records its result."""
@@ -61,14 +62,6 @@ class PostgresTransactions:
     def finishing_rowless(self, row: NewAttempt, *, owner: int, term: int) -> FinishPlan | None:
         """Give none: its row is written first, by its scheduler; others may write while a transaction is open."""
         return None
-
-    async def _home(self, namespace: str) -> Any:  # noqa: ANN401 - of Homes
-        if namespace not in self._homes:
-            self._homes = {
-                **self._homes,
-                namespace: await self._lines.door(lambda: home_shards(self._lines, namespace)),
-            }
-        return self._homes[namespace]
 
     def _start(self, runs: Sequence[NewRun], homes: Homes, equal: Equal) -> Work[list[Started]]:
         yield from leads_to(self._place)

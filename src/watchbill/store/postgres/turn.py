@@ -14,7 +14,8 @@ from watchbill.model.call import JournalRow
 from watchbill.model.states import AttemptState, source_bits
 from watchbill.store.bodies import fits
 from watchbill.store.postgres.blobs import Blobs
-from watchbill.store.postgres.client import Homes, run_columns
+from watchbill.store.postgres.client import run_columns
+from watchbill.store.postgres.shards import Homes
 from watchbill.store.postgres.statements import Statement, composed
 from watchbill.store.protocol import CANCEL_GRACE, Turn
 
@@ -90,7 +91,7 @@ def _attempt_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:
     names = (
         "ids", "runs", "run_ids", "parts", "shards", "calls", "steps", "queues", "states", "fences", "agents",
         "failures", "losses", "alones", "spans", "started_agos", "watch_ins", "progresses", "policies", "args",
-        "results", "kinds", "whys", "rank_aheads", "helds",
+        "results", "kinds", "whys", "rank_aheads", "helds", "gates",
     )  # fmt: skip
     columns = _columns("attempt", names, turn.attempts)
     columns["attempt_args"] = [blobs.stored(row.args, run=row.run) for row in turn.attempts]

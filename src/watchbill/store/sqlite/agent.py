@@ -1,20 +1,34 @@
 """Agent: the doors of those who execute. A lease gives a fence; whatever they report counts only under it."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.model.agent import Act, AgentState, Answer, Orders, ProgressMark, Report, Room, Wish
+from watchbill.model.agent import (
+    AGENTS_FORGOTTEN,
+    AGENTS_KEPT_FOR,
+    Act,
+    AgentState,
+    Answer,
+    Orders,
+    ProgressMark,
+    Report,
+    Room,
+    Wish,
+)
 from watchbill.model.attempt import STARVED, AttemptRow
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.queue import QueueRow
 from watchbill.model.states import AttemptState
-from watchbill.store.protocol import Hint
+from watchbill.store.protocol import Hint, Limited
 from watchbill.store.sqlite.database import Named, Value, Writer, json_text, until
+from watchbill.store.sqlite.gatehouse import SqliteGatehouse
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, queue_rows, read_needs
+from watchbill.store.tour import go_round
 
 _A = AttemptState
 
@@ -47,6 +61,7 @@ class SqliteAgent:
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
+        self._places: dict[int, dict[int, str]] = {}  # by agent: where its next tour of the gates begins
 
     async def join(  # noqa: PLR0913
         self,
@@ -63,7 +78,10 @@ class SqliteAgent:
         """Insert this agent, alive."""
         values: Named = {"agent": agent, "namespace": namespace, "region": region, "name": name, "info": info}
         values |= {"needs": json_text(needs), "slots": slots}
-        await self._lanes.write(lambda db: join(db, values, lasting))
+        await self._lanes.write(
+            lambda db: join(db, values, lasting),
+            lambda _: None if lasting is None else self._lanes.hints.give(Hint.SUPERVISOR),  # its time must be watched
+        )
 
     async def beat(  # noqa: PLR0913
         self,
@@ -91,6 +109,16 @@ class SqliteAgent:
         """Lease the most urgent ready rows there is room for; asking again with the same lease_no gives the same."""
         return await self._lanes.write(lambda db: lease(db, agent, lease_no, queues, room), self._leased)
 
+    async def lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
+        """Lease likewise from limited queues, what the gates of the rows let through."""
+        asked: Named = {"agent": agent, "lease_no": lease_no}
+        again = await self._lanes.write(lambda db: leased_before(db, asked))
+        if again:
+            return Limited(again, None)
+        take = partial(take_rows, asked)
+        house = SqliteGatehouse(self._lanes, agent, room, take, self._leased)
+        return await go_round(house, self._places.setdefault(agent, {}), queues, room)
+
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
         """Write outcomes and checkpoints, each under its fence.
 
@@ -103,11 +131,13 @@ class SqliteAgent:
     async def undecided(self, ids: Sequence[int]) -> list[int]:
         """Give none: a user's open transaction keeps us from writing anything, so by then it has ended."""
         self._lanes.hints.give(Hint.SCHEDULER)  # they may be done: whoever committed that gave no hint
+        self._lanes.hints.give(Hint.AGENT)  # and have left their gates
         return []
 
     async def leave(self, agent: int) -> None:
         """Leave cleanly: rows still running are handed back, uncharged."""
         await self._lanes.write(lambda db: leave(db, agent), self._reported)
+        self._places.pop(agent, None)
 
     def _leased(self, rows: list[AttemptRow]) -> None:
         if rows:
@@ -117,11 +147,15 @@ class SqliteAgent:
         for state, whom in _CONCERNS.items():
             if state in outcome.reached:
                 self._lanes.hints.give(whom)
+        if outcome.freed and _A.READY not in outcome.reached:
+            self._lanes.hints.give(Hint.AGENT)
 
 
 def join(db: Writer, agent: Named, lasting: Micros | None) -> None:
-    """Insert an agent."""
+    """Insert an agent, and forget some who are gone since long."""
     now = db.now()
+    gone: Named = {"agent": agent["agent"], "before": now - AGENTS_KEPT_FOR, "limit": AGENTS_FORGOTTEN}
+    db.run("prune_agents", gone)
     db.run("join_agent", {**agent, "until": until(now, lasting), "now": now})
 
 
@@ -186,30 +220,40 @@ def hand_back_unheard(db: Writer, beat: Beat) -> "Outcome":
 
 def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
     """Lease ready rows to an agent that is alive, in time and wanted."""
-    now = db.now()
-    found = db.run("agent_lease", {"agent": agent}).fetchone()
-    if found is None or found[0] != AgentState.ALIVE:
-        return []
-    lease: Named = {"agent": agent, "lease_no": lease_no, "now": now}
-    # Only a number that got rows before can be a repeat. What it got is said also to an agent that is out of time:
-    # it holds these rows, and could not hand them back if it never heard of them.
-    if lease_no <= found[2] and (rows := attempt_rows(db, db.run("leased_rows", lease))):
-        return rows
-    if found[1] <= now or found[3] != Wish.NONE:
-        return []
-    asked: Named = {
+    asked: Named = {"agent": agent, "lease_no": lease_no}
+    if again := leased_before(db, asked):
+        return again
+    wanted: Named = {
         "agent": agent,
-        "now": now,
+        "now": db.now(),
         "queues": json_text(queues),
         "steps": json_text(room.steps),
         "limit": room.slots,
         "alone": room.alone,
     }
-    ids = [id for (id,) in db.run("lease_pick", asked)]
-    if not ids:
+    return take_rows(asked, db, [id for (id,) in db.run("lease_pick", wanted)])
+
+
+def leased_before(db: Writer, asked: Named) -> list[AttemptRow]:
+    """Read what a lease got whose answer was lost.
+
+    Only a number that got rows before can be a repeat. What it got is said also to an agent that is out of time: it
+    holds these rows, and could not hand them back if it never heard of them.
+    """
+    found = db.run("agent_lease", asked).fetchone()
+    if found is None or found[0] != AgentState.ALIVE or cast(int, asked["lease_no"]) > found[2]:
         return []
-    leased = attempt_rows(db, db.run("lease_rows", {**lease, "ids": json_text(ids)}))
-    db.run("agent_leased", lease)
+    return attempt_rows(db, db.run("leased_rows", asked))
+
+
+def take_rows(asked: Named, db: Writer, ids: Sequence[int]) -> list[AttemptRow]:
+    """Lease these rows to an agent that is alive, in time and wanted."""
+    now = db.now()
+    found = db.run("agent_lease", asked).fetchone()
+    if not ids or found is None or found[0] != AgentState.ALIVE or found[1] <= now or found[3] != Wish.NONE:
+        return []
+    leased = attempt_rows(db, db.run("lease_rows", {**asked, "now": now, "ids": json_text(ids)}))
+    db.run("agent_leased", asked)
     order = {id: place for place, id in enumerate(ids)}
     return sorted(leased, key=lambda row: order[row.id])
 
@@ -225,6 +269,7 @@ class Held(NamedTuple):
     state: int
     cancel: int
     run: int
+    gate: str | None
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -232,6 +277,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     answers: list[Answer]
     reached: frozenset[AttemptState]
+    freed: bool = False  # one of them has left its gate: others may pass it
 
 
 def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
@@ -240,8 +286,9 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
     found = db.run("report_rows", {"ids": json_text([report.id for report in reports])})
     rows = {row[0]: Held(*row) for row in found}
     writes: dict[int, list[tuple[Value, ...]]] = {act: [] for act in _STATEMENTS}
+    logs: list[tuple[Value, ...]] = []
     reached: set[AttemptState] = set()
-    answers = []
+    answers, freed = [], False
     for report in reports:
         row = rows.get(report.id)
         if row is None or row.fence != report.fence:
@@ -249,16 +296,21 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
         elif row.state == _A.RUNNING:
             written = (report.id, report.fence, _stored_body(db, report, row.run))
             writes[report.act].append(written if report.act == Act.CHECKPOINT else (*written, now))
+            if report.log is not None and report.act != Act.CHECKPOINT:
+                logs.append((report.id, report.fence, report.log, now))
             after = _after(report.act, cancelled=bool(row.cancel))
             rows[report.id] = row._replace(state=after)
             reached.add(after)
+            freed = freed or (row.gate is not None and after != _A.RUNNING)
             answers.append(Answer.ACCEPTED)
         else:
             answers.append(Answer.ALREADY if row.state in _AFTERWARDS[Act(report.act)] else Answer.LATE)
+    if logs:
+        db.run_many("report_log", logs)  # first: while they run
     for act, values in writes.items():
         if values:
             db.run_many(_STATEMENTS[act], values)
-    return Outcome(answers, frozenset(reached))
+    return Outcome(answers, frozenset(reached), freed)
 
 
 def leave(db: Writer, agent: int) -> Outcome:

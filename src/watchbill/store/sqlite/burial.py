@@ -1,9 +1,10 @@
 """Burial: what dead processes hold ends at once, for a neighbour who has proof and for the next owner alike."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from watchbill.model.lease import FOREVER
 from watchbill.store.protocol import Hint
-from watchbill.store.sqlite.database import Writer, json_text
+from watchbill.store.sqlite.database import Named, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
 
 
@@ -15,10 +16,20 @@ async def bury(lanes: Lanes, processes: Sequence[int]) -> None:
             lanes.hints.give(Hint.SCHEDULER)  # shards to take, and to share out anew
             lanes.hints.give(Hint.SUPERVISOR)  # rows without an agent
 
-    await lanes.write(lambda db: end_all(db, json_text(processes)), tell)
+    await lanes.write(lambda db: end(db, processes), tell)
 
 
-def end_all(db: Writer, processes: str | None) -> int:
-    """End leases, agents and memberships of these processes (a JSON list), or of everybody; gives how many."""
-    dead = {"processes": processes}
+def end(db: Writer, processes: Sequence[int]) -> int:
+    """End leases, agents and memberships of these processes; gives how many."""
+    dead: Named = {"processes": json_text(processes), "now": db.now()}
     return sum(db.run(name, dead).rowcount for name in ("bury_leases", "bury_agents", "bury_members"))
+
+
+def end_owned(db: Writer, is_dead: Callable[[bytes], bool]) -> int:
+    """End all that the owner before held, whose leases are for ever, and what is provably dead beside it.
+
+    Agents of other processes have leases that end by time: they may be alive, and look for the new owner.
+    """
+    owned = [id for (id,) in db.run("owned_processes", {"forever": FOREVER})]
+    dead = [id for id, info in db.run("processes").fetchall() if is_dead(info)]
+    return end(db, sorted({*owned, *dead}))

@@ -1,27 +1,34 @@
 """Client: the doors of handles and commands."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from watchbill.clock import Micros
-from watchbill.model.agent import Wish
+from watchbill.model.agent import AgentRow, AttemptLog, Wish
+from watchbill.model.call import JournalRow
 from watchbill.model.decision import DecisionRow
+from watchbill.model.gate import GateRow
+from watchbill.model.incident import IncidentRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked
+from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
 from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
 from watchbill.store.bodies import fits, joined, reference
 from watchbill.store.held import explained
-from watchbill.store.protocol import Checkup, Deleted, Ending, Hint, NewFact, Record, Schedules, Submitted, Told
+from watchbill.store.protocol import EVERY, Checkup, Deleted, Ending, Hint, NewFact, Record, Schedules, Submitted, Told
 from watchbill.store.same import check_same
 from watchbill.store.sqlite.checkup import checkup
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
 from watchbill.store.sqlite.deletion import delete
+from watchbill.store.sqlite.fleet import agents, backlog
+from watchbill.store.sqlite.gates import gates, order_gate, waits
 from watchbill.store.sqlite.inbox import answer, inbox
+from watchbill.store.sqlite.incidents import incident_rows
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
-from watchbill.store.sqlite.shards import HOME_REGION, make_shards
+from watchbill.store.sqlite.shards import Homes, make_shards, region_shards
 
 ABOVE_IDS: Final = "\x7f"  # above every character that an id has
 
@@ -31,12 +38,12 @@ class SqliteClient:
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
-        self._homes: dict[str, Mapping[int, int]] = {}  # shards never change: read once, when their commit is sure
+        self._homes: Homes = {}  # shards never change: read once, when their commit is sure
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none; an equal one that is there already is given back as it is."""
         known = self._homes
-        learned: list[dict[str, Mapping[int, int]]] = []
+        learned: list[Homes] = []
 
         def work(db: Writer) -> list[Submitted]:
             homes = dict(known)
@@ -47,7 +54,7 @@ class SqliteClient:
             known.update(learned[0])
             self._submitted(answers)
 
-        if all(run.namespace in known for run in runs):
+        if all(run.home in known for run in runs):
             return await self._lanes.write(lambda db: submit(db, runs, known), self._submitted)
         return await self._lanes.write(work, after)
 
@@ -55,10 +62,12 @@ class SqliteClient:
         if any(answer.new for answer in answers):
             self._lanes.hints.give(Hint.SCHEDULER)
 
-    async def copy(self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+    async def copy(
+        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
+    ) -> bool:
         """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken."""
         return await self._lanes.write(
-            lambda db: copy(db, run, source, entries, loose=loose),
+            lambda db: copy(db, run, source, entries, loose=loose, first=first),
             lambda made: self._lanes.hints.give(Hint.SCHEDULER) if made else None,
         )
 
@@ -77,6 +86,11 @@ class SqliteClient:
     async def record(self, namespace: str, id: str) -> Record | None:
         """Read all about one run, in one snapshot."""
         return await self._lanes.read(lambda db: record(db, namespace, id))
+
+    async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
+        """Read the last words of a run's attempts, oldest first."""
+        this = {"namespace": namespace, "id": id}
+        return await self._lanes.read(lambda db: [AttemptLog(*row) for row in db.run("logs", this)])
 
     async def runs(  # noqa: PLR0913
         self,
@@ -129,6 +143,22 @@ class SqliteClient:
         """Read what a doctor wants to know."""
         return await self._lanes.read(lambda db: checkup(db, namespace, limit))
 
+    async def gates(self, namespace: str) -> list[GateRow]:
+        """Read all gates of a namespace, by name."""
+        return await self._lanes.read(lambda db: gates(db, namespace))
+
+    async def order_gate(self, namespace: str, name: str, paused: bool) -> bool:
+        """Pause a gate, or open it again; false if there is no such gate."""
+        return await self._lanes.write(
+            lambda db: order_gate(db, namespace, name, paused=paused),
+            lambda done: self._lanes.hints.give(Hint.AGENT) if done else None,
+        )
+
+    async def incidents(self, namespace: str, limit: int) -> list[IncidentRow]:
+        """Read the incidents of a namespace, newest first."""
+        values: Named = {"namespace": namespace, "limit": limit}
+        return await self._lanes.read(lambda db: incident_rows(db.run("incidents", values)))
+
     async def schedules(self, namespace: str) -> Schedules:
         """Read all schedules of a namespace, by name."""
         return await self._lanes.read(lambda db: schedules(db, namespace))
@@ -136,6 +166,14 @@ class SqliteClient:
     async def order_schedule(self, order: ScheduleOrder) -> bool:
         """Do what a person wants of a schedule; false if it has changed meanwhile."""
         return await self._lanes.write(lambda db: order_schedule(db, order), self._ordered)
+
+    async def agents(self, namespace: str) -> list[AgentRow]:
+        """Read the agents of a namespace, those alive first."""
+        return await self._lanes.read(lambda db: agents(db, namespace))
+
+    async def backlog(self, namespace: str) -> list[QueueDepth]:
+        """Read what waits in each queue of a namespace."""
+        return await self._lanes.read(lambda db: backlog(db, namespace))
 
     async def order_agent(
         self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
@@ -160,8 +198,8 @@ class SqliteClient:
 # --- submit
 
 
-def submit(db: Writer, runs: Sequence[NewRun], homes: dict[str, Mapping[int, int]]) -> list[Submitted]:
-    """Insert runs; most often all are new, and then nothing is read back. `homes` learns where namespaces live."""
+def submit(db: Writer, runs: Sequence[NewRun], homes: Homes) -> list[Submitted]:
+    """Insert runs; most often all are new, and then nothing is read back. `homes` learns which shards there are."""
     now = db.now()
     pairs, inserted = insert(db, runs, homes, now)
     if inserted < len(runs):
@@ -169,18 +207,16 @@ def submit(db: Writer, runs: Sequence[NewRun], homes: dict[str, Mapping[int, int
     return [Submitted(as_inserted(run, shard, now), new=True) for run, shard in pairs]
 
 
-def insert(
-    db: Writer, runs: Sequence[NewRun], homes: dict[str, Mapping[int, int]], now: Micros
-) -> tuple[list[tuple[NewRun, int]], int]:
+def insert(db: Writer, runs: Sequence[NewRun], homes: Homes, now: Micros) -> tuple[list[tuple[NewRun, int]], int]:
     """Insert those runs whose ids are free; gives all with their shards, and how many were inserted."""
     pairs = []
     for run in runs:
         if run.shard is not None:
             pairs.append((run, run.shard))
             continue
-        if run.namespace not in homes:
-            homes[run.namespace] = _home_shards(db, run.namespace)
-        pairs.append((run, homes[run.namespace][shard_number(run.id)]))
+        if run.home not in homes:
+            homes[run.home] = _home_shards(db, run)
+        pairs.append((run, homes[run.home][shard_number(run.id)]))
     small = [_values(run, shard, now, run.input) for run, shard in pairs if fits(run.input)]
     inserted = db.run_many("submit_run", small) if small else 0
     if len(small) < len(pairs):
@@ -188,7 +224,9 @@ def insert(
     return pairs, inserted
 
 
-def copy(db: Writer, run: NewRun, source: int, entries: Sequence[int], *, loose: bool) -> bool:
+def copy(  # noqa: PLR0913 - all that a copy is made of
+    db: Writer, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None
+) -> bool:
     """Insert a run with chosen entries of another one's journal."""
     now = db.now()
     there = find(db, run.namespace, run.id)
@@ -196,10 +234,12 @@ def copy(db: Writer, run: NewRun, source: int, entries: Sequence[int], *, loose:
         return there.num == run.num  # an answer was lost
     these: Named = {"run": run.num, "source": source, "entries": json_text(entries)}
     db.run("copy_blobs", these)
-    values = _values(run, _home_shards(db, run.namespace)[shard_number(run.id)], now, db.spill(run.num, run.input))
+    values = _values(run, _home_shards(db, run)[shard_number(run.id)], now, db.spill(run.num, run.input))
     if db.run("copy_run", (*values[:12], source)).rowcount != 1:
         raise ValueError(f"run number {source} is not there to be copied")
-    db.run("copy_journal", {**these, "loose": loose})
+    if first is not None:
+        db.run("turn_journal", (*first[:-1], db.spill(run.num, first[-1])))
+    db.run("copy_journal", {**these, "loose": loose, "before": int(first is not None)})
     return True
 
 
@@ -219,13 +259,9 @@ def _submit_large(db: Writer, run: NewRun, shard: int, now: int) -> bool:
     return True
 
 
-def _home_shards(db: Writer, namespace: str) -> Mapping[int, int]:
-    homes = dict(db.run("shards_of_namespace", {"namespace": namespace}).fetchall())
-    if not homes:
-        # Nobody has driven this namespace yet.
-        make_shards(db, namespace, HOME_REGION)
-        homes = dict(db.run("shards_of_namespace", {"namespace": namespace}).fetchall())
-    return homes
+def _home_shards(db: Writer, run: NewRun) -> Sequence[int]:
+    """Give the shards where a run may live, by their numbers; perhaps nobody has been there yet."""
+    return region_shards(db, *run.home) or make_shards(db, *run.home)
 
 
 def _compared(db: Database, asked: NewRun) -> Submitted:
@@ -281,17 +317,22 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
     run = find(db, namespace, id)
     if run is None:
         return None
-    this, now = {"run": run.num}, db.now()
-    code: Named = {"namespace": namespace, "workflow": code_name(run.workflow, run.version), "now": now}
+    this: Named = {"run": run.num}
+    now = db.now()
+    code: Named = {"shard": run.shard, "workflow": code_name(run.workflow, run.version), "now": now}
+    region, served, known = db.run("record_context", code).fetchone()
     return Record(
         run=run,
-        journal=journal_entries(db, db.run("journal_of_run", this)),
+        journal=journal_entries(db, db.run("journal_page", {**this, "after": 0, "limit": EVERY})),
         attempts=tuple(attempt_rows(db, db.run("attempts_of_run", this))),
         decisions=tuple([(DecisionRow(*row[:-1]), row[-1]) for row in db.run("decisions_of_run", this)]),
         now=now,
         told=facts(db.run("facts_of_run", this)),
         parent=None if run.parent is None else _id_of(db, run.parent),
-        known=bool(db.run("code_known", code).fetchone()[0]),
+        known=bool(known),
+        region=region,
+        served=bool(served),
+        waits=waits(db, namespace, run.num),
     )
 
 

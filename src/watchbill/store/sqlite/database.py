@@ -21,7 +21,7 @@ from watchbill.model.lease import FOREVER
 from watchbill.store.bodies import fits, reference, referred
 
 T = TypeVar("T")
-Value = int | str | bytes | None
+Value = int | float | str | bytes | None
 Values = Mapping[str, Value] | Sequence[Value]
 Named = dict[str, Value]
 

@@ -10,6 +10,7 @@ from watchbill.store.sqlite.database import Writer
 _PARTS: Final = (
     ("delete_decisions",),
     ("delete_attempts",),
+    ("delete_logs",),
     ("delete_facts",),
     ("delete_journal_blobs", "delete_journal"),
 )

@@ -46,6 +46,7 @@ class OwnerLanes:
         self._url = url
         self._env = env
         self._health = Health(url, env)
+        self.now = writer.now
         self._writer = writer
         self._reader = reader
         self._closed = False

@@ -1,12 +1,12 @@
 """Shards and queues: made when first asked for, and never again."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TypeAlias
 
 from watchbill.model.run import SHARDS_PER_REGION
 from watchbill.store.sqlite.database import Database, Named, Writer, json_text
 
-HOME_REGION: Final = ""  # of runs that are submitted before any scheduler has made shards for their namespace
+Homes: TypeAlias = dict[tuple[str, str], Sequence[int]]  # by namespace and region: the shards in order of their numbers
 
 
 def region_shards(db: Database, namespace: str, region: str) -> list[int]:

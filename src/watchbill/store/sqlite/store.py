@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from watchbill.store.owner import OwnerLock
+from watchbill.store.presence import Presence
 from watchbill.store.protocol import Hint
 from watchbill.store.sqlite.agent import SqliteAgent
 from watchbill.store.sqlite.client import SqliteClient
@@ -26,12 +27,13 @@ class SqliteStore:
     ) -> None:
         self.url = url
         self.lasting_leases = lasting_leases
+        self.presence = Presence(lanes.now, lambda: lanes.hints.give(Hint.SUPERVISOR))
         self._lanes = lanes
         self._owner = owner
         self._client = SqliteClient(lanes)
         self._scheduler = SqliteScheduler(lanes)
         self._agent = SqliteAgent(lanes)
-        self._supervisor = SqliteSupervisor(lanes)
+        self._supervisor = SqliteSupervisor(lanes, self.presence)
         self._transactions = transactions
 
     @property

@@ -4,13 +4,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from watchbill.clock import Micros
+from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
+from watchbill.model.queue import QueueDepth
 from watchbill.model.verdict import Judgement
 from watchbill.store.bodies import fits
 from watchbill.store.hints import concerned
+from watchbill.store.presence import Presence
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Writer
+from watchbill.store.sqlite.fleet import backlog
+from watchbill.store.sqlite.gates import able, forget_gates, page_of_gates
+from watchbill.store.sqlite.incidents import codes, incident_rows, open_incidents, resolve_incidents
 from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.sqlite.rows import attempt_rows
 
@@ -18,8 +24,9 @@ from watchbill.store.sqlite.rows import attempt_rows
 class SqliteSupervisor:
     """Doors for supervisors."""
 
-    def __init__(self, lanes: OwnerLanes) -> None:
+    def __init__(self, lanes: OwnerLanes, presence: Presence) -> None:
         self._lanes = lanes
+        self._presence = presence
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""
@@ -29,9 +36,54 @@ class SqliteSupervisor:
         """Read everybody who may hold something, each once, with the identity of its process."""
         return await self._lanes.read(lambda db: db.run("processes").fetchall())
 
-    async def bury(self, processes: Sequence[int]) -> None:
-        """End what these processes hold, now."""
-        await bury(self._lanes, processes)
+    async def silent(self) -> list[int]:
+        """Give the agents of guests whose connection has ended, and who were not heard for a beat.
+
+        Asked behind everything that waits to be written: whoever could not write hears so, and its beats with it.
+        """
+        if not self._presence:
+            return []
+        await self._lanes.write(lambda db: None)
+        return self._presence.silent()
+
+    async def bury(self, processes: Sequence[int], *, unheard: bool = False) -> None:
+        """End what these processes hold, now; `unheard`: of those only who are silent still."""
+        ended = [id for id in processes if id in self._presence.silent()] if unheard else processes
+        self._presence.forget(ended)
+        if ended:
+            await bury(self._lanes, ended)
+
+    async def backlog(self) -> list[QueueDepth]:
+        """Read what waits in each queue of all namespaces."""
+        return await self._lanes.read(lambda db: backlog(db, None))
+
+    async def incidents(self) -> list[IncidentRow]:
+        """Read the incidents of all namespaces that are open."""
+        return await self._lanes.read(lambda db: incident_rows(db.run("open_incidents")))
+
+    async def open_incidents(self, new: Sequence[NewIncident]) -> list[bool]:
+        """Open incidents; says which are new."""
+        return await self._lanes.write(lambda db: open_incidents(db, new))
+
+    async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
+        """Resolve incidents; says which were open until now."""
+        return await self._lanes.write(lambda db: resolve_incidents(db, ids))
+
+    async def able(self) -> list[Able]:
+        """Read what the agents have that may get work."""
+        return await self._lanes.read(able)
+
+    async def codes(self, after: tuple[int, int] | None, limit: int) -> CodeLook:
+        """Read which code open runs need."""
+        return await self._lanes.read(lambda db: codes(db, after, limit))
+
+    async def forget_gates(self, after: tuple[str, str] | None, limit: int) -> tuple[str, str] | None:
+        """Forget gates that nobody uses, among the next ones after a place; gives where to go on."""
+        page = await self._lanes.read(lambda db: page_of_gates(db, after, limit))
+        idle = [(namespace, name) for namespace, name, unused in page if unused]
+        if idle:  # whoever only looks needs no commit
+            await self._lanes.write(lambda db: forget_gates(db, idle))
+        return page[-1][:2] if len(page) == limit else None
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
@@ -58,8 +110,9 @@ def watch(db: Database, limit: int, *, expired: bool) -> Watch:
     due = attempt_rows(db, db.run("watch_due", values))
     orphans = attempt_rows(db, db.run("watch_orphans", values))
     (next_at,) = db.run("watch_next", values).fetchone()
+    (guests,) = db.run("watch_guests", values).fetchone()
     more = len(due) > limit or len(orphans) > limit
-    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now)
+    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, bool(guests))
 
 
 class Judged(NamedTuple):

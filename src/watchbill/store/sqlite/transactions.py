@@ -1,6 +1,6 @@
 """Transactions: what is written through a user's own connection to the store's file, beside or as its owner."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from operator import eq
 from pathlib import Path
 from typing import Any, Final
@@ -15,9 +15,7 @@ from watchbill.store.migrate import APPLICATION_ID, known_schema
 from watchbill.store.protocol import INLINE_LIMIT, Equal, Started
 from watchbill.store.queries import load_queries
 from watchbill.store.same import check_same
-from watchbill.store.sqlite.shards import HOME_REGION
-
-Homes = dict[str, Mapping[int, int]]
+from watchbill.store.sqlite.shards import Homes
 
 _FIRST_BLOB: Final = 1  # the number of a new run's first blob
 
@@ -78,9 +76,9 @@ class SqliteTransactions:
         yield self._command("borrowed_time", now=now)
         started = []
         for run in runs:
-            if run.namespace not in homes:
-                homes[run.namespace] = yield from self._homes(run.namespace)
-            shard = homes[run.namespace][shard_number(run.id)]
+            if run.home not in homes:
+                homes[run.home] = yield from self._homes(*run.home)
+            shard = homes[run.home][shard_number(run.id)]
             started.append((yield from self._start_one(run, shard, now, equal)))
         return started
 
@@ -129,14 +127,14 @@ class SqliteTransactions:
         if found < known:
             raise StoreOutdatedError(self._url, found, known)
 
-    def _homes(self, namespace: str) -> Work[Mapping[int, int]]:
-        found = yield self._command("shards_of_namespace", namespace=namespace)
+    def _homes(self, namespace: str, region: str) -> Work[Sequence[int]]:
+        found = yield self._command("shards_of_region", namespace=namespace, region=region)
         if not found:
             for n in range(SHARDS_PER_REGION):
-                yield Command(self._sql["make_shard"], (namespace, HOME_REGION, n))
+                yield Command(self._sql["make_shard"], (namespace, region, n))
             yield self._command("make_leases")
-            found = yield self._command("shards_of_namespace", namespace=namespace)
-        return {row[0]: row[1] for row in found}
+            found = yield self._command("shards_of_region", namespace=namespace, region=region)
+        return [row[0] for row in found]
 
     def _command(self, name: str, **values: str | int | bytes | None) -> Command:
         return Command(self._sql[name], values)

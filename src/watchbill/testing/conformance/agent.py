@@ -5,7 +5,18 @@ import asyncio
 import pytest
 
 from watchbill.clock import SECOND
-from watchbill.model.agent import Act, Answer, ProgressMark, Report, Room, Wish
+from watchbill.model.agent import (
+    AGENTS_FORGOTTEN,
+    AGENTS_KEPT_FOR,
+    LOG_LIMIT,
+    Act,
+    Answer,
+    AttemptLog,
+    ProgressMark,
+    Report,
+    Room,
+    Wish,
+)
 from watchbill.model.attempt import first_fence
 from watchbill.model.policy import OWN_CHILD_FROM
 from watchbill.model.queue import QueueRow
@@ -387,6 +398,64 @@ async def test_no_row_is_leased_twice_and_none_is_missed(scene, run):
     assert all(claimed), "every agent got some"
 
 
+# --- who is forgotten
+
+
+async def known(scene, *agents: int) -> list[bool]:
+    """Say which of these agents the store remembers: those of whom it does not may join again."""
+    remembered = []
+    for agent in agents:
+        await scene.store.agent.join(agent, "default", "", "again", b"{}", None)
+        remembered.append(not (await scene.store.agent.beat(agent, None, [])).alive)
+    return remembered
+
+
+async def test_who_is_gone_for_a_day_and_holds_nothing_is_forgotten(scene, run, clock):
+    for agent in (71, 72, 73, 74):
+        await scene.store.agent.join(agent, "default" if agent < 74 else "other", "", "b", b"{}", 8 * SECOND)
+    await scene.store.agent.leave(71)
+    await scene.store.supervisor.bury([72])
+    clock.pass_by(AGENTS_KEPT_FOR)
+    await scene.store.agent.join(75, "default", "", "c", b"{}", None)
+    assert not (await scene.store.agent.beat(71, 8 * SECOND, [])).alive
+    assert (await scene.store.agent.beat(73, 8 * SECOND, [])).alive, "who was only silent is welcome"
+    clock.pass_by(1)
+    await scene.store.agent.join(76, "default", "", "c", b"{}", None)
+    assert await known(scene, 71, 72) == [False, False]
+    clock.pass_by(8 * SECOND)
+    await scene.store.agent.join(77, "default", "", "c", b"{}", None)
+    assert not (await scene.store.agent.beat(74, 8 * SECOND, [])).alive, "silent for more than a day"
+    assert (await scene.store.agent.beat(73, 8 * SECOND, [])).alive
+
+
+async def test_nobody_is_forgotten_whom_a_running_attempt_names(scene, run, clock):
+    await scene.store.agent.join(71, "default", "", "b", b"{}", 8 * SECOND)
+    await scene.turn(attempts=[scene.a_row(run)])
+    [row] = await scene.lease(71)
+    await scene.store.supervisor.bury([71])
+    clock.pass_by(2 * AGENTS_KEPT_FOR)
+    await scene.store.agent.join(72, "default", "", "c", b"{}", None)
+    assert await known(scene, 71) == [True]
+    assert [orphan.id for orphan in (await scene.store.supervisor.watch(9)).orphans] == [row.id]
+    assert await scene.judge(a_verdict(row, AttemptState.FAILED, dead_agent=71))
+    await scene.store.agent.join(73, "default", "", "c", b"{}", None)
+    assert await known(scene, 71) == [False]
+
+
+async def test_many_are_forgotten_little_by_little(scene, clock):
+    gone = range(1_000, 1_000 + AGENTS_FORGOTTEN + 1)
+    for agent in gone:
+        await scene.store.agent.join(agent, "default", "", "b", b"{}", None)
+        await scene.store.agent.leave(agent)
+        clock.pass_by(1)
+    clock.pass_by(AGENTS_KEPT_FOR)
+    await scene.store.agent.join(71, "default", "", "c", b"{}", None)
+    await scene.store.agent.join(gone[-1], "default", "", "b", b"{}", None)
+    assert not (await scene.store.agent.beat(gone[-1], None, [])).alive, "the oldest go first"
+    await scene.store.agent.join(72, "default", "", "c", b"{}", None)
+    assert await known(scene, gone[0], gone[-1]) == [False, False]
+
+
 # --- what an operator wants
 
 
@@ -571,6 +640,79 @@ async def test_reports_about_one_row_count_in_their_order(scene, run):
     rows = await scene.rows()
     assert (rows[one.id].state, rows[one.id].checkpoint, rows[one.id].result) == (AttemptState.DONE, b'"b"', b"1")
     assert (rows[two.id].state, rows[two.id].result) == (AttemptState.READY, None)
+
+
+@pytest.mark.parametrize("act", [Act.DONE, Act.FAILED, Act.DIED, Act.HAND_BACK])
+async def test_the_last_words_of_an_attempt_are_kept_with_its_report(scene, run, clock, act):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    clock.pass_by(4)
+    report = Report(row.id, row.fence, act, FAILURE, b"one line\n")
+    assert await scene.store.agent.report(AGENT, [report]) == [Answer.ACCEPTED]
+    assert await scene.store.client.logs("default", run.id) == [
+        AttemptLog("charge", 1, row.fence, NOON + 4, b"one line\n")
+    ]
+    assert await scene.store.agent.report(AGENT, [report._replace(log=b"another")]) == [Answer.ALREADY]
+    assert [log.body for log in await scene.store.client.logs("default", run.id)] == [b"one line\n"]
+
+
+async def test_each_attempt_has_its_own_last_words(scene, run, clock):
+    other = await scene.row_in(AttemptState.RUNNING, run, call="ship")
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    for number in (1, 2, 3):
+        act = (Act.FAILED, Act.DIED, Act.DONE)[number - 1]
+        log = b"attempt %d " % number + b"." * (LOG_LIMIT - 10)
+        await scene.store.agent.report(AGENT, [Report(row.id, row.fence, act, FAILURE, log)])
+        clock.pass_by(1)
+        if act is not Act.DONE:
+            assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.READY))
+            [row] = await scene.lease()
+    await scene.store.agent.report(AGENT, [Report(other.id, other.fence, Act.DONE, b"1", b"")])
+    logs = await scene.store.client.logs("default", run.id)
+    assert [(log.call, log.number, log.body[:9]) for log in logs] == [
+        ("charge", 1, b"attempt 1"),
+        ("charge", 2, b"attempt 2"),
+        ("charge", 3, b"attempt 3"),
+        ("ship", 1, b""),
+    ]
+    assert [log.at for log in logs] == [NOON, NOON + 1, NOON + 2, NOON + 3]
+    assert await scene.store.client.logs("other", run.id) == []
+
+
+async def test_reports_without_last_words_checkpoints_and_those_that_come_late_leave_none(scene, run):
+    await scene.turn(attempts=[scene.a_row(run, call=f"charge.{n}") for n in range(4)])
+    one, two, three, four = await scene.lease()
+    await scene.report(three, Act.HAND_BACK)
+    reports = [
+        Report(one.id, one.fence, Act.DONE, b"1"),
+        Report(two.id, two.fence, Act.CHECKPOINT, b"1", b"too early"),
+        Report(three.id, three.fence, Act.DONE, b"1", b"too late"),
+        Report(four.id, four.fence - 1, Act.DONE, b"1", b"too late"),
+    ]
+    await scene.store.agent.report(AGENT, reports)
+    assert await scene.store.client.logs("default", run.id) == []
+    reports = [
+        Report(two.id, two.fence, Act.CHECKPOINT, b"2", b"too early"),
+        Report(two.id, two.fence, Act.FAILED, FAILURE, b"in time"),
+        Report(two.id, two.fence, Act.DONE, b"1", b"too late"),
+        Report(four.id, four.fence, Act.DONE, b"1"),
+    ]
+    await scene.store.agent.report(AGENT, reports)
+    assert [(log.call, log.body) for log in await scene.store.client.logs("default", run.id)] == [
+        ("charge.1", b"in time")
+    ]
+
+
+async def test_of_two_attempts_of_one_name_the_newer_has_the_last_word(scene, run):
+    """After a rewind the same call is made again, under the same term: its fences begin again."""
+    for word in (b"before", b"after"):
+        row = await scene.row_in(AttemptState.RUNNING, run)
+        await scene.store.agent.report(AGENT, [Report(row.id, row.fence, Act.DONE, b"1", word)])
+        await scene.turn(finals_done=[row.id])
+    assert [log.body for log in await scene.store.client.logs("default", run.id)] == [b"after"]
+    await scene.turn(attempts=[scene.a_row(run), scene.a_row(run)])
+    reports = [Report(row.id, row.fence, Act.DONE, b"1", b"twice") for row in await scene.lease()]
+    assert await scene.store.agent.report(AGENT, reports) == [Answer.ACCEPTED] * 2
+    assert [log.body for log in await scene.store.client.logs("default", run.id)] == [b"twice"]
 
 
 async def test_an_agent_that_leaves_hands_everything_back(scene, run):

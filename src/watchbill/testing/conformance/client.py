@@ -1,13 +1,18 @@
 """The client's doors: submit, tell, and what can be read."""
 
 import pytest
+from msgspec.structs import replace
 
+from watchbill.clock import SECOND
 from watchbill.errors import DuplicateRun
+from watchbill.model.agent import AGENTS_KEPT_FOR, STEPS_SHOWN, AgentRow, AgentStep, Wish
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.facts import FactKind
+from watchbill.model.lease import FOREVER
+from watchbill.model.queue import DEPTH_COUNTED, QueueDepth
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import NewFact, Told
-from watchbill.testing.conformance.scene import KNOWN, NOON, a_change, a_decision, a_run, a_verdict, an_entry
+from watchbill.testing.conformance.scene import AGENT, KNOWN, NOON, a_change, a_decision, a_run, a_verdict, an_entry
 
 
 def a_cancel(id: str, ref: str = "ref-1") -> NewFact:
@@ -28,6 +33,41 @@ async def test_a_run_can_be_submitted_before_anybody_drives_its_namespace(store)
     assert answer.run.shard in shards
     look = await store.scheduler.look(shards, KNOWN, 10)
     assert [run.num for run in look.due] == [5]
+
+
+async def test_a_run_lives_in_the_region_that_it_was_submitted_to(store):
+    runs = [a_run(1), replace(a_run(2), region="eu"), replace(a_run(3), region="us"), replace(a_run(4), region="eu")]
+    answers = await store.client.submit(runs)
+    shards = {region: await store.scheduler.shards("default", region) for region in ("", "eu", "us")}
+    for run, answer in zip(runs, answers, strict=True):
+        assert answer.run.shard in shards[run.region]
+        assert await store.client.find("default", run.id) == answer.run
+        assert (await store.client.record("default", run.id)).region == run.region
+    look = await store.scheduler.look(shards["eu"], KNOWN, 10)
+    assert [run.num for run in look.due] == [2, 4]
+
+
+async def test_the_same_id_in_another_region_is_the_same_run(store):
+    await store.client.submit([a_run(1, "o")])
+    [answer] = await store.client.submit([replace(a_run(2, "o"), region="eu")])
+    assert (answer.new, answer.run.num) == (False, 1)
+    assert (await store.client.record("default", "o")).region == ""
+
+
+async def test_a_run_that_a_turn_starts_lives_where_the_turn_says(scene):
+    [parent] = await scene.submit(a_run(1))
+    shards = await scene.store.scheduler.shards("default", "eu")
+    starts = [a_run(8, "o-1/here"), replace(a_run(9, "o-1/there"), region="eu")]
+    assert (await scene.turn(runs=[a_change(parent, RunState.RUNNING)], starts=starts)).applied
+    assert (await scene.run_row("o-1/here")).shard in scene.terms
+    assert (await scene.run_row("o-1/there")).shard in shards
+
+
+async def test_a_copy_lives_where_it_is_said(scene):
+    [source] = await scene.submit(a_run(1))
+    copy = replace(a_run(2, "o-1~2"), region="eu")
+    assert await scene.store.client.copy(copy, source.num, [], loose=False)
+    assert (await scene.run_row("o-1~2")).shard in await scene.store.scheduler.shards("default", "eu")
 
 
 async def test_an_equal_run_that_is_there_is_given_back(scene):
@@ -165,3 +205,113 @@ async def test_a_record_holds_all_about_a_run(scene):
 
 async def test_there_is_no_record_of_nobody(scene):
     assert await scene.store.client.record("default", "nobody") is None
+
+
+# --- the fleet
+
+
+async def test_agents_are_read_with_what_they_have_say_and_hold(scene, clock):
+    [run] = await scene.submit(a_run(1))
+    await scene.store.agent.join(71, "default", "eu", "b", b'{"pid":7}', 8 * SECOND, needs=("eu", "gpu=2"), slots=5)
+    await scene.turn(attempts=[scene.a_row(run, call="charge.1"), scene.a_row(run, call="charge.2")])
+    await scene.lease(71)
+    clock.pass_by(3)
+    await scene.store.agent.beat(71, 8 * SECOND, [], said=b'{"lag":1}')
+    clock.pass_by(2)
+    await scene.store.agent.beat(71, 8 * SECOND, [])
+    await scene.store.client.order_agent("default", 71, Wish.DRAIN)
+    first, second = await scene.store.client.agents("default")
+    assert second == AgentRow(
+        id=71, name="b", namespace="default", region="eu", state="alive", needs=("eu", "gpu=2"), slots=5,
+        joined_at=NOON, beat_at=NOON + 5, until=NOON + 5 + 8 * SECOND, wish=Wish.DRAIN, info=b'{"pid":7}',
+        said=b'{"lag":1}', running=2,
+        steps=(AgentStep("o-1", "charge.1", "charge"), AgentStep("o-1", "charge.2", "charge")),
+    )  # fmt: skip
+    assert (first.id, first.name, first.state, first.until, first.running, first.steps) == (
+        AGENT, "a", "alive", FOREVER, 0, (),
+    )  # fmt: skip
+    assert await scene.store.client.agents("other") == []
+
+
+async def test_of_many_attempts_of_an_agent_some_are_shown(scene):
+    [run] = await scene.submit(a_run(1))
+    await scene.turn(attempts=[scene.a_row(run, call=f"charge.{n}") for n in range(STEPS_SHOWN + 1)])
+    await scene.lease()
+    [agent] = await scene.store.client.agents("default")
+    assert (agent.running, len(set(agent.steps))) == (STEPS_SHOWN + 1, STEPS_SHOWN)
+
+
+async def test_those_alive_come_first_and_who_is_gone_for_a_day_is_left_out(scene, clock):
+    for agent in (71, 72, 73):
+        await scene.store.agent.join(agent, "default", "", f"{agent}", b"{}", 8 * SECOND)
+    await scene.store.agent.leave(71)
+    await scene.store.supervisor.bury([72])
+
+    async def shown() -> list[tuple[int, str]]:
+        return [(agent.id, agent.state) for agent in await scene.store.client.agents("default")]
+
+    assert await shown() == [(73, "alive"), (AGENT, "alive"), (71, "left"), (72, "lost")]
+    clock.pass_by(8 * SECOND)
+    assert await shown() == [(AGENT, "alive"), (71, "left"), (72, "lost"), (73, "silent")]
+    clock.pass_by(AGENTS_KEPT_FOR - 8 * SECOND)
+    assert await shown() == [(AGENT, "alive"), (73, "silent")]
+    clock.pass_by(8 * SECOND)
+    assert await shown() == [(AGENT, "alive")]
+    await scene.store.supervisor.bury([AGENT])
+    assert await shown() == [(AGENT, "lost")], "however long it was alive before"
+
+
+async def test_the_backlog_tells_what_waits_and_who_is_there_for_it(scene, clock):
+    [run] = await scene.submit(a_run(1))
+    gpu = await scene.store.scheduler.queue("default", "", ["eu", "gpu=2"], "bank", limited=True)
+    await scene.store.scheduler.queue("other", "", [], "")
+    await scene.turn(attempts=[scene.a_row(run, AttemptState.RUNNING, queue=gpu), scene.a_row(run, queue=gpu)])
+    clock.pass_by(4)
+    await scene.turn(attempts=[scene.a_row(run, queue=gpu, alone=True), scene.a_row(run, AttemptState.FAILED)])
+    clock.pass_by(1)
+    await scene.store.agent.join(71, "default", "", "b", b"{}", 8 * SECOND, needs=("eu", "gpu=1"))  # by name alone
+    assert await scene.store.client.backlog("default") == [
+        QueueDepth("default", scene.queue, "", (), "", False, depth=0, oldest=0, served_by=2, running=0),
+        QueueDepth("default", gpu, "", ("eu", "gpu=2"), "bank", True, depth=2, oldest=5, served_by=1, running=1),
+    ]
+    assert await scene.store.client.backlog("nobody") == []
+
+
+async def test_beyond_a_lot_nothing_is_counted(scene):
+    [run] = await scene.submit(a_run(1))
+    await scene.turn(attempts=[scene.a_row(run) for _ in range(DEPTH_COUNTED + 1)])
+    [queue] = await scene.store.client.backlog("default")
+    assert queue.depth == DEPTH_COUNTED
+
+
+async def test_what_is_held_back_does_not_wait_and_those_alone_do(scene, clock):
+    runs = await scene.submit(a_run(1), a_run(2))
+    await scene.turn(attempts=[scene.a_row(runs[0])])
+    await scene.turn(holds=[(1, True)])
+    clock.pass_by(4)
+    await scene.turn(attempts=[scene.a_row(runs[1], alone=True)])
+    clock.pass_by(1)
+    [queue] = await scene.store.client.backlog("default")
+    assert (queue.depth, queue.oldest) == (1, 1)
+
+
+async def test_who_can_do_nothing_serves_no_queue(scene, clock):
+    async def served_by() -> int:
+        [queue] = await scene.store.client.backlog("default")
+        return queue.served_by
+
+    for agent, namespace, region in ((71, "default", ""), (72, "default", "eu"), (73, "other", "")):
+        await scene.store.agent.join(agent, namespace, region, "b", b"{}", 8 * SECOND)
+    assert await served_by() == 2
+    await scene.store.client.order_agent("default", AGENT, Wish.QUARANTINE)
+    assert await served_by() == 1
+    clock.pass_by(8 * SECOND)
+    assert await served_by() == 0
+
+
+async def test_a_head_start_counts_as_waiting(scene, clock):
+    [run] = await scene.submit(a_run(1))
+    await scene.turn(attempts=[scene.a_row(run, rank_ahead=-60 * SECOND)])
+    assert [queue.oldest for queue in await scene.store.client.backlog("default")] == [0]
+    await scene.turn(attempts=[scene.a_row(run, rank_ahead=60 * SECOND)])
+    assert [queue.oldest for queue in await scene.store.client.backlog("default")] == [60 * SECOND]

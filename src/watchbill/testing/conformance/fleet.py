@@ -1,6 +1,7 @@
 """Several schedulers on one store: who attends, who is dead, and what may be taken before anybody is judged by time."""
 
 import pytest
+from msgspec.structs import replace
 
 from watchbill.clock import SECOND
 from watchbill.model.agent import Act, Answer, Report
@@ -300,3 +301,19 @@ async def test_the_code_of_a_run_that_has_ended_is_looked_for_too(scene):
     await attend(scene.store, ME, knows=("ship@1",))
     assert not await known(scene.store)
     assert (await scene.store.client.record("default", "o-1")).now == NOON
+
+
+async def test_a_region_is_served_by_those_who_attend_it(store, clock):
+    await store.client.submit([a_run(1), replace(a_run(2), region="eu")])
+
+    async def of(id: str) -> tuple[bool, bool]:
+        record = await store.client.record("default", id)
+        return record.served, record.known
+
+    assert (await of("o-1"), await of("o-2")) == ((False, True), (False, True))
+    await attend(store, ME, knows=("refund@1",))
+    assert (await of("o-1"), await of("o-2")) == ((True, False), (False, True)), "what it knows is of its own region"
+    await attend(store, OTHER, region="eu")
+    assert (await of("o-1"), await of("o-2")) == ((True, False), (True, True))
+    clock.pass_by(LASTING)
+    assert (await of("o-1"), await of("o-2")) == ((False, True), (False, True))

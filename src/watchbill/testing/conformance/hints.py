@@ -74,8 +74,8 @@ async def test_a_refused_turn_concerns_nobody(scene, run, heard):
     assert heard() == set()
 
 
-async def test_a_lease_sets_a_time_for_the_supervisor(scene, run, heard):
-    await scene.turn(attempts=[scene.a_row(run)])
+async def test_a_lease_of_what_is_soon_late_sets_a_time_for_the_supervisor(scene, run, heard):
+    await scene.turn(attempts=[scene.a_row(run)._replace(span=1_000)])
     heard()
     await scene.lease()
     assert heard() == {SUPERVISOR}

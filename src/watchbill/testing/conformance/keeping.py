@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from watchbill.clock import SECOND
+from watchbill.model.agent import Act, Report
 from watchbill.model.attempt import RowKind
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.facts import FactKind
@@ -14,6 +15,7 @@ from watchbill.model.run import NewRun, RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Deleted, NewFact, OldRun, Store, Told
 from watchbill.testing.conformance.scene import (
+    AGENT,
     ME,
     NOON,
     Scene,
@@ -170,8 +172,11 @@ async def test_the_newest_refusal_is_with_its_question_and_not_one_of_an_earlier
 
 async def a_full_run(scene: Scene, run: RunRow, status: RunState = RunState.COMPLETED, entries: int = 3) -> None:
     """Give a run something of everything, and end it."""
-    row = scene.a_row(run, call="ship")
-    await scene.turn(attempts=[row])
+    rows = [scene.a_row(run, call="ship"), scene.a_row(run, call="pack")]
+    await scene.turn(attempts=rows)
+    for row in await scene.lease():
+        logged = Report(row.id, row.fence, Act.HAND_BACK, None, b"packed")
+        await scene.store.agent.report(AGENT, [logged if row.call == "pack" else logged._replace(log=None)])
     await scene.turn(
         journal=[an_entry(run.num, seq, body=LARGE if seq == 1 else b"1") for seq in range(1, entries + 1)],
         decisions=[a_decision(run.num, n=n) for n in range(3)],
@@ -194,6 +199,8 @@ async def test_a_run_that_has_ended_goes_with_all_that_belongs_to_it(scene):
     await a_full_run(scene, run)
     await a_full_run(scene, other)
     kept = await scene.store.client.record("default", "o-2")
+    logs = await scene.store.client.logs("default", "o-2")
+    assert [log.call for log in logs] == ["pack"]
     assert await delete_all(scene.store, 1) == 1
     assert await scene.store.client.record("default", "o-1") is None
     assert await scene.store.client.record("default", "o-2") == kept
@@ -202,6 +209,8 @@ async def test_a_run_that_has_ended_goes_with_all_that_belongs_to_it(scene):
     assert again.new
     record = await scene.store.client.record("default", "o-1")
     assert (record.journal, record.attempts, record.decisions, record.told) == ((), (), (), ())
+    assert await scene.store.client.logs("default", "o-1") == []
+    assert await scene.store.client.logs("default", "o-2") == logs
 
 
 @pytest.mark.parametrize("limit", [1, 3, 4, 10])

@@ -1,14 +1,15 @@
-"""What a turn does beyond its own runs: starts runs, tells others, holds rows back, lets parked ones go."""
+"""What a turn does beyond its own runs: starts runs, tells others, holds rows back, lets parked ones go; and copies."""
 
 import msgspec
 import pytest
 
 from watchbill.clock import SECOND
 from watchbill.model.attempt import RowKind
+from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import NewFact, TurnFact
-from watchbill.testing.conformance.scene import KNOWN, LIMIT, NOON, a_change, a_run
+from watchbill.testing.conformance.scene import KNOWN, LIMIT, NOON, a_change, a_run, an_entry
 
 LARGE = b'"' + b"x" * 300_000 + b'"'
 
@@ -42,6 +43,63 @@ async def test_a_run_for_a_time_is_due_at_that_time(scene):
     assert (found.wake_at, found.deadline) == (NOON + 5 * SECOND, NOON + 9 * SECOND)
     look = await scene.store.scheduler.look(list(scene.terms), KNOWN, LIMIT)
     assert (look.due, look.next_due) == ((), NOON + 5 * SECOND)
+
+
+# --- copies
+
+
+async def journal_of(scene, id):
+    record = await scene.store.client.record("default", id)
+    assert record is not None
+    return record.journal
+
+
+async def a_source(scene):
+    [source] = await scene.submit(a_run(1))
+    entries = [an_entry(1, 1), an_entry(1, 2), an_entry(1, 3, body=LARGE), an_entry(1, 4, body=b"4")]
+    change = a_change(source, RunState.COMPLETED)._replace(begun_at=NOON)
+    await scene.turn(journal=list(entries), runs=[change])
+    return entries
+
+
+@pytest.mark.parametrize("loose", [False, True])
+async def test_a_copy_goes_on_from_chosen_entries_of_another_journal(scene, loose):
+    entries = await a_source(scene)
+    copy = a_run(2, "o-1~2", input=LARGE)
+    assert await scene.store.client.copy(copy, 1, [4, 1, 3], loose=loose)
+    found = await scene.run_row("o-1~2")
+    assert (found.num, found.status, found.input, found.begun_at, found.early) == (
+        2, RunState.SCHEDULED, LARGE, NOON, True,
+    )  # fmt: skip
+    digest = None if loose else 99
+    assert list(await journal_of(scene, "o-1~2")) == [
+        entries[place]._replace(run=2, seq=seq, digest=digest) for seq, place in enumerate((0, 2, 3), 1)
+    ]
+    assert list(await journal_of(scene, "o-1")) == entries
+
+
+@pytest.mark.parametrize("body", [b'{"unread":[]}', LARGE])
+async def test_a_copy_may_begin_with_an_entry_of_its_own(scene, body):
+    entries = await a_source(scene)
+    first = an_entry(2, 1, body=body, at=NOON - 7)._replace(kind=Kind.CONTINUED.value, key="ship", digest=0)
+    assert await scene.store.client.copy(a_run(2, "o-1~2"), 1, [3, 4], loose=True, first=tuple(first))
+    assert list(await journal_of(scene, "o-1~2")) == [
+        first,
+        entries[2]._replace(run=2, seq=2, digest=None),
+        entries[3]._replace(run=2, seq=3, digest=None),
+    ]
+    assert await scene.store.client.copy(a_run(3, "o-1~3"), 1, [], loose=False, first=tuple(first._replace(run=3)))
+    assert list(await journal_of(scene, "o-1~3")) == [first._replace(run=3)]
+
+
+async def test_a_copy_is_made_once_and_under_no_id_that_is_taken(scene):
+    await a_source(scene)
+    first = tuple(an_entry(2, 1))
+    assert await scene.store.client.copy(a_run(2, "o-1~2"), 1, [1], loose=False, first=first)
+    assert await scene.store.client.copy(a_run(2, "o-1~2"), 1, [1], loose=False, first=first), "the answer was lost"
+    other = tuple(an_entry(3, 1))
+    assert not await scene.store.client.copy(a_run(3, "o-1~2"), 1, [1], loose=False, first=other)
+    assert len(await journal_of(scene, "o-1~2")) == 2
 
 
 # --- starts

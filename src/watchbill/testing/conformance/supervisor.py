@@ -6,6 +6,7 @@ import pytest
 from watchbill.clock import SECOND
 from watchbill.model.agent import Act, ProgressMark, Room, Wish
 from watchbill.model.attempt import AttemptRow, first_fence
+from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
 from watchbill.store.protocol import AVOID_FOR
 from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_run, a_verdict
@@ -248,6 +249,20 @@ async def test_a_verdict_on_a_row_that_was_dropped_is_refused(scene, run):
     assert await scene.decisions("o-1") == []
 
 
+async def test_an_agent_at_work_beside_the_supervisor_is_never_silent_whatever_the_time(scene, held_by_other, clock):
+    for _ in range(4):
+        assert await scene.store.supervisor.silent() == []
+        clock.pass_by(5 * SECOND)
+
+
+async def test_who_was_heard_is_not_buried_for_its_silence(scene, held_by_other):
+    await scene.store.agent.beat(OTHER_AGENT, 8 * SECOND, [])
+    await scene.store.supervisor.bury([OTHER_AGENT], unheard=True)
+    assert (await scene.store.agent.beat(OTHER_AGENT, 8 * SECOND, [])).alive
+    await scene.store.supervisor.bury([OTHER_AGENT])
+    assert not (await scene.store.agent.beat(OTHER_AGENT, 8 * SECOND, [])).alive
+
+
 # --- with another agent, if one can
 
 
@@ -352,3 +367,23 @@ async def test_others_are_not_hidden_behind_what_an_agent_must_not_have(scene, r
     new = scene.a_row(run)
     await scene.turn(attempts=[new])
     assert [row.id for row in await scene.lease(limit=1)] == [new.id]
+
+
+# --- what waits
+
+
+async def test_the_backlog_of_all_namespaces(scene, run, clock):
+    elsewhere = await scene.store.scheduler.queue("other", "eu", ["gpu"], "")
+    await scene.store.agent.join(OTHER_AGENT, "other", "eu", "b", b"{}", None, needs=("gpu",))
+    await scene.turn(attempts=[scene.a_row(run), scene.a_row(run, queue=elsewhere)])
+    clock.pass_by(3)
+    assert await scene.store.supervisor.backlog() == [
+        QueueDepth("default", scene.queue, "", (), "", False, depth=1, oldest=3, served_by=1, running=0),
+        QueueDepth("other", elsewhere, "eu", ("gpu",), "", False, depth=1, oldest=3, served_by=1, running=0),
+    ]
+    [mine] = await scene.lease()
+    [first, _] = await scene.store.supervisor.backlog()
+    assert (first.depth, first.oldest, first.running) == (0, 0, 1)
+    await scene.report(mine, Act.HAND_BACK)
+    [first, _] = await scene.store.supervisor.backlog()
+    assert (first.depth, first.oldest, first.running) == (1, 3, 0)

@@ -7,6 +7,7 @@ WITH me AS (
     SET
         until = coalesce((SELECT watchbill.at(:now::bigint)) + :lasting::bigint, 4611686018427387904),
         beat_at = (SELECT watchbill.at(:now::bigint)),
+        witness = :witness,
         said = CASE WHEN :said::bytea = '' THEN said ELSE :said END
     WHERE id = :agent
         AND state = 1

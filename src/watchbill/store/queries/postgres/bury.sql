@@ -1,21 +1,37 @@
 -- End what dead processes hold, at once and uncleanly: leases and agents keep their names, and have no time left.
-WITH absent AS (
+-- If their silence is all there is against them, those who have beaten meanwhile are left alone.
+WITH heard AS MATERIALIZED (
+    SELECT id
+    FROM watchbill.agent
+    WHERE id = ANY (:processes::bigint[])
+        AND state = :alive::smallint
+        AND :unheard::boolean
+        AND beat_at + least(:beat::bigint, (until - beat_at) / 4) > (SELECT watchbill.at(:now::bigint))
+),
+absent AS (
     DELETE FROM watchbill.scheduler
     WHERE id = ANY (:processes::bigint[])
+        AND id <> ALL (ARRAY(SELECT id FROM heard))
     RETURNING id
 ),
 ended AS (
     UPDATE watchbill.lease
     SET until = 0
     WHERE owner = ANY (:processes::bigint[])
+        AND owner <> ALL (ARRAY(SELECT id FROM heard))
         AND until > 0
     RETURNING owner
 ),
 lost AS (
     UPDATE watchbill.agent
-    SET state = 2, until = 0
+    SET state = 2, until = 0, gone_at = (SELECT watchbill.at(:now::bigint))
     WHERE id = ANY (:processes::bigint[])
         AND state = :alive::smallint
+        -- Asked of the row itself: a beat that is under way is waited for, and counts.
+        AND NOT (
+            :unheard::boolean
+            AND beat_at + least(:beat::bigint, (until - beat_at) / 4) > (SELECT watchbill.at(:now::bigint))
+        )
     RETURNING id
 )
 SELECT id FROM absent

@@ -1,5 +1,5 @@
--- Insert a run that goes on from chosen entries of another one's journal, counted anew, with their large bodies; nothing
--- when its id, or itself, is there.
+-- Insert a run that goes on from chosen entries of another one's journal, counted anew, behind a first one of its own if
+-- it has one, with their large bodies; nothing when its id, or itself, is there.
 WITH made AS (
     INSERT INTO watchbill.run (
         num, shard, namespace, id, workflow, version, input, created_at, wake_at, priority, deadline, tags, root,
@@ -16,7 +16,8 @@ WITH made AS (
 ),
 chosen AS MATERIALIZED (
     SELECT
-        made.num AS copy, entry.*, row_number() OVER (ORDER BY entry.seq) AS place
+        made.num AS copy, entry.*,
+        cardinality(:first::watchbill.journal_entry[]) + row_number() OVER (ORDER BY entry.seq) AS place
     FROM made
     CROSS JOIN watchbill.journal AS entry
     WHERE entry.run = :source::bigint
@@ -27,6 +28,10 @@ copied AS (
     SELECT
         copy, place, kind, key, CASE WHEN NOT :loose::boolean THEN digest END, fence, outcome, agent, started_at, at, body
     FROM chosen
+    UNION ALL
+    SELECT first.*
+    FROM made
+    CROSS JOIN unnest(:first::watchbill.journal_entry[]) AS first
 ),
 kept AS (
     INSERT INTO watchbill.blob (run, n, body)

@@ -1,4 +1,5 @@
--- Write outcomes and checkpoints to rows that run under their fence; gives those that did, and whether cancelled.
+-- Write outcomes and checkpoints to rows that run under their fence; gives those that did, whether cancelled, and
+-- behind which gate.
 -- Acts: 0 done, 1 raised, 2 its child died (the loss stands), 3 handed back, 4 a checkpoint only.
 UPDATE watchbill.attempt
 SET
@@ -32,4 +33,4 @@ FROM unnest(
 WHERE attempt.id = said.id
     AND attempt.fence = said.fence
     AND attempt.state = :running::smallint
-RETURNING attempt.id, attempt.fence, attempt.cancel, attempt.run
+RETURNING attempt.id, attempt.fence, attempt.cancel, attempt.run, attempt.gate

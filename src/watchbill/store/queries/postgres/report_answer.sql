@@ -1,3 +1,3 @@
 -- Give what was accepted.
-SELECT id, fence, cancel
+SELECT id, fence, cancel, gate IS NOT NULL
 FROM accepted

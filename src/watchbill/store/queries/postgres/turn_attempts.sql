@@ -1,13 +1,13 @@
 -- Insert rows as ready, running or failed, or as parked for a person, nothing else; a failed one is due for a look at once.
 INSERT INTO watchbill.attempt (
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, alone, span,
-    rank, started_at, watch_at, ended_at, progress, progress_at, policy, args, result, kind, why, held
+    rank, started_at, watch_at, ended_at, progress, progress_at, policy, args, result, kind, why, held, gate
 )
 SELECT
     new.id, new.run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, alone, span,
     now - rank_ahead, now - started_ago, now + CASE WHEN state = 2 THEN 0 ELSE watch_in END,
     CASE WHEN state = 2 THEN now END, progress, CASE WHEN progress IS NOT NULL THEN now END, policy, args, result,
-    kind, why, held
+    kind, why, held, gate
 FROM unnest(
     :attempt_ids::bigint[], :attempt_runs::bigint[], :attempt_run_ids::text[], :attempt_parts::integer[],
     :attempt_shards::integer[], :attempt_calls::text[], :attempt_steps::text[], :attempt_queues::integer[],
@@ -15,10 +15,10 @@ FROM unnest(
     :attempt_failures::integer[], :attempt_losses::integer[], :attempt_alones::boolean[], :attempt_spans::bigint[],
     :attempt_started_agos::bigint[], :attempt_watch_ins::bigint[], :attempt_progresses::bytea[],
     :attempt_policies::bytea[], :attempt_args::bytea[], :attempt_results::bytea[], :attempt_kinds::smallint[],
-    :attempt_whys::text[], :attempt_rank_aheads::bigint[], :attempt_helds::boolean[]
+    :attempt_whys::text[], :attempt_rank_aheads::bigint[], :attempt_helds::boolean[], :attempt_gates::text[]
 ) AS new (
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, alone, span,
-    started_ago, watch_in, progress, policy, args, result, kind, why, rank_ahead, held
+    started_ago, watch_in, progress, policy, args, result, kind, why, rank_ahead, held, gate
 )
 CROSS JOIN mine
 WHERE whole

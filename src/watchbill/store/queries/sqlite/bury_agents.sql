@@ -1,5 +1,5 @@
--- Mark the agents of dead processes lost (all when none are named): what they ran is looked at now.
+-- Mark the agents of dead processes lost: what they ran is looked at now.
 UPDATE agent
-SET state = 2, until = 0
+SET state = 2, until = 0, gone_at = :now
 WHERE state = 1
-    AND (:processes IS NULL OR id IN (SELECT value FROM json_each(:processes)))
+    AND id IN (SELECT value FROM json_each(:processes))

@@ -1,4 +1,3 @@
--- Forget the schedulers of dead processes; all of them when none are named.
+-- Forget the schedulers of dead processes.
 DELETE FROM scheduler
-WHERE :processes IS NULL
-    OR id IN (SELECT value FROM json_each(:processes))
+WHERE id IN (SELECT value FROM json_each(:processes))

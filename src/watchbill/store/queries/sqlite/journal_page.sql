@@ -1,4 +1,4 @@
--- Read the next entries of a run's journal, in the order in which its workflow saw them.
+-- Read a run's journal, or its next entries, in the order in which its workflow saw them.
 SELECT
     run, seq, kind, key, digest, fence, outcome, agent, started_at, at, body
 FROM journal

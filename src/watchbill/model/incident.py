@@ -1,0 +1,129 @@
+"""Incident: something that concerns somebody until it is resolved; of each cause one is open at most."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from enum import IntEnum
+from typing import NamedTuple
+
+import msgspec
+
+from watchbill.clock import Micros, to_datetime
+
+
+class IncidentState(IntEnum):
+    """Whether somebody should still know of it."""
+
+    OPEN = 0
+    RESOLVED = 1
+
+    @property
+    def word(self) -> str:
+        """As people say it."""
+        return self.name.lower()
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What an incident says, as it is stored."""
+
+    said: str
+    remedy: str = ""
+
+
+class NewIncident(NamedTuple):
+    """An incident to open, unless one of that cause is."""
+
+    id: int
+    namespace: str
+    cause: str
+    members: int  # calls or runs that it concerns
+    body: bytes  # Told
+
+
+class IncidentRow(msgspec.Struct, frozen=True):
+    """An incident as it is read."""
+
+    id: int
+    namespace: str
+    cause: str
+    state: IncidentState
+    members: int
+    body: bytes
+    opened_at: Micros
+    resolved_at: Micros | None
+
+
+class Incident(msgspec.Struct, frozen=True):
+    """An incident, for people."""
+
+    id: str
+    cause: str
+    state: str
+    members: int
+    said: str
+    remedy: str
+    opened_at: datetime
+    resolved_at: datetime | None
+
+
+class OpenCode(NamedTuple):
+    """Runs that are open and due, by the code they need; `run` is the id of one of them."""
+
+    namespace: str
+    region: str
+    workflow: str
+    version: int
+    runs: int
+    run: str
+
+
+class Able(NamedTuple):
+    """An agent that is alive and may get work, and what it has, as `written`."""
+
+    namespace: str
+    region: str
+    needs: tuple[str, ...]
+
+
+class Attending(NamedTuple):
+    """A scheduler that is there, and what its code knows."""
+
+    namespace: str
+    region: str
+    knows: tuple[str, ...]
+
+
+class CodeLook(msgspec.Struct, frozen=True):
+    """Some of the open runs, by their code, and who could drive them."""
+
+    codes: tuple[OpenCode, ...]
+    schedulers: tuple[Attending, ...]
+    place: tuple[int, int] | None  # where to go on; None: all were looked at
+    now: Micros
+
+
+def open_codes(
+    rows: Iterable[tuple[int, str, int, str]], shards: Mapping[int, tuple[str, str]]
+) -> tuple[OpenCode, ...]:
+    """Sort runs (shard, workflow, version, id) by the code they need, and by namespace and region."""
+    runs: dict[tuple[str, str, str, int], list[str]] = {}
+    for shard, workflow, version, id in rows:
+        runs.setdefault((*shards[shard], workflow, version), []).append(id)
+    return tuple([OpenCode(*code, len(ids), ids[0]) for code, ids in sorted(runs.items())])
+
+
+_decode_told = msgspec.json.Decoder(Told).decode
+
+
+def incident_of(row: IncidentRow) -> Incident:
+    """Give an incident as people see it."""
+    told = told_by(row)
+    resolved_at = None if row.resolved_at is None else to_datetime(row.resolved_at)
+    return Incident(
+        f"{row.id:x}", row.cause, row.state.word, row.members, told.said, told.remedy, to_datetime(row.opened_at),
+        resolved_at,
+    )  # fmt: skip
+
+
+def told_by(row: IncidentRow) -> Told:
+    """Read what an incident says."""
+    return _decode_told(row.body)

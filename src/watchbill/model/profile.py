@@ -1,0 +1,35 @@
+"""Profile: how soon a process that has died is missed, against how often all the others say that they live."""
+
+from typing import Final, NamedTuple
+
+from watchbill.clock import SECOND, Micros
+from watchbill.errors import InvalidOptionError
+
+# A process that runs steps leases for at least so long: an interpreter that is blocked by one of them is not dead.
+INLINE_LEASE: Final[Micros] = 30 * SECOND
+
+
+class Profile(NamedTuple):
+    """How often a process beats, and after how long without a beat it counts as dead."""
+
+    beat: Micros
+    lease: Micros
+
+
+PROFILES: Final = {
+    "critical": Profile(2 * SECOND, 8 * SECOND),
+    "standard": Profile(10 * SECOND, 30 * SECOND),
+    "batch": Profile(30 * SECOND, 90 * SECOND),
+}
+
+
+def profile_named(name: object) -> Profile:
+    """Find a profile."""
+    if not isinstance(name, str) or name not in PROFILES:
+        raise InvalidOptionError(f"profile is one of {', '.join(PROFILES)}, got {name!r}")
+    return PROFILES[name]
+
+
+def lease_of(profile: Profile, *, inline: bool) -> Micros:
+    """Say for how long a process leases that runs steps inline, or runs none."""
+    return max(profile.lease, INLINE_LEASE) if inline else profile.lease

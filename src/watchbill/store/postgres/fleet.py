@@ -1,0 +1,54 @@
+"""Fleet: which agents are there, what they hold, and what waits for them."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from watchbill.model.agent import AGENTS_KEPT_FOR, STEPS_SHOWN, AgentRow, AgentState, AgentStep, Wish, agent_word
+from watchbill.model.queue import DEPTH_COUNTED, QueueDepth
+from watchbill.store.postgres.connections import Connections, Session
+
+
+async def agents(db: Session, namespace: str) -> list[AgentRow]:
+    """Read the agents of a namespace, those alive first."""
+    values = {"namespace": namespace, "shown_for": AGENTS_KEPT_FOR}
+    found = cast(Sequence[Any], await db.rows("agents", values))
+    steps: Mapping[int, list[AgentStep]] = defaultdict(list)
+    at_work = [row[0] for row in found if row[13]]
+    if at_work:
+        held = await db.rows("steps_of_agents", {"agents": sorted(at_work), "limit": STEPS_SHOWN})
+        for agent, *step in cast(Sequence[Any], held):
+            steps[agent].append(AgentStep(*step))
+    return sorted([_agent(*row, steps=steps[row[0]]) for row in found], key=AgentRow.order)
+
+
+async def backlog(lines: Connections, namespace: str | None) -> list[QueueDepth]:
+    """Read what waits in the queues of a namespace, or of all."""
+    values = {"namespace": namespace, "most": DEPTH_COUNTED}
+    found = await lines.door(lambda: lines.rows(lines.others, "backlog", values))
+    return [
+        QueueDepth(space, id, region, tuple(needs), *others) for space, id, region, needs, *others in cast(Any, found)
+    ]
+
+
+def _agent(*columns: Any, steps: Sequence[AgentStep]) -> AgentRow:  # noqa: ANN401 - as the statement says
+    id, name, namespace, region, state, needs, slots, joined_at, beat_at, until, wish, info, said, running, now = (
+        columns
+    )
+    return AgentRow(
+        id=id,
+        name=name,
+        namespace=namespace,
+        region=region,
+        state=agent_word(AgentState(state), until, now),
+        needs=tuple(needs),
+        slots=slots,
+        joined_at=joined_at,
+        beat_at=beat_at,
+        until=until,
+        wish=Wish(wish),
+        info=info,
+        said=said,
+        running=running,
+        steps=tuple(steps),
+    )

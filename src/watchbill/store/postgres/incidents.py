@@ -1,0 +1,48 @@
+"""Incidents: what somebody must know of; and which code open runs need, of which one may come."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from watchbill.model.incident import Attending, CodeLook, IncidentRow, IncidentState, NewIncident, open_codes
+from watchbill.model.run import WAITS_FOR_CODE
+from watchbill.store.postgres.connections import Row, Session
+from watchbill.store.protocol import DUE_OF_SHARD
+
+
+def incident_rows(rows: Iterable[Row]) -> list[IncidentRow]:
+    """Read incidents."""
+    return [
+        IncidentRow(id, namespace, cause, IncidentState(state), members, body, opened_at, resolved_at)
+        for id, namespace, cause, state, members, body, opened_at, resolved_at in cast(Iterable[Any], rows)
+    ]
+
+
+def incident_values(new: Sequence[NewIncident]) -> dict[str, object]:
+    """Give incidents as columns."""
+    return {
+        "ids": [one.id for one in new],
+        "namespaces": [one.namespace for one in new],
+        "causes": [one.cause for one in new],
+        "members": [one.members for one in new],
+        "bodies": [one.body for one in new],
+    }
+
+
+async def codes(db: Session, after: tuple[int, int] | None, limit: int) -> CodeLook:
+    """Read which code open runs need, and which the schedulers have."""
+    shard, num = after or (0, 0)
+    places = cast(Sequence[Any], await db.rows("all_shards", {}))
+    shards = {id: (namespace, region) for id, namespace, region in places}
+    due: Sequence[Any] = ()
+    if after is None:
+        due = cast(Sequence[Any], await db.rows("due_codes", {"shards": sorted(shards), "limit": DUE_OF_SHARD}))
+    values = {"after_shard": shard, "after_num": num, "limit": limit, "waits_for_code": f"{WAITS_FOR_CODE}%"}
+    live = cast(Sequence[Any], await db.rows("live_codes", values))
+    attending = cast(Sequence[Any], await db.rows("schedulers", {}))
+    [now] = cast(Sequence[Any], await db.row("store_time", {}))
+    return CodeLook(
+        open_codes([*due, *(row[:4] for row in live if row[5])], shards),
+        tuple([Attending(namespace, region, tuple(knows)) for namespace, region, knows in attending]),
+        (live[-1][0], live[-1][4]) if len(live) == limit else None,
+        now,
+    )

@@ -1,0 +1,6 @@
+-- Read the incidents of a namespace, newest first.
+SELECT id, namespace, cause, state, members, body, opened_at, resolved_at
+FROM watchbill.incident
+WHERE namespace || '' = :namespace
+ORDER BY opened_at DESC, id DESC
+LIMIT :limit::bigint

@@ -1,0 +1,39 @@
+-- Lease rows that their gates, which this transaction has locked, let through; and take a token for each.
+WITH spent AS (
+    UPDATE watchbill.gate
+    SET tokens = mine.tokens, tokens_at = :tokens_at, said = greatest(gate.said, mine.said)
+    FROM unnest(:namespaces::text[], :names::text[], :tokens::double precision[], :saids::bigint[])
+        AS mine (namespace, name, tokens, said)
+    WHERE gate.namespace = mine.namespace
+        AND gate.name = mine.name
+),
+chosen AS MATERIALIZED (
+    SELECT id
+    FROM watchbill.attempt
+    WHERE id = ANY (:ids::bigint[])
+        AND state = :ready::smallint
+        AND NOT held
+    ORDER BY id
+    FOR UPDATE SKIP LOCKED
+),
+leased AS (
+    UPDATE watchbill.attempt
+    SET
+        state = 1, fence = fence + 1, losses = losses + 1, agent = :agent, lease_no = :lease_no,
+        started_at = (SELECT watchbill.at(:now::bigint)),
+        watch_at = (SELECT watchbill.at(:now::bigint)) + span * 1000,
+        ended_at = NULL, cancel = false, why = NULL, symptom = NULL, result = NULL, progress = NULL,
+        progress_at = NULL
+    WHERE id = ANY (ARRAY(SELECT id FROM chosen))
+        AND state = :ready::smallint
+    RETURNING
+        id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
+        started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result, kind, held,
+        symptom, rank
+)
+SELECT
+    id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
+    started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,
+    watchbill.whole(run, args), result, kind, held, symptom
+FROM leased
+ORDER BY rank, id

@@ -1,0 +1,6 @@
+-- Read what the agents have that are alive, in time and wanted, of all namespaces.
+SELECT namespace, region, needs
+FROM watchbill.agent
+WHERE state = 1
+    AND until > (SELECT watchbill.at(:now::bigint))
+    AND wish = 0

@@ -1,0 +1,3 @@
+-- Read all shards, each with its namespace and region.
+SELECT id, namespace, region
+FROM shard

@@ -1,0 +1,14 @@
+-- Find the most urgent rows of one queue behind one gate: no more than it lets through.
+-- What failed or was lost with this agent is left to others for a while.
+SELECT id, rank, :lonely
+FROM attempt
+WHERE queue = :queue
+    AND gate = :gate
+    AND (alone OR losses >= 2) = :lonely
+    AND state = 0
+    AND held = 0
+    AND gate IS NOT NULL
+    AND step IN (SELECT value FROM json_each(:steps))
+    AND (avoid IS NOT :agent OR avoid_until <= :now)
+ORDER BY rank, id
+LIMIT :limit

@@ -1,0 +1,5 @@
+-- Pause a gate, or open it again.
+UPDATE gate
+SET paused = :paused
+WHERE namespace = :namespace
+    AND name = :name

@@ -1,0 +1,5 @@
+-- Resolve an incident that is open.
+UPDATE incident
+SET state = 1, resolved_at = :now
+WHERE id = :id
+    AND state = 0

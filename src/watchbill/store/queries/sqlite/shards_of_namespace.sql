@@ -1,5 +1,0 @@
--- Give the shard that takes new runs, for each number: the one that was made first.
-SELECT n, min(id)
-FROM shard
-WHERE namespace = :namespace
-GROUP BY n

@@ -1,0 +1,61 @@
+"""Fleet: which agents are there, what they hold, and what waits for them."""
+
+from watchbill.clock import Micros
+from watchbill.model.agent import AGENTS_KEPT_FOR, STEPS_SHOWN, AgentRow, AgentState, AgentStep, Wish, agent_word
+from watchbill.model.queue import DEPTH_COUNTED, QueueDepth
+from watchbill.store.sqlite.database import Database, Named
+from watchbill.store.sqlite.rows import read_needs
+
+
+def agents(db: Database, namespace: str) -> list[AgentRow]:
+    """Read the agents of a namespace, those alive first."""
+    now = db.now()
+    found = db.run("agents", {"namespace": namespace, "since": now - AGENTS_KEPT_FOR}).fetchall()
+    return sorted([_agent(db, now, *row) for row in found], key=AgentRow.order)
+
+
+def backlog(db: Database, namespace: str | None) -> list[QueueDepth]:
+    """Read what waits in the queues of a namespace, or of all."""
+    values: Named = {"namespace": namespace, "now": db.now(), "most": DEPTH_COUNTED}
+    return [
+        QueueDepth(space, id, region, read_needs(needs), uses, bool(limited), depth, oldest, served_by, running)
+        for space, id, region, needs, uses, limited, depth, oldest, served_by, running in db.run("backlog", values)
+    ]
+
+
+def _agent(  # noqa: PLR0913 - the columns of the statement
+    db: Database,
+    now: Micros,
+    id: int,
+    name: str,
+    namespace: str,
+    region: str,
+    state: int,
+    needs: str,
+    slots: int,
+    joined_at: Micros,
+    beat_at: Micros,
+    until: Micros,
+    wish: int,
+    info: bytes,
+    said: bytes,
+    running: int,
+) -> AgentRow:
+    held = db.run("steps_of_agent", {"agent": id, "limit": STEPS_SHOWN}) if running else ()
+    return AgentRow(
+        id=id,
+        name=name,
+        namespace=namespace,
+        region=region,
+        state=agent_word(AgentState(state), until, now),
+        needs=read_needs(needs),
+        slots=slots,
+        joined_at=joined_at,
+        beat_at=beat_at,
+        until=until,
+        wish=Wish(wish),
+        info=info,
+        said=said,
+        running=running,
+        steps=tuple([AgentStep(*row) for row in held]),
+    )

@@ -1,0 +1,155 @@
+"""Tour: how an agent goes round the gates behind which rows wait, and leases those that a gate lets through.
+
+A look finds the gates of the most urgent rows, and some of the others in the order of their names; where more wait than
+that, the next look goes on from there. So a crowd behind one gate hides nobody, and each gate has its turn. Looks lock
+nothing and decide nothing: whoever takes rows counts again, under the locks of their gates.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from watchbill.clock import SECOND, Micros
+from watchbill.model.agent import Room
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.gate import Candidate, Gate, GateKey, admitted, next_token_at, room
+from watchbill.store.protocol import Limited
+
+MOST_GATES: Final = 200  # of each queue in one look: some milliseconds
+HEAD: Final = 100  # of the most urgent rows of each queue: their gates are looked at in any case
+LOOKS: Final = 25  # in one request that find nothing
+LOOK_ON: Final[Micros] = SECOND  # after so many: the agent has other things to do
+TRIES: Final = 20  # to take rows: others may be quicker, or a gate that is new turns out to be narrow
+
+
+class Met(NamedTuple):
+    """A gate as a look found it before one queue."""
+
+    queue: int
+    leapt: int  # the how-manieth it is by name; 0: it was found among the most urgent only
+    key: GateKey
+    gate: Gate
+
+
+class Opening(NamedTuple):
+    """A gate that has room, before one queue."""
+
+    queue: int
+    key: GateKey
+    room: int
+
+
+class Gatehouse(Protocol):
+    """What a tour needs of a store."""
+
+    async def look(self, afters: Mapping[int, str]) -> tuple[Micros, list[Met]]:
+        """Find gates behind which rows wait in these queues, by name from a place on; and the time it is."""
+        ...
+
+    async def waiting(self, openings: Sequence[Opening], slots: int, alone: int) -> list[Candidate]:
+        """Find the most urgent rows behind gates that have room."""
+        ...
+
+    async def take(self, chosen: Sequence[Candidate], gates: Mapping[GateKey, Gate]) -> list[AttemptRow]:
+        """Lease rows, as many of them as their gates let through now; these say what is allowed, in order of names."""
+        ...
+
+
+class Tour:
+    """One request of one agent; `places` is where it goes on the next time. Pure: what was found goes in."""
+
+    def __init__(self, places: dict[int, str], queues: Sequence[int], room: Room) -> None:
+        self._places = places
+        self._begun_at_first = {queue: not places.get(queue) for queue in queues}
+        self._left = [] if room.slots <= 0 else list(queues)
+        self._slots = room.slots
+        self._alone = room.alone
+        self._looks = LOOKS
+        self._tries = TRIES
+        self._more_at: dict[GateKey, Micros | None] = {}
+        self._gates: dict[GateKey, Gate] = {}
+        self._rooms: dict[GateKey, int] = {}
+        self._later: Micros | None = None
+
+    @property
+    def over(self) -> bool:
+        """True when there is nothing more to look for, or no room for it."""
+        return not self._left or self._slots <= 0 or self._tries <= 0 or self._looks <= 0
+
+    @property
+    def afters(self) -> dict[int, str]:
+        """Where to begin in the queues that are left."""
+        return {queue: self._places.get(queue, "") for queue in self._left}
+
+    @property
+    def slots(self) -> int:
+        """How many attempts there is room for."""
+        return self._slots
+
+    @property
+    def alone(self) -> int:
+        """How many of these may need a process of their own."""
+        return max(0, min(self._alone, self._slots))
+
+    @property
+    def next_at(self) -> Micros | None:
+        """When time alone will let somebody start."""
+        times = [at for at in (*self._more_at.values(), self._later) if at is not None]
+        return min(times, default=None)
+
+    def met(self, found: Sequence[Met], now: Micros) -> list[Opening]:
+        """Take in what a look has found; gives the gates that have room."""
+        self._gates = {}
+        for met in found:  # one gate may stand before several queues: the newest row of all of them counts
+            before = self._gates.get(met.key)
+            if before is None or met.gate.said > before.said:
+                self._gates[met.key] = met.gate
+        self._more_at.update({key: next_token_at(gate, now) for key, gate in self._gates.items()})
+        self._rooms = {key: free for key, gate in self._gates.items() if (free := room(gate, now)) > 0}
+        return [Opening(met.queue, met.key, self._rooms[met.key]) for met in found if met.key in self._rooms]
+
+    def chosen(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Choose whom to take."""
+        return admitted(candidates, self._rooms, slots=self._slots, alone=self._alone)
+
+    def before(self, chosen: Iterable[Candidate]) -> dict[GateKey, Gate]:
+        """Give the gates that these must pass, in order of their names."""
+        return {key: self._gates[key] for key in sorted({one.gate for one in chosen})}
+
+    def took(self, rows: Sequence[AttemptRow], chosen: Sequence[Candidate]) -> None:
+        """Take note of what was leased; the same gates are looked at again, others may come behind those."""
+        ids = {row.id for row in rows}
+        self._slots -= len(rows)
+        self._alone -= sum(one.lonely for one in chosen if one.id in ids)
+        self._tries -= 1
+
+    def passed(self, found: Sequence[Met], now: Micros) -> None:
+        """Take note that nobody can start here: go on to the gates that were not looked at yet, once round."""
+        on = {met.queue: met.key.name for met in found if met.leapt >= MOST_GATES}
+        for queue in list(self._left):
+            self._places[queue] = on.get(queue, "")
+            if queue in on:
+                continue
+            if self._begun_at_first[queue]:
+                self._left.remove(queue)
+            self._begun_at_first[queue] = True
+        self._looks -= 1
+        if self._left and self._looks <= 0:
+            self._later = now + LOOK_ON
+
+
+async def go_round(house: Gatehouse, places: dict[int, str], queues: Sequence[int], room: Room) -> Limited:
+    """Lease the most urgent rows that gates let through, as many as there is room for."""
+    tour = Tour(places, queues, room)
+    rows: list[AttemptRow] = []
+    now = 0
+    while not tour.over:
+        now, found = await house.look(tour.afters)
+        openings = tour.met(found, now)
+        chosen = tour.chosen(await house.waiting(openings, tour.slots, tour.alone)) if openings else []
+        if chosen:
+            taken = await house.take(chosen, tour.before(chosen))
+            tour.took(taken, chosen)
+            rows += taken
+        else:
+            tour.passed(found, now)
+    return Limited(rows, tour.next_at, now)

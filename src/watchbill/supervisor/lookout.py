@@ -1,0 +1,136 @@
+"""Lookout: the part of the supervisor that looks for what nobody can do, and keeps incidents about it.
+
+It looks now and then. On a store of one process it looks only while something waits: a hint that something is ready, or
+was submitted, makes it look once; whatever waits then makes it look again. So an idle house has no timer of it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from watchbill import events as happened
+from watchbill.clock import SECOND, Micros
+from watchbill.env import Env
+from watchbill.events import Event, Events
+from watchbill.loop import Loop
+from watchbill.model.incident import IncidentRow, NewIncident, Told, told_by
+from watchbill.model.wait import NO_AGENT
+from watchbill.store.protocol import SupervisorStore
+from watchbill.supervisor.unable import NO_CODE, NO_SCHEDULER, Trouble, unknown, unserved
+
+LOOK_EVERY: Final[Micros] = 10 * SECOND
+GRACE: Final[Micros] = 60 * SECOND  # an agent or scheduler that is started anew is back long before
+CODES: Final = 1_000  # runs in one read
+PAGES: Final = 5  # reads in one look; the next look goes on
+GATES: Final = 1_000  # that are looked at, in one look, whether anybody uses them
+
+Cause = tuple[str, str]  # with its namespace
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Lookout(Loop):
+    """Opens an incident when something waits for a minute that nobody can do, and resolves it when somebody can."""
+
+    name = "lookout"
+
+    def __init__(self, env: Env, events: Events, *, store: SupervisorStore, polls: bool) -> None:
+        super().__init__(env, events)
+        self._store = store
+        self._polls = polls  # others write to the store, too, and their hints may be lost
+        self._asked = True
+        self._look_at: Micros | None = None
+        self._seen: dict[Cause, Micros] = {}  # since when
+        self._codes: dict[Cause, Trouble] = {}  # found in this round through all open runs
+        self._unknown: dict[Cause, Trouble] = {}  # and in the one before
+        self._run_place: tuple[int, int] | None = None
+        self._gate_place: tuple[str, str] | None = None
+
+    def hint(self) -> None:
+        """Something may wait."""
+        if not self._asked:
+            self._asked = True
+            self.wake()
+
+    async def turn(self) -> Micros | None:
+        """Look, if it is time."""
+        boot = self.env.clock.boot()
+        if self._look_at is None:
+            self._look_at = boot + LOOK_EVERY  # what has only just begun finds its way
+        if not self._asked and not self._polls:
+            return None
+        if boot < self._look_at:
+            return self._look_at - boot
+        self._asked = False
+        try:
+            waits = await self._look()
+        except BaseException:
+            self._asked = True
+            raise
+        self._look_at = boot + LOOK_EVERY
+        self._asked = self._asked or waits
+        return LOOK_EVERY if self._asked or self._polls else None
+
+    async def _look(self) -> bool:
+        """Look once; says whether there is something to look at again."""
+        self._gate_place = await self._store.forget_gates(self._gate_place, GATES)
+        backlog = [queue for queue in await self._store.backlog() if queue.depth]
+        troubles = unserved(backlog, await self._store.able()) if backlog else []
+        now = await self._look_for_code()
+        found = {(one.namespace, one.cause): one for one in (*troubles, *self._codes.values(), *self._unknown.values())}
+        self._seen = {cause: self._seen.get(cause, now) for cause in found}
+        there = [
+            row for row in await self._store.incidents() if row.cause.startswith((NO_AGENT, NO_CODE, NO_SCHEDULER))
+        ]
+        ripe = [one for cause, one in found.items() if self._is_ripe(one, now - self._seen[cause])]
+        await self._open(ripe, {(row.namespace, row.cause) for row in there}, found, now)
+        await self._resolve([row for row in there if (row.namespace, row.cause) not in found], now)
+        return bool(backlog or found or there or self._run_place or self._gate_place)
+
+    async def _look_for_code(self) -> Micros:
+        """Look at the next open runs; what was found in the last whole round counts until the next one is through."""
+        now = 0
+        for _ in range(PAGES):
+            look = await self._store.codes(self._run_place, CODES)
+            self._codes.update({(one.namespace, one.cause): one for one in unknown(look)})
+            self._run_place, now = look.place, look.now
+            if look.place is None:
+                self._unknown, self._codes = self._codes, {}
+                break
+        return now
+
+    @staticmethod
+    def _is_ripe(trouble: Trouble, seen_for: Micros) -> bool:
+        return seen_for >= GRACE - LOOK_EVERY and (trouble.age is None or trouble.age >= GRACE)
+
+    async def _open(self, ripe: Iterable[Trouble], there: set[Cause], found: dict[Cause, Trouble], now: Micros) -> None:
+        """Open what is new, and let what is open say what is so now."""
+        troubles = {(one.namespace, one.cause): one for one in ripe}
+        troubles |= {cause: found[cause] for cause in there if cause in found}
+        if not troubles:
+            return
+        new = [
+            NewIncident(self.env.new_id(), one.namespace, one.cause, one.members, _encode(Told(one.said, one.remedy)))
+            for one in troubles.values()
+        ]
+        opened = await self._store.open_incidents(new)
+        self.tell(
+            [
+                Event(happened.INCIDENT_OPENED, now, "supervisor", cause=one.cause, note=f"{one.said}; {one.remedy}")
+                for one, done in zip(troubles.values(), opened, strict=True)
+                if done
+            ]
+        )
+
+    async def _resolve(self, healed: Sequence[IncidentRow], now: Micros) -> None:
+        if not healed:
+            return
+        resolved = await self._store.resolve_incidents([row.id for row in healed])
+        self.tell(
+            [
+                Event(happened.INCIDENT_RESOLVED, now, "supervisor", cause=row.cause, note=told_by(row).said)
+                for row, done in zip(healed, resolved, strict=True)
+                if done
+            ]
+        )

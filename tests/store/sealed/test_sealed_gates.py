@@ -1,0 +1,3 @@
+"""The conformance suite through doors with keys: gates."""
+
+from watchbill.testing.conformance.gates import *  # noqa: F403

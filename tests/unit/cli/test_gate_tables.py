@@ -1,0 +1,42 @@
+"""Tables of gates and incidents."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from watchbill.cli.tables import drawn, list_of_gates, list_of_incidents, page_of_incident
+from watchbill.model.gate import GateRow
+from watchbill.model.incident import Incident
+from watchbill.store.protocol import MOST_COUNTED
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+OPEN = Incident("1f", "no agent for gpu", "open", 12, "no agent for gpu: 12 calls wait", "start one: x", NOON, None)
+
+
+def test_a_gate_is_a_line_with_what_it_allows_and_who_is_there():
+    busy = GateRow("limit:charge", 5, "10/s", 5, 12, 0.5, paused=False)
+    crowded = GateRow("limit:send:ann", None, "1/m", 0, MOST_COUNTED, 1.0, paused=True)
+    header, first, second = drawn(list_of_gates([busy, crowded])).splitlines()
+    assert header.split() == ["NAME", "AT", "ONCE", "RATE", "RUNNING", "WAITING", "STANDING"]
+    assert first.split() == ["limit:charge", "5", "10/s", "5", "12"]
+    assert second.split() == ["limit:send:ann", "1/m", "0", "1,000", "or", "more", "paused"]
+    assert drawn(list_of_gates([])) == "no gates"
+
+
+def test_an_incident_is_a_line_and_what_to_do():
+    healed = msgspec.structs.replace(OPEN, id="20", state="resolved", resolved_at=NOON + timedelta(minutes=2))
+    _, first, remedy, second = drawn(list_of_incidents([OPEN, healed])).splitlines()
+    assert first.split(maxsplit=4) == ["1f", "open", "2026-06-01", "12:00:00Z", "no agent for gpu: 12 calls wait"]
+    assert remedy.strip() == "-> start one: x"
+    assert second.startswith("20  resolved")
+    assert drawn(list_of_incidents([])) == "no incidents"
+
+
+def test_the_page_of_an_incident_has_all_about_it():
+    page = drawn(
+        page_of_incident(msgspec.structs.replace(OPEN, state="resolved", resolved_at=NOON + timedelta(minutes=2)))
+    )
+    assert "incident     1f" in page
+    assert "cause        no agent for gpu" in page
+    assert "resolved     2026-06-01 12:02:00Z, after 2m 00s" in page
+    assert "what to do   start one: x" in page

@@ -1,0 +1,139 @@
+"""How many a gate lets through, and when it lets through the next."""
+
+import msgspec
+import pytest
+
+from watchbill.clock import SECOND
+from watchbill.model.gate import (
+    Candidate,
+    Gate,
+    GateKey,
+    GateRow,
+    admitted,
+    next_token_at,
+    offered,
+    room,
+    shown_gate,
+    tokens,
+    tokens_after,
+)
+from watchbill.model.limit import Allowance
+from watchbill.model.policy import Policy
+
+NOON = 1_800_000_000 * SECOND
+A, B = GateKey("default", "limit:a"), GateKey("default", "limit:b")
+
+
+def a_rate(starts: int, per: int = SECOND, *, there: float = 0.0, at_once: int | None = None, running: int = 0) -> Gate:
+    return Gate(Allowance(at_once, starts, per), tokens=there, tokens_at=NOON, running=running)
+
+
+def a_candidate(id: int, gate: GateKey = A, *, rank: int = 0, lonely: bool = False) -> Candidate:
+    return Candidate(gate, id, rank or id, lonely)
+
+
+# --- room
+
+
+def test_a_number_at_once_leaves_room_for_those_who_do_not_run():
+    assert room(Gate(Allowance(5), running=3), NOON) == 2
+    assert room(Gate(Allowance(5), running=5), NOON) == 0
+
+
+def test_a_number_that_was_lowered_below_what_runs_leaves_no_room():
+    assert room(Gate(Allowance(2), running=5), NOON) == 0
+
+
+def test_tokens_come_steadily_up_to_a_seconds_worth():
+    gate = a_rate(10)
+    assert room(gate, NOON) == 0
+    assert room(gate, NOON + SECOND // 10) == 1
+    assert room(gate, NOON + SECOND // 2) == 5
+    assert room(gate, NOON + 3_600 * SECOND) == 10
+
+
+def test_a_slow_rate_lets_one_through_and_never_two_together():
+    gate = a_rate(1, 60 * SECOND)
+    assert room(gate, NOON + 59 * SECOND) == 0
+    assert room(gate, NOON + 60 * SECOND) == 1
+    assert room(gate, NOON + 3_600 * SECOND) == 1
+
+
+def test_a_clock_that_went_back_makes_no_tokens_and_takes_none():
+    assert tokens(a_rate(10, there=2.0), NOON - SECOND) == 2.0
+
+
+def test_both_limits_must_leave_room():
+    assert room(a_rate(10, there=4.0, at_once=5, running=3), NOON) == 2
+    assert room(a_rate(10, there=1.0, at_once=5, running=3), NOON) == 1
+
+
+def test_a_paused_gate_lets_nobody_start():
+    assert room(Gate(Allowance(5), paused=True), NOON) == 0
+    assert next_token_at(msgspec.structs.replace(a_rate(10), paused=True), NOON) is None
+
+
+# --- the next token
+
+
+@pytest.mark.parametrize(
+    "gate", [a_rate(3), a_rate(7, there=0.3), a_rate(1, 86_400 * SECOND), a_rate(999_983, there=0.999)]
+)
+def test_when_the_next_token_comes_there_is_room(gate):
+    at = next_token_at(gate, NOON)
+    assert at is not None
+    assert at > NOON
+    assert room(gate, at) >= 1
+    assert room(gate, NOON) == 0
+
+
+def test_no_time_is_told_when_time_is_not_what_keeps_them_back():
+    assert next_token_at(Gate(Allowance(5), running=5), NOON) is None
+    assert next_token_at(a_rate(10, there=3.0), NOON) is None
+    assert next_token_at(a_rate(10, at_once=1, running=1), NOON) is None
+
+
+def test_who_starts_takes_a_token():
+    assert tokens_after(a_rate(10, there=3.0), 2, NOON) == 1.0
+    assert tokens_after(Gate(Allowance(5), tokens=1.0), 2, NOON) == 1.0
+
+
+def test_people_see_a_gate_as_it_stands():
+    shown = shown_gate("limit:a", a_rate(100, 60 * SECOND, there=0.5, at_once=3, running=2), 7, NOON)
+    assert shown == GateRow("limit:a", 3, "100/m", 2, 7, 0.5, paused=False)
+    assert shown_gate("limit:a", Gate(Allowance(3), paused=True), 0, NOON).tokens is None
+
+
+# --- whom to admit
+
+
+def test_a_full_gate_hides_none_of_the_others():
+    waiting = [a_candidate(id) for id in range(1, 6)] + [a_candidate(9, B)]
+    assert [one.id for one in admitted(waiting, {A: 0, B: 3}, slots=10, alone=10)] == [9]
+
+
+def test_the_most_urgent_come_first_whatever_their_gate():
+    waiting = [a_candidate(1, rank=30), a_candidate(2, B, rank=10), a_candidate(3, rank=20), a_candidate(4, B, rank=40)]
+    assert [one.id for one in admitted(waiting, {A: 9, B: 9}, slots=3, alone=0)] == [2, 3, 1]
+
+
+def test_of_each_gate_only_as_many_as_it_has_room_for():
+    waiting = [a_candidate(id) for id in range(1, 6)]
+    assert [one.id for one in admitted(waiting, {A: 2}, slots=10, alone=10)] == [1, 2]
+
+
+def test_of_those_that_need_a_process_of_their_own_only_as_many_as_there_is_room_for():
+    waiting = [a_candidate(1, lonely=True), a_candidate(2, lonely=True), a_candidate(3)]
+    assert [one.id for one in admitted(waiting, {A: 9}, slots=10, alone=1)] == [1, 3]
+
+
+def test_the_newest_row_says_what_is_allowed():
+    policy = msgspec.json.encode(Policy(limit=Allowance(2)))
+    gate = Gate(Allowance(5), said=7, running=3)
+    assert offered(gate, 7, policy) is gate
+    assert offered(gate, 8, policy) == Gate(Allowance(2), said=8, running=3)
+
+
+def test_a_gate_that_nobody_has_met_has_a_full_bucket():
+    policy = msgspec.json.encode(Policy(limit=Allowance(None, 10, SECOND)))
+    assert room(offered(Gate(), 8, policy), NOON) == 10
