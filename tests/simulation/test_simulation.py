@@ -58,7 +58,7 @@ def test_the_seeds_are_not_idle():
         "worker dies": 3,
         "worker freezes": 5,
         "detections": 10,
-        "step.stalled": 2,
+        "step.stalled": 1,
         "step.late": 10,
         "step.quarantined": 1,
         "run.held": 1,

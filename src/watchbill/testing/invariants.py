@@ -269,7 +269,7 @@ class Checker:
             self._check_new_row(row, call)
         else:
             self._check_move(before, row, call)
-        if before is None or before.state != row.state:
+        if before is None or (before.state, before.held) != (row.state, row.held):
             self._since[row.id] = self._now()
         call.newest = max(call.newest, row.fence)
         if not 0 <= row.losses <= QUARANTINE_AT:

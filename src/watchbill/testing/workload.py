@@ -733,6 +733,7 @@ CREW_RECIPES: Final[tuple[Recipe, ...]] = (
     lambda _: (crowded, (1,), ("too late", "in time 2")),
     lambda _: (crowded, (1,), ("too late", "in time 2")),
     lambda chance: (stalling, (1, 2 + chance.below(4)), ()),
+    lambda chance: (stalling, (1, 2 + chance.below(4)), ()),
     lambda _: (herd, (1, 12), (24,)),
     lambda _: (herd, (1, 12), (24,)),
     lambda _: (gated, (1, 8), (32,)),
