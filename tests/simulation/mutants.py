@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import zlib
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from unittest import mock
@@ -9,34 +10,48 @@ from unittest import mock
 import msgspec
 import pytest
 
-from watchbill.errors import StepFailed
+from watchbill.agent.agent import Agent
+from watchbill.agent.workers import Workers
+from watchbill.errors import StepFailed, StoreUnreachableError
 from watchbill.flow import replay, undo
 from watchbill.flow.replay import WorkflowLoop
 from watchbill.model.call import Kind, Outcome
+from watchbill.model.failure import Cause, Failure
 from watchbill.model.schedule import slot_id
 from watchbill.scheduler import residence, scheduler, schedules
 from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.leases import Leases
 from watchbill.scheduler.scheduler import Scheduler
+from watchbill.store import open as store_open
 from watchbill.store.contact import Contact
-from watchbill.store.queries import load_queries
 from watchbill.store.sqlite import agent
 from watchbill.store.sqlite.database import json_text
-from watchbill.testing.simulation import is_embedded, is_quiet, is_scheduled
+from watchbill.supervisor import supervisor
+from watchbill.supervisor.judge import judge
+from watchbill.testing.envs import Machine, Place
+from watchbill.testing.simulation import is_crewed, is_embedded, is_quiet, is_scheduled
 
 Patch = pytest.MonkeyPatch
 
 
 def is_loud(seed: int) -> bool:
-    return not is_quiet(seed) and not is_embedded(seed)
+    return not is_quiet(seed) and not is_embedded(seed) and not is_crewed(seed)
+
+
+def is_loud_with_crews(seed: int) -> bool:
+    return is_crewed(seed) and not is_quiet(seed)
+
+
+def is_quiet_with_crews(seed: int) -> bool:
+    return is_crewed(seed) and is_quiet(seed)
+
+
+def is_uncrewed(seed: int) -> bool:
+    return not is_crewed(seed)
 
 
 def is_loud_and_unscheduled(seed: int) -> bool:
     return is_loud(seed) and not is_scheduled(seed)
-
-
-def any_world(seed: int) -> bool:
-    return True
 
 
 class Mutant(NamedTuple):
@@ -45,18 +60,20 @@ class Mutant(NamedTuple):
     name: str
     plant: Callable[[Patch], None]
     caught_by: frozenset[str]
-    seen_in: Callable[[int], bool] = any_world
+    seen_in: Callable[[int], bool] = is_uncrewed
 
 
 def change_sql(patch: Patch, statement: str, before: str, after: str, *others: str) -> None:
+    load = vars(store_open)["load_queries"]  # as it is by now: a mutant may change several
+
     def load_changed(dialect: str) -> Mapping[str, str]:
-        queries = dict(load_queries(dialect))
+        queries = dict(load(dialect))
         for name in (statement, *others):
             assert before in queries[name], f"the mutant no longer fits {name}.sql"
             queries[name] = queries[name].replace(before, after)
         return queries
 
-    patch.setattr("watchbill.store.open.load_queries", load_changed)
+    patch.setattr(store_open, "load_queries", load_changed)
 
 
 def m1_completion_without_fence(patch: Patch) -> None:
@@ -365,6 +382,156 @@ def rows_of_an_old_part_are_adopted(patch: Patch) -> None:
     patch.setattr(Advance, "_take_up_rows", adopt)
 
 
+# --- agents that are processes of their own
+
+
+def m4_known_by_its_name(patch: Patch) -> None:
+    """A process is who it is called, not which one it is: the death of one proves that of the next."""
+
+    def place(self, life):
+        name = life.name.partition(".")[0]
+        self._lives.setdefault(name, []).append(life)
+        return Place(self, name)
+
+    patch.setattr(Machine, "place", place)
+    patch.setattr(Machine, "has_seen_die", lambda self, name: any(life.dead for life in self._lives.get(name, ())))
+
+
+def m10_leases_while_it_drains(patch: Patch) -> None:
+    close = Agent.close
+
+    async def one_more(self):
+        self._stopping = False
+        await self._lease()
+        self._stopping = True
+        await close(self)
+
+    patch.setattr(Agent, "close", one_more)
+
+
+def m11_the_dead_are_forgotten_first(patch: Patch) -> None:
+    """What ran under an agent is found by its row, and that is deleted when it is found dead."""
+    change_sql(patch, "bury_agents", "UPDATE agent\nSET state = 2, until = 0, gone_at = :now\n", "DELETE FROM agent\n")
+    change_sql(
+        patch,
+        "watch_orphans",
+        "WHERE NOT EXISTS (\n    SELECT 1\n    FROM agent\n    WHERE agent.id = holder.agent\n",
+        "WHERE EXISTS (SELECT 1 FROM agent WHERE id = holder.agent) AND NOT EXISTS (\n    SELECT 1\n    FROM agent\n"
+        "    WHERE agent.id = holder.agent\n",
+    )
+
+
+def m12_the_next_one_has_the_same_id(patch: Patch) -> None:
+    make = Agent.__init__
+
+    def make_by_name(self, *args, **options):
+        make(self, *args, **{**options, "process": zlib.crc32(options["name"].encode())})
+
+    patch.setattr(Agent, "__init__", make_by_name)
+
+
+def m13_a_late_look_overwrites_success(patch: Patch) -> None:
+    change_sql(patch, "judge", "    AND state = :state\n", "    AND (state = :state OR (:state = 1 AND state = 4))\n")
+    change_sql(patch, "judge", "        WHEN 3 THEN :after = 0\n", "        WHEN 3 THEN :after = 0 ELSE 1\n")
+
+
+def the_dead_keep_their_slots(patch: Patch) -> None:
+    mourn = Workers._mourn
+
+    def keep(self, worker, how):
+        self._free -= len(worker.errands)
+        mourn(self, worker, how)
+
+    patch.setattr(Workers, "_mourn", keep)
+
+
+def m16_retries_come_together(patch: Patch) -> None:
+    patch.setattr(supervisor, "judge", lambda symptom, row, policy, chance: judge(symptom, row, policy, 0.0))
+
+
+def m20_what_comes_back_goes_to_the_end(patch: Patch) -> None:
+    change_sql(
+        patch, "judge", "    why = :why,\n", "    why = :why, rank = CASE WHEN :after = 0 THEN :now ELSE rank END,\n"
+    )
+
+
+def m32_a_lost_answer_to_a_lease_is_forgotten(patch: Patch) -> None:
+    lease = Agent._lease
+
+    async def ask_for_others(self):
+        try:
+            await lease(self)
+        except StoreUnreachableError:
+            self._lease_no += 1
+            self._lease_asked_at = None
+            raise
+
+    patch.setattr(Agent, "_lease", ask_for_others)
+    change_sql(patch, "beat_unheard", "    AND lease_no < :lease_no\n", "    AND lease_no < :lease_no AND 0\n")
+
+
+def a_dead_worker_is_not_mentioned(patch: Patch) -> None:
+    mourn = Workers._mourn
+
+    def say_nothing(self, worker, how):
+        if worker.killed is None:
+            for remote in worker.errands.values():
+                remote.agent = None
+        mourn(self, worker, how)
+
+    patch.setattr(Workers, "_mourn", say_nothing)
+
+
+def neighbours_are_charged(patch: Patch) -> None:
+    ended = Workers._ended
+
+    def charge(self, worker, remote, failure):
+        if worker.killed is Cause.CANCELLED and remote.order.errand not in worker.condemned:
+            failure = Failure("ChildDied", "its process was killed", cause=Cause.KILLED)
+        ended(self, worker, remote, failure)
+
+    patch.setattr(Workers, "_ended", charge)
+
+
+def it_drains_without_a_beat(patch: Patch) -> None:
+    beat = Agent._beat
+
+    async def only_while_it_works(self, boot):
+        if self._stopping:
+            self._beat_at = boot + self._drain
+        else:
+            await beat(self, boot)
+
+    patch.setattr(Agent, "_beat", only_while_it_works)
+
+
+def a_process_that_cannot_be_made_is_waited_for(patch: Patch) -> None:
+    patch.setattr(Workers, "_do_without", lambda *_: None)
+
+
+def it_beats_until_there_is_room(patch: Patch) -> None:
+    hear_news = Agent._hear_news
+
+    def hear(self, orders):
+        hear_news(self, orders)
+        self._asked = self._asked or orders.ready
+
+    patch.setattr(Agent, "_hear_news", hear)
+
+
+def it_turns_until_there_is_room(patch: Patch) -> None:
+    """A gate lets somebody pass, and there is no room for it: as long as that is so, it asks itself."""
+    lease = Agent._lease
+
+    async def remember(self):
+        passes_at, full = self._passes_at, self._crew.room().slots <= 0
+        await lease(self)
+        if full:
+            self._passes_at = passes_at
+
+    patch.setattr(Agent, "_lease", remember)
+
+
 MUTANTS = (
     Mutant("M1", m1_completion_without_fence, frozenset({"I3", "I5", "I7"}), is_loud),
     Mutant("M2", m2_local_clock_leases, frozenset({"I2", "I9"})),  # taken too early, or kept for minutes too long
@@ -396,5 +563,20 @@ MUTANTS = (
     Mutant("M7", m7_cron_without_slot_row, frozenset({"I11"}), is_scheduled),
     Mutant("M36", m36_slot_reopened_after_retention, frozenset({"I11"}), is_scheduled),
     Mutant("overlap unasked", overlap_is_not_asked_for, frozenset({"I11"}), is_scheduled),
+    Mutant("M4", m4_known_by_its_name, frozenset({"I9"}), is_crewed),
+    Mutant("M10", m10_leases_while_it_drains, frozenset({"I10"}), is_crewed),
+    Mutant("M11", m11_the_dead_are_forgotten_first, frozenset({"I2", "I10"}), is_loud_with_crews),
+    Mutant("M12", m12_the_next_one_has_the_same_id, frozenset({"I3", "I5", "I8", "I9", "I10"}), is_quiet_with_crews),
+    Mutant("M13", m13_a_late_look_overwrites_success, frozenset({"I4"}), is_loud_with_crews),
+    Mutant("slots of the dead", the_dead_keep_their_slots, frozenset({"I12", "I18"}), is_loud_with_crews),
+    Mutant("M16", m16_retries_come_together, frozenset({"I17"}), is_crewed),
+    Mutant("M20", m20_what_comes_back_goes_to_the_end, frozenset({"I18"}), is_crewed),
+    Mutant("M32", m32_a_lost_answer_to_a_lease_is_forgotten, frozenset({"I2", "I12"}), is_loud_with_crews),
+    Mutant("worker unmentioned", a_dead_worker_is_not_mentioned, frozenset({"I2", "I10"}), is_loud_with_crews),
+    Mutant("neighbour charged", neighbours_are_charged, frozenset({"I9"}), is_crewed),
+    Mutant("silent drain", it_drains_without_a_beat, frozenset({"I9"}), is_quiet_with_crews),
+    Mutant("no process", a_process_that_cannot_be_made_is_waited_for, frozenset({"I2", "I12"}), is_loud_with_crews),
+    Mutant("turns in circles", it_turns_until_there_is_room, frozenset({"I0"}), is_crewed),
+    Mutant("beats in circles", it_beats_until_there_is_room, frozenset({"I17"}), is_crewed),
     Mutant("look cut off", a_look_cut_off_is_not_followed, frozenset({"I2"}), is_embedded),
 )

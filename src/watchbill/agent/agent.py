@@ -207,8 +207,10 @@ class Agent(Loop):
         """It has its row: everybody can see it."""
 
     def refusal(self, attempt: Errand) -> Failure | None:
-        """Refuse what may be somebody else's by now: this agent was silent for long, or the attempt is late already."""
+        """Refuse what must not begin: we drain, or it may be somebody else's after a long silence, or it is late."""
         boot = self.env.clock.boot()
+        if self._stopping:
+            return Failure("NotBegun", "this agent drains", cause=Cause.CANCELLED)
         if not self._is_trusted(boot):
             return Failure("NotBegun", "this process was silent for longer than its lease", cause=Cause.CANCELLED)
         if boot >= attempt.started_boot + attempt.policy.timeout:
@@ -413,11 +415,14 @@ class Agent(Loop):
     async def _lease(self) -> None:
         room = self._crew.room()
         self._cut = True  # until we know better: whoever ends meanwhile makes us ask again
+        self._passes_at = None  # also without room: we ask when there is some, and must not turn until then
         if room.slots <= 0:
             return
         left, cut = room.slots, False
-        self._limited_first, self._passes_at = not self._limited_first, None
+        self._limited_first = not self._limited_first
         for served in sorted(await self._served_queues(), key=self._turn_of):
+            if self._stopping:
+                return  # since we asked which queues there are
             at_most = self._capacity.room(served, self._running.values(), left)
             alone = self._crew.room().alone
             rows = await self._lease_from(served, Room(at_most, alone, room.steps)) if at_most > 0 else []

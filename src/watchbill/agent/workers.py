@@ -420,8 +420,6 @@ class Workers:
         self._where[remote] = worker
         worker.given += 1
         worker.say(remote.order)
-        if self._recycle_after is not None and worker.given >= self._recycle_after:
-            self._retire(worker)
 
     def _stop(self, remote: Remote, within: Micros) -> None:
         worker = self._where.get(remote)
@@ -456,6 +454,8 @@ class Workers:
             self._kill(worker, Cause.CANCELLED)  # only those are left that had to be killed
         elif worker.retired and not worker.errands:
             self._dismiss(worker)
+        elif self._recycle_after is not None and worker.given >= self._recycle_after:
+            self._retire(worker)  # not when it was given its last: the rest of a lease would find nobody
         self._end(remote, failure)
 
     def _end(self, remote: Remote, failure: Failure | None) -> None:

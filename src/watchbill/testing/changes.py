@@ -7,7 +7,9 @@ never there.
 import sqlite3
 from typing import Final, NamedTuple
 
-_LOG: Final = "CREATE TEMP TABLE change (n INTEGER PRIMARY KEY, what TEXT, a, b, c, d, e, f, g, h, i, j, k, l, m)"
+_LOG: Final = (
+    "CREATE TEMP TABLE change (n INTEGER PRIMARY KEY, what TEXT, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q)"
+)
 
 _TRIGGERS: Final = (
     """
@@ -40,19 +42,21 @@ _TRIGGERS: Final = (
     """,
     """
     CREATE TEMP TRIGGER attempt_inserted AFTER INSERT ON main.attempt BEGIN
-        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l, m)
+        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q)
         VALUES (
             'attempt', new.id, new.run, new.call, new.step, new.state, new.fence,
-            new.failures, new.losses, new.cancel, new.why, new.agent, new.policy, new.part
+            new.failures, new.losses, new.cancel, new.why, new.agent, new.policy, new.part, new.rank, new.held,
+            new.watch_at
         );
     END
     """,
     """
     CREATE TEMP TRIGGER attempt_updated AFTER UPDATE ON main.attempt BEGIN
-        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l, m)
+        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q)
         VALUES (
             'attempt', new.id, new.run, new.call, new.step, new.state, new.fence,
-            new.failures, new.losses, new.cancel, new.why, new.agent, new.policy, new.part
+            new.failures, new.losses, new.cancel, new.why, new.agent, new.policy, new.part, new.rank, new.held,
+            new.watch_at
         );
     END
     """,
@@ -86,7 +90,7 @@ _TRIGGERS: Final = (
     """,
 )
 
-_READ: Final = "SELECT n, what, a, b, c, d, e, f, g, h, i, j, k, l, m FROM temp.change WHERE n > ? ORDER BY n"
+_READ: Final = "SELECT n, what, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q FROM temp.change WHERE n > ? ORDER BY n"
 
 
 class RunSeen(NamedTuple):
@@ -128,6 +132,9 @@ class AttemptSeen(NamedTuple):
     agent: int | None
     policy: bytes
     part: int
+    rank: int
+    held: int
+    watch_at: int | None
 
 
 class LeaseSeen(NamedTuple):

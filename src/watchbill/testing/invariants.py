@@ -10,16 +10,19 @@ I7  a completed call really ended; nothing begins before the outcomes it depends
 I8  budgets are kept, crashes are counted, what runs well is not begun again, and the innocent are not quarantined
 I9  without an injected fault nobody is taken over, pronounced lost or charged with a loss; a store that was away for
     everybody is none, and nobody is late who could only not say that it had ended
+I10 who was killed, frozen or drained is missed in time, and what he had is at work again; who drains takes nothing new
 I11 each slot of a schedule starts once, for ever, also when its run is deleted; none is left out that its options want
 I12 no more rows run behind a gate than its limit allows, and no more attempts really do, but for those of processes to
-    which something was done
+    which something was done; what counts as running really runs, and no slot of an agent is lost
 I14 what took effect, or may have, is undone in reverse order when its run fails or is cancelled, nothing else is,
     nothing while an attempt of it runs, and no undo is tried more often than its budgets allow
 I15 nobody waits for what is there: no message, no end of a child, no timer is left behind
+I17 what comes back does so at the pace of those who do the work: no herd, and no going round in circles
+I18 nobody is overtaken by what is less urgent, and what comes back keeps its place; nobody starves
 I20 enough was done to mean something
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, assert_never
 
@@ -45,6 +48,7 @@ from watchbill.testing.changes import (
 from watchbill.testing.ledger import Entry, Fate
 from watchbill.testing.slots import Slots, slot_of
 
+HERD: Final = 4  # rows that come back at once
 UNDO: Final = "undo:"  # how the key of an undo begins
 MOST_UNDOS: Final = 4 + QUARANTINE_AT  # attempts of one: the retries of the workload, and losses
 _MOVES: Final = frozenset((move.before, move.after) for move in ATTEMPT_MOVES)
@@ -76,13 +80,15 @@ class Call:
 class Checker:
     """Holds every committed change and every line of the ledger against the invariants; tells the first violation."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the world knows and the store does not say
         self,
         *,
         poison: str,
         deadly: str,
         undoable: str,
+        hasty: str,
         schedules: Mapping[str, ScheduleSpec],
+        now: Callable[[], float],
         tell: Callable[[Violation], None],
     ) -> None:
         self.counts: Counter[str] = Counter()
@@ -94,9 +100,15 @@ class Checker:
         self.stopping: set[str] = set()  # processes that were asked to stop
         self.hurt: set[str] = set()  # processes to which something was done that others may take for death
         self.processes: dict[int, str] = {}  # owners of leases and agents: by which process
-        self.alive: set[str] = set()  # processes
+        self.alive: set[str] = set()  # processes, and their children
+        self.napped: set[str] = set()  # processes that were asleep, not long enough for anybody to miss them
+        self.draining: set[str] = set()  # agents that must not ask for more
+        self.capacity = 0  # slots of all agents that are processes of their own
+        self.is_cut_off: Callable[[str], bool] = lambda _: False  # a process whose link was so bad that it is missed
+        self._now = now
         self.undoable = undoable  # the step that has an undo
         self._poison = poison  # the step that kills its process
+        self._hasty = hasty  # the step that is late, or just not: nobody can say which
         self._deadly = deadly  # the workflow that kills its process
         self._tell = tell
         self.slots = Slots(schedules, self.violated)
@@ -112,12 +124,16 @@ class Checker:
         self._running: dict[str, set[int]] = {}  # rows of limited steps, by step
         self._inside: dict[str, set[Entry]] = {}  # attempts of limited steps that have really begun and not ended
         self._acknowledged: set[str] = set()
+        self._since: dict[int, float] = {}  # since when a row is in its state
+        self._returned: set[int] = set()  # rows that were lost or handed back, and are not leased again yet
+        self._dispatched: deque[float] = deque()  # when such rows were leased
 
     # --- the store
 
     def committed(self, changes: Sequence[Change]) -> None:
         """Check one transaction."""
         self.transactions += 1
+        self._check_spread([change for change in changes if isinstance(change, AttemptSeen)])
         for change in changes:
             match change:
                 case EntrySeen():
@@ -214,7 +230,8 @@ class Checker:
         undone = self._undone.setdefault(num, [])
         call = self._call(num, key, entry.part)
         # Whoever was cut off or frozen may still be at it, and nobody can know.
-        running = [each for each in call.entries if each.fate is Fate.BEGUN and each.life in self.alive - self.hurt]
+        begun = [each for each in call.entries if each.fate is Fate.BEGUN and each.life in self.alive]
+        running = [each for each in begun if not self.was_hurt(each.life)]
         if running:
             self._violated("I14", f"{entry} began while {running} runs")
         if key not in undone:
@@ -252,6 +269,8 @@ class Checker:
             self._check_new_row(row, call)
         else:
             self._check_move(before, row, call)
+        if before is None or (before.state, before.held) != (row.state, row.held):
+            self._since[row.id] = self._now()
         call.newest = max(call.newest, row.fence)
         if not 0 <= row.losses <= QUARANTINE_AT:
             self._violated("I8", f"{row} has {row.losses} losses, and {QUARANTINE_AT} are allowed")
@@ -286,17 +305,29 @@ class Checker:
             self._violated("I4", f"{row} came from {old.name}, which THE table does not have")
         if row.fence != before.fence + leased:
             self._violated("I5", f"{row} had fence {before.fence}")
+        if row.rank != before.rank:
+            self._violated("I18", f"{row} had its place at {before.rank}")
+        if leased:
+            self._check_pace(row)
         if old is AttemptState.RUNNING and new is not AttemptState.RUNNING:
-            if row.losses < before.losses and row.failures == before.failures:
-                call.handed_back.add(row.fence)
-            elif new is AttemptState.FAILED and row.losses == before.losses:
-                self.counts["losses"] += 1
-                if row.step != self._poison:
-                    self._check_loss(before.agent, f"{row} counts as lost")
-            elif new is AttemptState.FAILED and self.lossless and before.agent is not None:
-                ended = any(each.fence == row.fence and each.fate is Fate.ENDED for each in call.entries)
-                if ended and self.processes.get(before.agent) not in self.hurt:
-                    self._violated("I9", f"{row} failed, and it had ended: {call.entries}")
+            self._check_end(before, row, call)
+
+    def _check_end(self, before: AttemptSeen, row: AttemptSeen, call: Call) -> None:
+        """Check how an attempt ended: handed back, lost, or failed."""
+        failed = row.state == AttemptState.FAILED
+        if row.losses < before.losses and row.failures == before.failures:
+            call.handed_back.add(row.fence)
+            self._returned.add(row.id)
+        elif failed and row.losses == before.losses:
+            self.counts["losses"] += 1
+            self._returned.add(row.id)
+            if row.step != self._poison:
+                self._check_row_loss(row, call)
+        elif failed and self.lossless and before.agent is not None and row.step != self._hasty:
+            ended = any(each.fence == row.fence and each.fate is Fate.ENDED for each in call.entries)
+            agent = self.processes.get(before.agent)
+            if ended and agent not in self.hurt | self.napped:
+                self._violated("I9", f"{row} failed, and it had ended: {call.entries}")
 
     def _lease(self, lease: LeaseSeen) -> None:
         history = self._leases.setdefault(lease.shard, [])
@@ -312,8 +343,108 @@ class Checker:
 
     def _check_loss(self, process: int | None, what: str) -> None:
         name = self.processes.get(process) if process is not None else None
-        if name not in self.hurt:
+        if name is None or not self.was_hurt(name):
             self._violated("I9", f"{what}, and nothing was done to {name}")
+
+    def _check_row_loss(self, row: AttemptSeen, call: Call) -> None:
+        """Check that something was done to the process that ran it, or to its parent."""
+        ran = [each.life for each in call.entries if each.fence == row.fence and "/" in each.life]
+        if ran and self.was_hurt(ran[-1]):
+            return
+        name = self.processes.get(row.agent or 0, "")
+        if not ran and self._has_hurt_children(name):
+            return  # it was given to a child that did not come to begin it
+        self._check_loss(row.agent, f"{row} counts as lost")
+
+    def was_hurt(self, life: str) -> bool:
+        """Say whether something was done to a process, to its parent, or to the link between it and the store."""
+        parent = life.partition("/")[0]
+        if self.is_cut_off(parent):
+            self.hurt.add(parent)
+        return life in self.hurt or parent in self.hurt
+
+    def _check_pace(self, row: AttemptSeen) -> None:
+        """Check that what comes back does not come faster than it can be done."""
+        if row.id not in self._returned or not self.capacity:
+            return
+        self._returned.discard(row.id)
+        now = self._now()
+        self._dispatched.append(now)
+        while self._dispatched[0] <= now - 1:
+            self._dispatched.popleft()
+        if len(self._dispatched) > 2 * self.capacity:
+            self._violated(
+                "I17", f"{len(self._dispatched)} rows came back within 1 s, and there are {self.capacity} slots"
+            )
+
+    def _check_spread(self, rows: Sequence[AttemptSeen]) -> None:
+        """Check that those that failed together do not all come back at the same moment."""
+        parked = Counter([row.policy for row in rows if row.why == "backoff"])
+        for policy, many in parked.items():
+            moments = {row.watch_at for row in rows if row.why == "backoff" and row.policy == policy}
+            if many >= HERD and len(moments) == 1:
+                self._violated("I17", f"{many} rows that failed together will be tried again together")
+
+    def running_under(self, life: str) -> list[AttemptSeen]:
+        """Give the rows that an agent runs, as the store believes."""
+        running = [row for row in self._rows.values() if row.state == AttemptState.RUNNING and row.agent is not None]
+        return [row for row in running if self.processes.get(row.agent or 0) == life]
+
+    def runs_in(self, row: AttemptSeen) -> str | None:
+        """Say which process really runs a row, if any does."""
+        begun = [each for each in self._entries_of(row) if each.fate is Fate.BEGUN]
+        return begun[-1].life if begun else None
+
+    def rank_of(self, id: int) -> int:
+        """Give the place of a row."""
+        return self._rows[id].rank
+
+    def shards_of(self, life: str) -> list[int]:
+        """Give the shards that a process owns, as the store believes."""
+        owners = {shard: history[-1][1] for shard, history in self._leases.items()}
+        return [shard for shard, owner in owners.items() if owner is not None and self.processes.get(owner) == life]
+
+    def now_of(self, row: AttemptSeen) -> AttemptSeen | None:
+        """Give a row as it is now."""
+        return self._rows.get(row.id)
+
+    def _entries_of(self, row: AttemptSeen) -> list[Entry]:
+        return [each for each in self._call(row.run, row.call, row.part).entries if each.fence == row.fence]
+
+    def idle(self, longer_than: float) -> list[AttemptSeen]:
+        """Give the rows that count as running for so long, and nobody has begun them, nor was he kept from it."""
+        before = self._now() - longer_than
+        return [
+            row
+            for row in self._rows.values()
+            if row.state == AttemptState.RUNNING
+            and self._since[row.id] < before
+            and not self._entries_of(row)
+            and (name := self.processes.get(row.agent or 0, "")) in self.alive
+            and not self.was_kept_from(row, name)
+        ]
+
+    def was_kept_from(self, row: AttemptSeen, agent: str) -> bool:
+        """Say whether something was done to who runs a row, or, if nobody does, to anybody who was to begin it."""
+        runs_in = self.runs_in(row)
+        if runs_in is not None or self.was_hurt(agent):
+            return self.was_hurt(runs_in or agent)
+        return self._has_hurt_children(agent)
+
+    def _has_hurt_children(self, agent: str) -> bool:
+        return any(hurt.startswith(f"{agent}/") for hurt in self.hurt)
+
+    def waiting(self, longer_than: float) -> list[AttemptSeen]:
+        """Give the rows that wait for nothing but an agent for so long."""
+        before = self._now() - longer_than
+        return [
+            row
+            for row in self._rows.values()
+            if row.state == AttemptState.READY
+            and not row.held
+            and self._policy(row).limit is None
+            and self._since[row.id] < before
+        ]
 
     def _gone(self, gone: Gone) -> None:
         if gone.what == "run gone" and slot_of(self.runs[gone.key].id) is not None:
@@ -322,6 +453,7 @@ class Checker:
         if gone.what != "attempt gone":
             self._violated("I4", f"{gone}: what was written is kept")
         row = self._rows.pop(gone.key)
+        del self._since[gone.key]
         self._running.get(row.step, set()).discard(row.id)
         call = self._call(row.run, row.call, row.part)
         if call.row == row.id:

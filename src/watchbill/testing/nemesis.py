@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT
 from watchbill.testing.chance import Chance
+from watchbill.testing.hosts import Berth
 from watchbill.testing.network import CALM, Weather
 from watchbill.testing.virtual import Life
 from watchbill.testing.workload import KILLERS, Demand, deadly, poisoned
@@ -31,6 +32,13 @@ class Style(Enum):
     HUNT = "hunt"  # whoever was given work and has not begun it, until somebody else has that work
     DEPLOY = "deploy"  # whoever has the newest code, while those beside it have older code
     FEUD = "feud"  # after the first whoever takes over from it, while he does
+    SHIFTS = "shifts"  # agents of their own are drained and relieved, and nothing is lost
+    BLACKOUT = "blackout"  # likewise, but the whole store is away for a while
+    WATCH = "watch"  # one fault after the other, in fair weather: it is measured how long somebody is missed
+    MUTINY = "mutiny"  # agents, their workers, schedulers: anybody, at any time
+
+
+LOSSLESS: Final = frozenset({Style.GENTLE, Style.OUTAGE, Style.SHIFTS, Style.BLACKOUT})
 
 
 LASTING: Final = {
@@ -41,6 +49,10 @@ LASTING: Final = {
     Style.HUNT: (60, 100),
     Style.DEPLOY: (60, 100),
     Style.FEUD: (90, 150),
+    Style.SHIFTS: (40, 60),
+    Style.BLACKOUT: (60, 150),
+    Style.WATCH: (100, 130),
+    Style.MUTINY: (60, 110),
 }
 
 # The doors at which it lies in wait, between what the store has done and the answer.
@@ -55,6 +67,10 @@ DOORS: Final = {
     Style.HUNT: ("turn", "lease", "lease", "look", "look", "look", "spawn"),
     Style.DEPLOY: ("turn", "look", "lease", "release"),
     Style.FEUD: ("take", "live", "load", "turn"),
+    Style.SHIFTS: (),
+    Style.BLACKOUT: (),
+    Style.WATCH: (),
+    Style.MUTINY: ("lease", "lease", "report", "report", "beat", "join", "leave", "spawn", "queues", "turn", "judge"),
 }
 
 
@@ -68,6 +84,7 @@ class Plan:
     storm: float  # seconds
     weather: Weather
     disruptions: int
+    hosts: tuple[Berth, ...] = ()
 
 
 def plan(chance: Chance, *, quiet: bool, embedded: bool) -> Plan:
@@ -141,7 +158,7 @@ class Nemesis:
     def begin(self) -> None:
         """Change the weather, and set the times of what will happen."""
         self._world.network.weather = self._plan.weather
-        self._world.checker.lossless = self._plan.style in (Style.GENTLE, Style.OUTAGE)
+        self._world.checker.lossless = self._plan.style in LOSSLESS
         self._world.network.ambush = self._lurk
         chance, storm = self._chance, self._plan.storm
         if self._plan.style is Style.FEUD:
@@ -170,6 +187,8 @@ class Nemesis:
                 return self._lie_in_wait
             case Style.DEPLOY | Style.FEUD:
                 return self._chance.choose((self._strike, self._lie_in_wait))
+            case Style.SHIFTS | Style.BLACKOUT | Style.WATCH | Style.MUTINY:
+                return self._stop  # what else becomes of agents: testing/saboteur.py
             case _:
                 assert_never(self._plan.style)
 

@@ -4,6 +4,7 @@ The store itself stands in no process: what has arrived there is carried out, wh
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
@@ -12,11 +13,16 @@ import msgspec
 
 from watchbill.clock import Micros
 from watchbill.errors import DuplicateRun, StoreUnreachableError
+from watchbill.model.attempt import AttemptRow
 from watchbill.store.protocol import AgentStore, ClientStore, Hint, SchedulerStore, Store, SupervisorStore, Turn
 from watchbill.testing.chance import Chance
 from watchbill.testing.invariants import Checker
 from watchbill.testing.virtual import Life, VirtualLoop
 
+BAD_FROM: Final = 1.0  # seconds on the way
+TERRIBLE_FROM: Final = 4.0  # half a lease: who waits for this answer does not beat
+TROUBLES: Final = 2  # bad journeys that together may cost somebody a lease; a terrible one counts for two
+BEATS: Final = 10  # that an agent may make in a second, and two more for whatever it hears or has to say
 PATIENCE: Final = 2.0  # seconds after which the caller of a lost message knows that no answer will come
 
 
@@ -30,6 +36,7 @@ class Weather:
     slowest: float = 0.1
     lost_hints: float = 0.0
     contended: float = 0.0  # of takes: some shards are locked just then, as SKIP LOCKED skips them
+    repeated: float = 0.0  # of requests: carried out twice, before the first answer arrives
 
 
 CALM: Final = Weather()
@@ -40,6 +47,12 @@ class Journey(NamedTuple):
 
     there: float | None  # seconds; None: it never arrives
     back: float | None  # None: the answer never arrives
+    again: float | None = None  # so long after it arrived it arrives a second time
+
+    @property
+    def is_bad(self) -> bool:
+        """True when it may have kept the caller from being heard in time."""
+        return self.there is None or self.back is None or self.there + self.back > BAD_FROM
 
 
 class Network:
@@ -61,6 +74,10 @@ class Network:
         self._note = note
         self._ground = Life("store", loop).context  # which nothing ever happens to
         self._ears: dict[Hint, list[tuple[Life, Callable[[], None]]]] = {whom: [] for whom in Hint}
+        self._troubles: dict[str, deque[tuple[float, float]]] = {}  # of each process, from when until when
+        self._beats: dict[str, deque[float]] = {}
+        self._reasons: dict[str, deque[float]] = {}  # to beat
+        self.leased: Callable[[tuple[Any, ...], list[AttemptRow]], None] | None = None  # called after a fresh lease
         for whom in Hint:
             store.listen(whom, lambda whom=whom: self._hint(whom))  # type: ignore[misc] # bound now
 
@@ -71,11 +88,19 @@ class Network:
         self.messages += 1
         if door in ("attend", "take", "join"):
             self._checker.processes[args[0]] = life.name
+        if door in ("lease", "lease_limited") and life.name in self._checker.draining:
+            self._checker.violated("I10", f"{life.name} drains, and asks for more")
+        self._check_pace(life, door)
         journey = self._journey()
+        if journey.is_bad:
+            self._note_trouble(life, journey)
         answer: asyncio.Future[Any] = self._loop.create_future()
         letter = Letter(life, room, door, self._sealed(door, args), kwargs, journey, answer)
         if journey.there is not None:
             self._loop.call_later(journey.there, self._arrive, letter, context=self._ground)
+            if journey.again is not None and room == "agent":  # a turn that is sent again says so
+                twin = Letter(life, room, door, letter.args, kwargs, Journey(0, None), self._loop.create_future())
+                self._loop.call_later(journey.there + journey.again, self._arrive, twin, context=self._ground)
         if journey.there is None or journey.back is None:
             self.lost += 1
             self._loop.call_later(PATIENCE, letter.give_up, context=life.context)
@@ -92,6 +117,33 @@ class Network:
         self._ears[whom].append(ear)
         return lambda: self._ears[whom].remove(ear) if ear in self._ears[whom] else None
 
+    def is_troubled(self, life: str, lately: float) -> bool:
+        """Say whether the link of a process was so bad lately that others may take it for dead."""
+        since = self._loop.time() - lately
+        return sum(until >= since for _, until in self._troubles.get(life, ())) >= TROUBLES
+
+    def _note_trouble(self, life: Life, journey: Journey) -> None:
+        now = self._loop.time()
+        lost = journey.there is None or journey.back is None
+        lasting = PATIENCE if lost else (journey.there or 0) + (journey.back or 0)
+        troubles = self._troubles.setdefault(life.name, deque(maxlen=TROUBLES))
+        for _ in range(2 if lasting >= TERRIBLE_FROM else 1):
+            troubles.append((now, now + lasting))
+
+    def _check_pace(self, life: Life, door: str) -> None:
+        """See whether an agent beats although nothing has happened."""
+        now, reasons = self._loop.time(), self._reasons.setdefault(life.name, deque())
+        if door == "report":
+            reasons.append(now)
+        elif door == "beat":
+            beats = self._beats.setdefault(life.name, deque())
+            beats.append(now)
+            for times in (beats, reasons):
+                while times and times[0] < now - 1:
+                    times.popleft()
+            if len(beats) > BEATS + 2 * len(reasons):
+                self._checker.violated("I17", f"{life.name} beats {len(beats)} times in a second: it goes in circles")
+
     def _journey(self) -> Journey:
         weather, chance = self.weather, self._chance
         there, back = chance.within(0.0002, 0.02), chance.within(0.0002, 0.02)
@@ -105,7 +157,8 @@ class Network:
         if dice < weather.lost_requests + weather.lost_replies:
             # Carried out before the caller asks again: what arrives after a newer message is not of this world yet.
             return Journey(min(there, PATIENCE * 0.9), None)
-        return Journey(there, back)
+        again = chance.within(0, back) if weather.repeated and chance.happens(weather.repeated) else None
+        return Journey(there, back, again)
 
     def _sealed(self, door: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Give what is in the message now: whatever the caller does with it later is not."""
@@ -143,6 +196,8 @@ class Network:
             checker.check_turn(args[0], since)
         elif failure is None and door == "report":
             checker.check_report(args[1], result, fences)
+        elif failure is None and door == "lease" and self.leased is not None and checker.transactions > since:
+            self.leased(args, result)
         self.strike(letter.life, door, result)
         self._note(letter.life.name, door, _summary(result) if failure is None else repr(failure))
         if letter.journey.back is not None:
@@ -151,6 +206,7 @@ class Network:
     def _hint(self, whom: Hint) -> None:
         for life, wake in self._ears[whom]:
             if not life.dead and not self._chance.happens(self.weather.lost_hints):
+                self._reasons.setdefault(life.name, deque()).append(self._loop.time())
                 self._loop.call_later(self._chance.within(0.0002, 0.02), wake, context=life.context)
 
 

@@ -5,6 +5,7 @@ python -m watchbill.testing.simulation 1000-1999  # play many, and say it in one
 """
 
 import gc
+import logging
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -16,10 +17,12 @@ from watchbill.clock import SECOND
 from watchbill.errors import WatchbillError
 from watchbill.model.states import RunState
 from watchbill.testing.chance import Chance
+from watchbill.testing.hosts import hire, hosts_of
 from watchbill.testing.invariants import Violation
 from watchbill.testing.nemesis import Nemesis, Plan, Style, plan
 from watchbill.testing.network import at
-from watchbill.testing.virtual import VirtualLoop, rest
+from watchbill.testing.saboteur import Saboteur, plan_crew
+from watchbill.testing.virtual import StandstillError, VirtualLoop, rest
 from watchbill.testing.workload import Wish, wishes
 from watchbill.testing.world import Clients, Line, World
 
@@ -28,6 +31,9 @@ PRUNED_EVERY: Final = 7  # seconds
 CAUGHT_UP_WITHIN: Final = 120  # seconds
 SHARED_WITHIN: Final = 120  # seconds: members out of time are waited for, then a full lease period
 HEARD_WITHIN: Final = 30  # seconds
+IDLE_FOR: Final = 20  # seconds: a lease, a lost answer, and the time to ask again
+WAITING_AFTER: Final = 20  # seconds: who had it before does not get it for ten, whoever else there is
+IDLER_AFTER: Final = 8  # seconds: a beat, a lost answer, and a slow one
 TAIL: Final = 40  # lines of the trace in the message about a violation
 LEAST_STEPS: Final = 10  # I20
 LEAST_FAULTS: Final = 1
@@ -61,9 +67,14 @@ def is_embedded(seed: int) -> bool:
     return seed % 7 == 4
 
 
+def is_crewed(seed: int) -> bool:
+    """Say whether agents of their own run the steps of that world: one in three of the others."""
+    return seed % 3 == 1 and not is_embedded(seed)
+
+
 def is_quiet(seed: int) -> bool:
-    """Say whether nothing is lost or killed in that world: one in three of the others."""
-    return seed % 3 == 0 and not is_embedded(seed)
+    """Say whether nothing is lost or killed in that world: one in three of the others, one in four of the crewed."""
+    return seed % 12 == 1 if is_crewed(seed) else seed % 3 == 0 and not is_embedded(seed)
 
 
 def is_scheduled(seed: int) -> bool:
@@ -74,13 +85,18 @@ def is_scheduled(seed: int) -> bool:
 def simulate(seed: int) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
-    planned = plan(chance.fork("plan"), quiet=is_quiet(seed), embedded=is_embedded(seed))
+    if is_crewed(seed):
+        planned = plan_crew(chance.fork("plan"), quiet=is_quiet(seed))
+    else:
+        planned = plan(chance.fork("plan"), quiet=is_quiet(seed), embedded=is_embedded(seed))
     loop = VirtualLoop(chance.fork("order"))
     world = World(loop, chance)
     collecting = gc.isenabled()
     gc.disable()  # what the collector closes, and when, must not be part of the world
     try:
         loop.play(world.life, _play(world, planned, scheduled=is_scheduled(seed)))
+    except StandstillError as error:
+        world.fail(Violation("I0", str(error)))
     finally:
         world.close()
         loop.close()
@@ -94,15 +110,17 @@ def simulate(seed: int) -> Result:
 async def _play(world: World, planned: Plan, *, scheduled: bool) -> None:
     nodes = [replace(kind, schedules=scheduled) for kind in planned.nodes]
     await world.open(nodes, embedded=planned.style is Style.EMBEDDED)
+    hire(world, planned.hosts)
     wanted = wishes(world.chance.fork("wishes"), planned.demand)
     clients = Clients(world, wanted)
-    nemesis = Nemesis(world, planned, world.chance.fork("nemesis"))
+    nemesis = (Saboteur if planned.hosts else Nemesis)(world, planned, world.chance.fork("nemesis"))
     nemesis.begin()
     await _wait(world, clients, planned.storm)
     nemesis.heal()
     world.note("healed")
     await _wait(world, clients, HEALED_WITHIN)
     _check_ends(world, wanted)
+    await _check_hosts(world)
     await _check_shares(world)
     if scheduled:
         await _check_slots(world)
@@ -116,10 +134,35 @@ async def _wait(world: World, clients: Clients, seconds: float) -> None:
     until = world.loop.time() + seconds
     while world.loop.time() < until:
         await rest(1)
+        _check_rows(world)
         if world.nodes[0].schedules and world.loop.now // SECOND % PRUNED_EVERY == 0:
             await world.prune()
         if not clients.waiting and _faults(world) >= LEAST_FAULTS and not world.checker.open_runs():
             return
+
+
+def _check_rows(world: World) -> None:
+    """See whether what counts as running runs, and nobody waits for too long."""
+    checker = world.checker
+    if world.hosts and (idle := checker.idle(IDLE_FOR)):
+        checker.violated("I12", f"for {IDLE_FOR} s these count as running, and nobody has begun them: {idle}")
+    idlers = [host for host in hosts_of(world) if host.is_idle(world.loop.time(), IDLER_AFTER)]
+    waiting = checker.waiting(WAITING_AFTER) if idlers else []
+    starving = [row for row in waiting if any(host.knows(row.step) for host in idlers)]
+    if starving:
+        idle_hosts = [host.life.name for host in idlers]
+        checker.violated("I18", f"for {WAITING_AFTER} s these are ready, and {idle_hosts} have room: {starving}")
+
+
+async def _check_hosts(world: World) -> None:
+    """See whether every agent comes to have all its slots, now that there is nothing to do."""
+    wrong: dict[str, str] = {}
+    for _ in range(HEARD_WITHIN):
+        wrong = {host.name: fault for host in hosts_of(world) if (fault := host.wrong()) is not None}
+        if not wrong:
+            return
+        await rest(1)
+    world.checker.violated("I12", f"{HEARD_WITHIN} s after all had ended: {wrong}")
 
 
 async def _check_shares(world: World) -> None:
@@ -194,6 +237,7 @@ def written(line: Line) -> str:
 
 def main(arguments: list[str]) -> int:
     """Play the seeds that are named: single ones with their traces, a range of them with one line for all."""
+    logging.disable()  # what workers that were killed are followed by is no news here
     for argument in arguments:
         first, _, last = argument.partition("-")
         try:

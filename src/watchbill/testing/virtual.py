@@ -20,6 +20,7 @@ from watchbill.testing.chance import Chance
 
 T = TypeVar("T")
 
+MOST_AT_ONCE: Final = 200_000  # callbacks at one moment: far more than any burst of work needs
 MOST_CLOSES: Final = 100  # code that catches GeneratorExit is asked again, but not for ever
 PRUNE_AT: Final = 256  # tasks kept of one life before those that are done are let go
 
@@ -28,10 +29,10 @@ _RUNNING = threading.local()  # the life whose callback runs, as asyncio keeps t
 
 
 class StandstillError(WatchbillError):
-    """Nothing is ready and no timer is set: nobody will ever do anything again."""
+    """Time does not go on: nothing is ready and no timer is set, or somebody goes in circles and never waits."""
 
-    def __init__(self, at: float) -> None:
-        super().__init__(f"the simulated world stands still at {at:.6f} s: nothing is ready, and no timer is set")
+    def __init__(self, at: float, why: str = "nothing is ready, and no timer is set") -> None:
+        super().__init__(f"the simulated world stands still at {at:.6f} s: {why}")
 
 
 class Vital(Enum):
@@ -181,7 +182,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if not ready:
             self._move_on()
         below = self._chance.below
+        most = self.callbacks + MOST_AT_ONCE
         while ready and not self._stopping:
+            if self.callbacks > most:
+                raise StandstillError(self._instant, f"{MOST_AT_ONCE:,} callbacks, and no time has passed: {ready[-1]}")
             if len(ready) > 1:
                 chosen = below(len(ready))
                 ready[chosen], ready[-1] = ready[-1], ready[chosen]

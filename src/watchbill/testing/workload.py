@@ -4,7 +4,9 @@ Each step is told which calls it depends on, so that the ledger can say whether 
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +27,7 @@ from watchbill.testing.virtual import current_life, rest
 POISON: Final = "poison"
 UNDYING: Final = 7
 SOON: Final = Retry(3, backoff="0.2s")
+STALL: Final = 3  # seconds
 
 
 # --- steps
@@ -103,6 +106,15 @@ async def _stubborn(n: int, after: list[str]) -> int:
     return n + 1
 
 
+async def _deaf(n: int, after: list[str]) -> int:
+    """Do not stop at all."""
+    with recorded(after):
+        for _ in range(40):
+            with contextlib.suppress(asyncio.CancelledError):
+                await rest(1.0)
+    return n + 1
+
+
 def die() -> None:
     """Kill the process that runs this."""
     life = current_life()
@@ -117,6 +129,31 @@ async def _poison(after: list[str]) -> int:
         die()
         await asyncio.get_running_loop().create_future()
     return attempt().number
+
+
+def block(seconds: float) -> None:
+    """Keep the process that runs this from doing anything else, as code does that never waits."""
+    life = current_life()
+    if life is not None:
+        asyncio.get_running_loop().call_later(seconds, life.resume, context=Context())
+        life.pause()
+
+
+async def _hog(n: int, seconds: float, after: list[str]) -> int:
+    """Block the loop of its process."""
+    with recorded(after):
+        block(seconds)
+        await rest(0.001)
+    return n + 1
+
+
+async def _stuck(n: int, after: list[str]) -> int:
+    """Come to 47 % the first time, and no further."""
+    with recorded(after) as mine:
+        await rest(0.2)
+        mine.attempt.progress(47, 100)
+        await rest(600.0 if mine.number == 1 else 0.5)
+    return n + 1
 
 
 async def _book(n: int, seconds: float) -> int:
@@ -156,6 +193,12 @@ stubborn = Step(_stubborn, name="stubborn", retry=SOON)
 alone = Step(_work, name="alone", retry=SOON, isolation="own")
 narrow = Step(_narrow, name="narrow", retry=SOON, limit=Limit("6/s", at_once=2))
 poison = Step(_poison, name=POISON, retry=SOON)
+deaf = Step(_deaf, name="deaf", retry=SOON)
+trickle = Step(_work, name="trickle", retry=SOON, limit=Limit("1/s"))
+hasty = Step(_work, name="hasty", retry=SOON, timeout="3s")
+hog = Step(_hog, name="hog", retry=SOON)
+stuck = Step(_stuck, name="stuck", retry=SOON, stall=f"{STALL}s")
+steady = Step(_chunked, name="steady", retry=SOON, stall="30s")
 
 
 # --- workflows
@@ -298,6 +341,47 @@ async def _poisoned(n: int) -> int:
     return first + await poison(["work"])
 
 
+async def _blocked(n: int, seconds: float) -> int:
+    """One step blocks those beside it."""
+    got = await asyncio.gather(work(n, 0.5, []), hog(n, seconds, []), work(n, 1.0, []))
+    return await work(sum(got), 0.1, ["work", "work.2", "hog"])
+
+
+async def _stalling(n: int, pieces: int) -> list[int]:
+    """A step that stands still, and one that moves, slowly."""
+    stood, moved = await asyncio.gather(stuck(n, []), steady(pieces, []))
+    return [stood, moved[1]]
+
+
+async def _crowded(n: int) -> str:
+    """A step that does not stop, beside others that have done nothing wrong and take long."""
+    beside = [asyncio.ensure_future(work(n, 30.0, [])) for _ in range(3)]
+    try:
+        async with asyncio.timeout(1.5):
+            said = f"in time {await deaf(n, [])}"
+    except TimeoutError:
+        said = "too late"
+    await asyncio.gather(*beside)
+    return said
+
+
+async def _gated(n: int, width: int) -> int:
+    """Some wait for a gate, while others keep all slots busy."""
+    waiting = [trickle(n, 0.1, []) for _ in range(width)]
+    return sum(await asyncio.gather(*waiting, *[work(n, 6.0, []) for _ in range(width)]))
+
+
+async def _in_haste(n: int, spans: list[float]) -> int:
+    """Steps that end when they are late, or just before."""
+    return sum(await asyncio.gather(*[hasty(n, seconds, []) for seconds in spans]))
+
+
+async def _herd(n: int, width: int) -> int:
+    """Many that fail together at first."""
+    got = await asyncio.gather(*[flaky(n, 1, []) for _ in range(width)])
+    return sum(got)
+
+
 async def _tick() -> int:
     """Something short, again and again."""
     return await work(1, 0.2, [])
@@ -408,6 +492,12 @@ tidy = Workflow(_tidy, name="tidy")
 impatient = Workflow(_impatient, name="impatient")
 deadly = Workflow(_deadly, name="deadly")
 poisoned = Workflow(_poisoned, name="poisoned")
+blocked = Workflow(_blocked, name="blocked")
+stalling = Workflow(_stalling, name="stalling")
+herd = Workflow(_herd, name="herd")
+gated = Workflow(_gated, name="gated")
+in_haste = Workflow(_in_haste, name="in_haste")
+crowded = Workflow(_crowded, name="crowded")
 
 # Every slot as soon as it comes; every slot, one after another; and what is left out when the one before still runs.
 SCHEDULES: Final[tuple[Workflow[..., Any], ...]] = (
@@ -431,6 +521,12 @@ STEPS: Final[tuple[Step[..., Any], ...]] = (
     alone,
     narrow,
     poison,
+    deaf,
+    trickle,
+    hasty,
+    hog,
+    stuck,
+    steady,
 )
 WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
     chain,
@@ -456,6 +552,12 @@ WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
     impatient,
     deadly,
     poisoned,
+    blocked,
+    stalling,
+    herd,
+    gated,
+    in_haste,
+    crowded,
 )
 
 
@@ -506,6 +608,7 @@ class Wish:
     states: tuple[str, ...] = ("completed",)
     words: tuple[Word, ...] = ()
     twice: bool = False
+    priority: int = 0
 
     @property
     def cancelled(self) -> bool:
@@ -519,6 +622,7 @@ Recipe = Callable[[Chance], Drawn]
 # How those end that do not simply complete; what is undone before it did anything has simply failed.
 STATES: Final[dict[str, tuple[str, ...]]] = {
     "hopeless": ("failed",),
+    "in_haste": ("completed", "failed"),
     "saga": ("undone", "undo_failed", "completed"),
     "hasty_saga": ("undone", "undo_failed", "failed"),
 }
@@ -620,6 +724,26 @@ RECIPES: Final[tuple[Recipe, ...]] = (
 )
 
 
+# What only agents of their own can bear: who shares a process with such steps is blocked, too.
+CREW_RECIPES: Final[tuple[Recipe, ...]] = (
+    *RECIPES,
+    *RECIPES,
+    lambda chance: (blocked, (1, chance.choose((0.5, 3.0, 8.0, 30.0, 100.0))), (7,)),
+    lambda chance: (blocked, (1, chance.choose((3.0, 8.0))), (7,)),
+    lambda _: (crowded, (1,), ("too late", "in time 2")),
+    lambda _: (crowded, (1,), ("too late", "in time 2")),
+    lambda chance: (stalling, (1, 2 + chance.below(4)), ()),
+    lambda chance: (stalling, (1, 2 + chance.below(4)), ()),
+    lambda _: (herd, (1, 12), (24,)),
+    lambda _: (herd, (1, 12), (24,)),
+    lambda _: (gated, (1, 8), (32,)),
+    lambda chance: (in_haste, (1, [chance.within(2.85, 2.99) for _ in range(6)]), (12,)),
+    lambda chance: (in_haste, (1, [chance.within(2.85, 2.99) for _ in range(6)]), (12,)),
+    lambda chance: (isolated, (1, chance.choose((0.3, 5.0))), (2 + 2 + 1,)),
+)
+LONG_RECIPES: Final[tuple[Recipe, ...]] = (*CREW_RECIPES, *(_a_long_chain,) * len(CREW_RECIPES))
+PRIORITIES: Final = (0, 0, 0, 1, -1)
+
 KILLERS: Final = (poisoned, deadly)  # one by a step, one by its workflow's own code
 
 
@@ -637,6 +761,8 @@ class Demand:
     bursts: int = 0  # all of it at so many moments, each in one transaction; 0: one by one
     quick: bool = False  # only what leaves no rows, so that nothing but its own beginning wakes anybody
     killer: Workflow[..., Any] | None = None
+    crewed: bool = False  # agents of their own run the steps
+    long: bool = False  # much of it takes its time, so that something runs whenever something happens
 
 
 def wishes(chance: Chance, demand: Demand) -> list[Wish]:
@@ -645,7 +771,8 @@ def wishes(chance: Chance, demand: Demand) -> list[Wish]:
     killer, within = demand.killer, demand.within
     moments = [0.5, *(chance.within(0, within) for _ in range(demand.bursts - 1))]
     for number in range(demand.many):
-        workflow, args, results = (_a_quick_chain if demand.quick else chance.choose(RECIPES))(chance)
+        recipes = LONG_RECIPES if demand.long else CREW_RECIPES if demand.crewed else RECIPES
+        workflow, args, results = (_a_quick_chain if demand.quick else chance.choose(recipes))(chance)
         drawn.append(
             Wish(
                 f"{workflow.name}-{number}",
@@ -656,6 +783,7 @@ def wishes(chance: Chance, demand: Demand) -> list[Wish]:
                 STATES.get(workflow.name, ("completed",)),
                 tuple(_words(chance, workflow, args)) if not demand.quick else (),
                 chance.happens(0.15),
+                chance.choose(PRIORITIES) if demand.crewed else 0,
             )
         )
     if killer is not None:

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from watchbill import events as happened
+from watchbill.agent.agent import needs_own_process
 from watchbill.app.house import House
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Threads
 from watchbill.errors import StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.flow.values import encode
+from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Member
+from watchbill.model.profile import PROFILES
 from watchbill.model.run import SHARDS_PER_REGION as SHARDS
 from watchbill.model.run import NewRun
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
@@ -21,6 +24,7 @@ from watchbill.scheduler.share import shares
 from watchbill.store.open import open_store
 from watchbill.store.protocol import NewFact
 from watchbill.store.sqlite.burial import end_owned
+from watchbill.store.sqlite.database import json_text
 from watchbill.testing.chance import Chance
 from watchbill.testing.changes import Changes
 from watchbill.testing.envs import DAWN, Ids, Machine, SimClock, SimEnv, StoreThreads
@@ -28,7 +32,7 @@ from watchbill.testing.invariants import Checker, Violation
 from watchbill.testing.ledger import LEDGER, Ledger
 from watchbill.testing.network import FarStore, Network
 from watchbill.testing.virtual import Life, VirtualLoop, Vital, rest
-from watchbill.testing.workload import RELEASES, SPECS, Wish, Word, book, deadly, make_registry, poison
+from watchbill.testing.workload import RELEASES, SPECS, Wish, Word, book, deadly, hasty, make_registry, poison
 
 NAMESPACE: Final = "simulated"
 ENDS: Final = frozenset(
@@ -50,7 +54,19 @@ _LEFT_BEHIND: Final = """
     FROM main.run
     WHERE status = 2 AND wake_at < ?1
 """
+PACE: Final = PROFILES["critical"]  # of agents, and of schedulers that run no steps
 MOST_SKEW: Final[Micros] = 3_600 * SECOND
+# What is ready, less urgent than nothing else of its kind that this agent could do, and yet was left behind.
+_OVERTAKEN: Final = """
+    SELECT id, rank
+    FROM main.attempt
+    WHERE state = 0 AND held = 0 AND gate IS NULL
+        AND rank < :rank
+        AND (alone OR losses >= 2) = :alone
+        AND queue IN (SELECT value FROM json_each(:queues))
+        AND step IN (SELECT value FROM json_each(:steps))
+        AND (avoid IS NOT :agent OR avoid_until <= :now)
+"""
 KEPT_FOR: Final[Micros] = 10 * SECOND  # runs of schedules, after their end
 
 _PRUNE: Final = """
@@ -72,13 +88,22 @@ class World:
         self.trace: list[Line] = []
         self.counts: Counter[str] = Counter()
         self.violation: Violation | None = None
+        self._over = False
         self.checker = Checker(
-            poison=poison.name, deadly=deadly.name, undoable=book.name, schedules=SPECS, tell=self.fail
+            poison=poison.name,
+            deadly=deadly.name,
+            undoable=book.name,
+            hasty=hasty.name,
+            schedules=SPECS,
+            now=loop.time,
+            tell=self.fail,
         )
         self.ledger = Ledger(self.checker)
         self.ids = Ids(loop)
         self.nodes: list[Node] = []
-        self.machines = (Machine("machine-1"), Machine("machine-2"))
+        self.hosts: list[Post] = []  # of agents that are processes of their own
+        self.machines = (Machine("machine-1"), Machine("machine-2"), Machine("machine-3"))
+        self.fed: dict[str, float] = {}  # when an agent got something to do for the last time
         self.network: Network
         self.life = Life("world", loop)
         self._lanes: Any = None
@@ -103,14 +128,15 @@ class World:
             if not kind.joins_at:
                 node.start()
             else:
-                self.loop.call_later(kind.joins_at, self._start_again, node)
+                self.loop.call_later(kind.joins_at, self.start_again, node)
 
     def close(self) -> None:
         """End the world, in silence: nothing more is written down, and what the processes left behind is closed."""
+        self._over = True
         self.ledger.close()
         self.loop.bury_all()
-        for node in self.nodes:
-            node.bury()
+        for post in self.posts:
+            post.bury()
         if self._connection is not None:
             self._connection.close()
 
@@ -120,26 +146,32 @@ class World:
 
     def fail(self, violation: Violation) -> None:
         """Stop the world at its first violation."""
-        if self.violation is None:
+        if self.violation is None and not self._over:
             self.violation = violation
             self.note("VIOLATION", violation.invariant, violation.facts)
             self.loop.stop()
 
     def heal(self) -> None:
         """Let nothing fail from now on, and bring everybody back."""
-        for node in self.nodes:
-            node.life.resume()
-            node.life.defuse()
-            node.clock.skew = 0
-            self._start_again(node)
+        for post in self.posts:
+            post.life.resume()
+            post.life.defuse()
+            post.clock.skew = 0
+            self.start_again(post)
 
-    def restart(self, node: "Node", after: float) -> None:
-        """Start a node again, later."""
-        self.loop.call_later(after, self._start_again, node)
+    @property
+    def posts(self) -> "list[Post]":
+        """All places at which processes run."""
+        return [*self.nodes, *self.hosts]
 
-    def _start_again(self, node: "Node") -> None:
-        if node.life.dead:
-            node.start()
+    def restart(self, post: "Post", after: float) -> None:
+        """Start a process somewhere again, later."""
+        self.loop.call_later(after, self.start_again, post)
+
+    def start_again(self, post: "Post") -> None:
+        """Start a process where none is."""
+        if post.life.dead:
+            post.start()
 
     async def own(self) -> None:
         """Do what opening a file as its owner does: whoever had it before is provably dead."""
@@ -172,6 +204,18 @@ class World:
         """Give what waits in the store for a run, or is due there, although everybody had the time to see it."""
         assert self._connection is not None  # noqa: S101 - the world is open
         return list(self._connection.execute(_LEFT_BEHIND, (DAWN + self.loop.now - 60 * SECOND,)))
+
+    def check_order(self, asked: tuple[Any, ...], leased: Sequence[AttemptRow]) -> None:
+        """See whether a lease that got rows has left behind what is more urgent."""
+        assert self._connection is not None  # noqa: S101 - the world is open
+        agent, _, queues, room = asked
+        self.fed[self.checker.processes[agent]] = self.loop.time()
+        values = {"queues": json_text(queues), "steps": json_text(room.steps), "agent": agent, "now": self.now}
+        for alone in (False, True):
+            ranks = [self.checker.rank_of(row.id) for row in leased if needs_own_process(row) == alone]
+            given = {**values, "alone": alone, "rank": max(ranks, default=0)}
+            if left := self._connection.execute(_OVERTAKEN, given).fetchall():
+                self.checker.violated("I18", f"{agent} got rows up to rank {max(ranks)}, and not {left}")
 
     def _transacted(self) -> None:
         changes = self._changes.take()
@@ -215,58 +259,102 @@ class Kind:
     look_limit: int = LOOK_LIMIT
     load_limit: int = LOAD_LIMIT
     schedules: bool = False
+    leads: bool = False  # it runs no steps: agents of their own do
+    rate: float = 1.0  # of its clocks
 
 
-class Node:
-    """A host on which one process after the other runs the rooms."""
+class Post:
+    """A place on a machine at which one process after the other runs."""
 
-    def __init__(self, name: str, world: World, kind: "Kind") -> None:
+    def __init__(self, name: str, world: World, machines: Sequence[int]) -> None:
         self.name = name
-        self._kind = kind
-        self._world = world
-        self._chance = world.chance.fork(name)
-        # Two of three share a machine: whoever is alone on his can be missed, but not proved dead.
-        self._machine = world.machines[self._chance.below(3) // 2]
-        skew = round(self._chance.within(-MOST_SKEW, MOST_SKEW))
-        self.clock = SimClock(world.loop, boot=self._chance.below(1 << 40), skew=skew)
-        self._slots = self._chance.choose((4, 1_000, 1_000))
-        self._threads = self._chance.choose((1, 2, 32))
-        self._lives = 0
-        self._houses: list[House] = []
-        self._stopping = False
-        self.schedules = kind.schedules
-        self._registry = make_registry(RELEASES[kind.release], schedules=kind.schedules)
+        self.world = world
+        self.chance = world.chance.fork(name)
+        self.machine = world.machines[self.chance.choose(machines)]
+        skew = round(self.chance.within(-MOST_SKEW, MOST_SKEW))
+        self.clock = SimClock(world.loop, boot=self.chance.below(1 << 40), skew=skew)
         self.life = Life(f"{name}.0", world.loop)  # it was never there
         self.life.die()
+        self.since = 0.0  # when nothing had been done to it for the last time
+        self._lives = 0
 
     @property
     def up(self) -> bool:
         """True while its process runs and nobody has asked it to stop."""
-        return self.life.vital is Vital.RUNNING and not self._stopping
+        return self.life.vital is Vital.RUNNING and self.life.name not in self.world.checker.stopping
+
+    def start(self) -> None:
+        """Start a new process."""
+        world = self.world
+        self._lives += 1
+        self.since = world.loop.time()
+        self.life = life = Life(f"{self.name}.{self._lives}", world.loop)
+        life.context.run(LEDGER.set, world.ledger)
+        life.on_death(lambda: self._died(life))
+        env = SimEnv(world.loop, self.clock, self.chance, world.ids, world.ledger, self.machine.place(life))
+        env.spawning = lambda parent: world.network.strike(parent, "spawn", None)
+        life.start(self._run(env, life))
+        world.checker.alive.add(life.name)
+        world.note(life.name, "starts")
+
+    async def live(self, env: SimEnv, life: Life) -> None:
+        """Be the process's main program."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Stop the process as an operator would."""
+        self.world.checker.stopping.add(self.life.name)
+
+    def bury(self) -> None:
+        """Close what its processes had in memory."""
+
+    def leave(self, life: Life) -> None:
+        """Note that a process has stopped as it was asked to."""
+        self.world.note(life.name, "has stopped")
+        self.world.counts["graceful stops"] += 1
+        life.die()
+
+    async def _run(self, env: SimEnv, life: Life) -> None:
+        try:
+            await self.live(env, life)
+        except Exception as error:
+            self.world.fail(Violation("I0", f"the program of {life.name} raised {error!r}"))
+
+    def _died(self, life: Life) -> None:
+        world = self.world
+        world.note(life.name, "is gone")
+        world.checker.alive.discard(life.name)
+        stopping = life.name in world.checker.stopping
+        if not stopping:
+            world.counts["deaths"] += 1
+            world.checker.hurt.add(life.name)
+        if life is self.life:
+            away = stopping and not world.network.local and self.chance.happens(0.3)
+            world.restart(self, self.chance.within(20, 60) if away else self.chance.within(0.5, 15))
+
+
+class Node(Post):
+    """A place for the rooms."""
+
+    def __init__(self, name: str, world: World, kind: "Kind") -> None:
+        # Two of three share a machine: whoever is alone on his can be missed, but not proved dead.
+        super().__init__(name, world, (0, 0, 1))
+        self._kind = kind
+        self._slots = self.chance.choose((4, 1_000, 1_000))
+        self._threads = self.chance.choose((1, 2, 32))
+        self.clock.rate = kind.rate
+        self._houses: list[House] = []
+        self.schedules = kind.schedules
+        self._registry = make_registry(RELEASES[kind.release], schedules=kind.schedules)
 
     @property
     def knows(self) -> tuple[str, ...]:
         """The workflows that its code has."""
         return self._registry.names()
 
-    def start(self) -> None:
-        """Start a new process."""
-        world = self._world
-        self._stopping = False
-        self._lives += 1
-        self.life = life = Life(f"{self.name}.{self._lives}", world.loop)
-        life.context.run(LEDGER.set, world.ledger)
-        life.on_death(lambda: self._died(life))
-        env = SimEnv(world.loop, self.clock, self._chance, world.ids, world.ledger, self._machine.place(life))
-        env.spawning = lambda parent: world.network.strike(parent, "spawn", None)
-        life.start(self._open(env, life))
-        world.checker.alive.add(life.name)
-        world.note(life.name, "starts")
-
     def stop(self) -> None:
         """Stop the process as an operator would."""
-        self._stopping = True
-        self._world.checker.stopping.add(self.life.name)
+        super().stop()
         self.life.start(self._close(self.life))
 
     def bury(self) -> None:
@@ -276,38 +364,30 @@ class Node:
                 if isinstance(room, Scheduler):
                     room._residence.clear()  # noqa: SLF001 - nobody else knows them
 
-    async def _open(self, env: SimEnv, life: Life) -> None:
-        await self._world.own()
-        store = FarStore(self._world.network, life)
+    async def live(self, env: SimEnv, life: Life) -> None:
+        """Run the rooms."""
+        await self.world.own()
+        store = FarStore(self.world.network, life)
         house = House(
             env,
             store,
             self._registry,
-            Ears(self._world, life),
+            Ears(self.world, life),
             namespace=NAMESPACE,
+            agent=not self._kind.leads,
             slots=self._slots,
             threads=self._threads,
             look_limit=self._kind.look_limit,
             load_limit=self._kind.load_limit,
+            lease=PACE.lease if self._kind.leads else None,
         )
         self._houses.append(house)
         await house.start()
 
     async def _close(self, life: Life) -> None:
-        self._world.note(life.name, "stops")
+        self.world.note(life.name, "stops")
         await self._houses[-1].stop()
-        self._world.note(life.name, "has stopped")
-        self._world.counts["graceful stops"] += 1
-        life.die()
-
-    def _died(self, life: Life) -> None:
-        self._world.note(life.name, "is gone")
-        self._world.checker.alive.discard(life.name)
-        if not self._stopping:
-            self._world.counts["deaths"] += 1
-            self._world.checker.hurt.add(life.name)
-        away = self._stopping and not self._world.network.local and self._chance.happens(0.3)
-        self._world.restart(self, self._chance.within(20, 60) if away else self._chance.within(0.5, 15))
+        self.leave(life)
 
 
 class Ears(Events):
@@ -364,6 +444,7 @@ class Clients:
                 wish.workflow.name,
                 wish.workflow.version,
                 wish.workflow.signature.encode_args(wish.args, {}),
+                priority=wish.priority,
                 deadline=wish.workflow.deadline[0],
                 deadline_in=wish.workflow.deadline[1],
             )
