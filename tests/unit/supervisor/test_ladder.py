@@ -1,6 +1,5 @@
-"""The ladder and the doubt: for any history no verdict outside the table, no budget exceeded, no cure without evidence."""
+"""The ladder and the doubt: for any history no budget is exceeded, and there is no cure without evidence."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -166,7 +165,7 @@ FAILURES = st.builds(
 def test_any_history_ends_or_waits_and_no_budget_is_exceeded(
     policy: Policy, failures: list[Failure], cancel: bool
 ) -> None:
-    """Play what happens to one row: each attempt ends as the list says, and each verdict is applied as a store would."""
+    """Play what happens to one row: each attempt ends as the list says, each verdict is applied as by a store."""
     row = a_row(state=AttemptState.READY, failures=0, losses=0, policy=msgspec.json.encode(policy))
     budgets = [policy.retries, *((rung.policy or policy).retries for rung in policy.ladder)]
     tries = [0] * (1 + len(policy.ladder))
@@ -192,7 +191,7 @@ def test_any_history_ends_or_waits_and_no_budget_is_exceeded(
         assert reason.chosen, "no cure without its reason"
         assert reason.cause is not None, "and its evidence"
         row = applied(row, change)
-        assert 0 <= row.failures
+        assert row.failures >= 0
         assert 0 <= row.losses <= QUARANTINE_AT
         assert row.rung <= len(policy.ladder)
         while row.state is AttemptState.PARKED and row.why == SETTLE:
