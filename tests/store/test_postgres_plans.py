@@ -118,6 +118,7 @@ INDEXES: Mapping[str, set[str]] = {
     "find_queue": {"queue_namespace_region_needs_uses_limited_key (namespace, region, needs, uses, limited)"},
     "attend": {"scheduler_pkey (id)", "all of scheduler_pkey", "all of scheduler", "all of lease"},
     "retire": {"scheduler_pkey (id)"},
+    "lift_avoid": {"all of attempt_avoid", "attempt_pkey (id)"},
     "bury": {"scheduler_pkey (id)", "agent_pkey (id)", "all of lease"},
     "take": {"lease_pkey (role, shard)"},
     "renew": {"lease_pkey (role, shard)"},

@@ -353,6 +353,18 @@ async def test_after_a_backoff_it_is_tried_with_another_agent(scene, run, clock)
     assert await leased_by(scene, AGENT) == [True]
 
 
+@pytest.mark.parametrize("how", ["dies", "leaves"])
+async def test_who_had_it_need_not_wait_when_the_other_one_is_gone(scene, run, how):
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", 8 * SECOND)
+    assert await scene.judge(a_verdict(await failed_with_the_agent(scene, run), AttemptState.READY))
+    assert await leased_by(scene, AGENT) == [False]
+    if how == "dies":
+        await scene.store.supervisor.bury([OTHER_AGENT])
+    else:
+        await scene.store.agent.leave(OTHER_AGENT)
+    assert await leased_by(scene, AGENT) == [True]
+
+
 async def test_who_is_alone_tries_again(scene, run):
     assert await scene.judge(a_verdict(await failed_with_the_agent(scene, run), AttemptState.READY))
     assert await leased_by(scene, AGENT) == [True]

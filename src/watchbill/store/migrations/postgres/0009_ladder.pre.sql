@@ -5,6 +5,9 @@ ALTER TABLE watchbill.attempt
     ADD COLUMN earlier integer NOT NULL DEFAULT 0,
     ADD COLUMN doubt bytea;
 
+-- What waits for another agent than it had: few, and looked at when an agent goes.
+CREATE INDEX attempt_avoid ON watchbill.attempt (id) WHERE state = 0 AND avoid IS NOT NULL;
+
 -- What took effect on another rung is done, too (outcome 5); a probe (kind 2) is a step that is asked about.
 CREATE OR REPLACE VIEW watchbill.steps AS
 SELECT
