@@ -20,13 +20,11 @@ from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateRow
 from watchbill.model.limits import limits_of, mark_of
-from watchbill.model.policy import QUARANTINE_AT, Policy
+from watchbill.model.policy import QUARANTINE_AT, decode_policy
 from watchbill.model.run import code_name
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.wait import Wait, agent_command, lacking
 from watchbill.store.protocol import MOST_COUNTED, Fact, Record
-
-_decode_policy = msgspec.json.Decoder(Policy).decode
 
 _ASKED = {
     FactKind.CANCEL: "to be cancelled",
@@ -248,7 +246,7 @@ def _call(row: AttemptRow, now: Micros, facts: dict[str, Any], wait: Wait | None
 
 def _kept(row: AttemptRow, wait: Wait | None, told: dict[str, Any]) -> str:
     """Say what keeps a call from starting that is ready."""
-    needs = told["needs"] = _decode_policy(row.policy).needs
+    needs = told["needs"] = decode_policy(row.policy).needs
     if row.held:
         return ": its run is paused"
     if wait is not None:
@@ -319,7 +317,7 @@ def _left(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
 
 def _between(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
     """Say why the last attempt failed, and when the next one comes."""
-    retries = _decode_policy(row.policy).retries
+    retries = decode_policy(row.policy).retries
     told |= {"failures": row.failures, "losses": row.losses, "retries": retries}
     why = ""
     if row.result is not None:

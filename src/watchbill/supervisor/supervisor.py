@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import msgspec
-
 from watchbill import events as happened
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
@@ -13,7 +11,7 @@ from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause
 from watchbill.model.lease import HOST_LEASE
-from watchbill.model.policy import Policy
+from watchbill.model.policy import decode_policy
 from watchbill.model.symptom import BackoffOver, Symptom
 from watchbill.model.verdict import GiveUp, LetEnd, LookAgain, MarkFailed, Quarantine, TryLater, TryNow, Verdict
 from watchbill.store.contact import Contact
@@ -27,8 +25,6 @@ POLL: Final[Micros] = 2 * SECOND // 5
 BURY_EVERY: Final[Micros] = POLL  # proof of death is a few small files to read for each process
 
 _FOUND: Final = {Cause.LATE: happened.STEP_LATE, Cause.STALLED: happened.STEP_STALLED}
-
-_decode_policy = msgspec.json.Decoder(Policy).decode
 
 
 class Supervisor(Loop):
@@ -69,7 +65,7 @@ class Supervisor(Loop):
         seen = {row.id for row in watch.orphans}
         cases += [(row, diagnose(row, watch.now)) for row in watch.due if row.id not in seen]
         judged = [
-            (row, symptom, judge(symptom, row, _decode_policy(row.policy), self.env.random()))
+            (row, symptom, judge(symptom, row, decode_policy(row.policy), self.env.random()))
             for row, symptom in cases
             if symptom is not None and self._may_judge(symptom, row)
         ]

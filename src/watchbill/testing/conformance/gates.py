@@ -221,6 +221,14 @@ async def test_a_rate_and_a_number_must_both_have_room(gates, clock):
     assert (found.rows, found.next_at) == ([], None)
 
 
+async def test_agents_that_come_for_the_same_rows_spend_a_token_for_each_that_starts_and_no_more(gates):
+    ids = await gates.put(20, Limit("100/s"))
+    found = await asyncio.gather(*(gates.leased(agent) for agent in (AGENT, OTHER) * 4))
+    assert sorted(id for rows in found for id in rows) == ids
+    [gate] = await gates.scene.store.client.gates("default")
+    assert (gate.running, gate.tokens) == (20, 80.0)
+
+
 async def test_nothing_that_waits_makes_no_time_to_wake_up_at(gates):
     await gates.put(1, Limit("1/m"))
     assert (await gates.lease()).next_at is None
