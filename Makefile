@@ -6,6 +6,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+PATIENT_WORKERS ?= 3  # of those that mostly wait for other processes
 
 # Of the store what waits, freezes, kills, or goes through every door a second time comes later.
 PATIENT_TESTS := $(wildcard tests/store/sealed tests/store/test_*interleavings.py tests/store/test_guest*.py \
@@ -33,7 +34,7 @@ check: $(VENV)/ready ## Format, lint, types, layers, fast tests: under 60 s
 
 test: check ## Everything: check, then rooms, simulation, house, docs
 ifneq ($(SLOW_TESTS),)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) $(SLOW_TESTS)
+	@$(BIN)/python -m pytest -q -n $(PATIENT_WORKERS) --dist worksteal $(SLOW_TESTS)
 endif
 
 # New seeds every time; a line that fails says which, and so it can be played again.

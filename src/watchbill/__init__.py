@@ -5,6 +5,8 @@ from watchbill.app.handle import Handle
 from watchbill.app.status import Explanation, Health, RunStatus, State, TimelineEvent
 from watchbill.errors import (
     AlreadyAnswered,
+    Ambiguous,
+    Busy,
     DuplicateRun,
     ImpureWorkflowError,
     InvalidOptionError,
@@ -26,6 +28,7 @@ from watchbill.errors import (
 )
 from watchbill.events import Event
 from watchbill.flow.context import attempt
+from watchbill.flow.ladder import Escalate, Switch
 from watchbill.flow.language import (
     Settled,
     ask,
@@ -44,13 +47,18 @@ from watchbill.flow.timers import sleep
 from watchbill.flow.workflows import Workflow
 from watchbill.model.limit import Limit
 from watchbill.model.policy import Retry
+from watchbill.model.probe import Done, NotDone, Unknown
 from watchbill.model.question import InboxItem
 from watchbill.model.secret import Secret
 
 __all__ = [
     "AlreadyAnswered",
+    "Ambiguous",
     "App",
+    "Busy",
+    "Done",
     "DuplicateRun",
+    "Escalate",
     "Event",
     "Explanation",
     "Handle",
@@ -60,6 +68,7 @@ __all__ = [
     "InvalidOptionError",
     "InvalidValueError",
     "Limit",
+    "NotDone",
     "NotInWorkflowError",
     "Permanent",
     "QuestionNotFound",
@@ -79,7 +88,9 @@ __all__ = [
     "Step",
     "StepFailed",
     "StoreError",
+    "Switch",
     "TimelineEvent",
+    "Unknown",
     "WatchbillError",
     "Workflow",
     "ask",

@@ -120,6 +120,7 @@ INDEXES: Mapping[str, set[str]] = {
     "find_queue": {"queue_namespace_region_needs_uses_limited_key (namespace, region, needs, uses, limited)"},
     "attend": {"scheduler_pkey (id)", "all of scheduler_pkey", "all of scheduler", "all of lease"},
     "retire": {"scheduler_pkey (id)"},
+    "lift_avoid": {"all of attempt_avoid", "attempt_pkey (id)"},
     "bury": {"scheduler_pkey (id)", "agent_pkey (id)", "all of lease"},
     "take": {"lease_pkey (role, shard)"},
     "renew": {"lease_pkey (role, shard)"},
@@ -417,7 +418,7 @@ async def load(url: str, queue: int = 1) -> None:
 def test_every_statement_is_looked_at():
     others = {
         "notify", "isolation", "place", "store_time", "lock_witness", "unlock_witness",  # read nothing of ours
-        "queues", "make_shards", "make_queue", "all_shards",  # a few rows for each namespace
+        "queues", "make_shards", "make_queue", "queue_by_id", "all_shards",  # a few rows for each namespace
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening
     }  # fmt: skip

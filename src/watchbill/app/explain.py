@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from watchbill.app.opened import decision_in, error_in, failure_in, progress_in, question_in
-from watchbill.app.report import held_reason, is_quarantined, status_of
+from watchbill.app.report import held_reason, is_quarantined, status_of, waits_for_person
 from watchbill.app.status import Explanation
 from watchbill.app.words import moment, said_of, span
 from watchbill.clock import Micros, to_datetime
@@ -23,6 +23,7 @@ from watchbill.model.limits import limits_of, mark_of
 from watchbill.model.policy import QUARANTINE_AT, decode_policy
 from watchbill.model.run import code_name
 from watchbill.model.states import AttemptState, RunState
+from watchbill.model.verdict import DOUBT, SETTLE
 from watchbill.model.wait import Wait, agent_command, lacking
 from watchbill.store.protocol import MOST_COUNTED, Fact, Record
 
@@ -238,10 +239,32 @@ def _call(row: AttemptRow, now: Micros, facts: dict[str, Any], wait: Wait | None
             f"Call {row.call!r} is quarantined: {row.losses} times (of {QUARANTINE_AT}) the process that ran it died."
             " `retry` tries it again; `cancel` ends the run."
         )
+    elif waits_for_person(row):
+        yield from _escalated(row, told)
+    elif row.state is AttemptState.READY and row.kind == RowKind.PROBE:
+        yield f"Call {row.call!r} may have taken effect: its probe is to be asked{_kept(row, wait, told)}."
     elif row.state is AttemptState.READY:
         yield f"Call {row.call!r} is ready for attempt {row.number + 1}{_kept(row, wait, told)}."
     else:
         yield _between(row, now, told)
+
+
+def _escalated(row: AttemptRow, told: dict[str, Any]) -> Iterator[str]:
+    """Say which person decides about a call, and why."""
+    policy = decode_policy(row.policy)
+    to = next((rung.to for rung in policy.ladder[max(0, row.rung - 1) :] if rung.to is not None), "")
+    told |= {"why": row.why, "to": to, "id": f"{row.id:x}"}
+    failure = None if row.result is None else failure_in(row.result)
+    if failure is not None:
+        told["error"], told["cause"] = f"{failure.type}: {failure.message}", failure.cause.value
+    said = "" if failure is None else f" ({failure.type}: {failure.message})"
+    whom = f"somebody of {to!r}" if to else "somebody"
+    if row.why == DOUBT:
+        unknown = f"Nobody knows whether call {row.call!r} took effect{said}"
+        yield f"{unknown}: {whom} decides, it is not tried again blindly."
+    else:
+        yield f"Call {row.call!r} failed {row.number} times{said}: {whom} decides what follows."
+    yield "`retry` tries it again; `cancel` ends the run."
 
 
 def _kept(row: AttemptRow, wait: Wait | None, told: dict[str, Any]) -> str:
@@ -328,6 +351,9 @@ def _between(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
     tried = f"Call {row.call!r} failed {times}{why}"
     if row.state is AttemptState.FAILED:
         return f"{tried}. The supervisor is about to decide what follows."
+    if row.why == SETTLE and row.watch_at is not None:
+        told["asked_at"] = at = to_datetime(row.watch_at)
+        return f"{tried}. It may have taken effect, and may still act: its probe is asked at {moment(at)}."
     if row.watch_at is None or row.watch_at <= now:
         return f"{tried}. The next attempt is due now."
     told["next_attempt_at"] = at = to_datetime(row.watch_at)

@@ -112,7 +112,8 @@ class Server:
     def _attempt(self, order: Order) -> Attempt:
         step = self._find_step(order.step)
         args, kwargs = step.signature.decode_args(order.args)
-        attempt = Attempt(step, args, kwargs, _policy(order.policy), order.key, order.fence)
+        body = step.asked_by() if order.probe else step
+        attempt = Attempt(body, args, kwargs, _policy(order.policy), order.key, order.fence)
         attempt.number, attempt.rung, attempt.restored_body = order.number, order.rung, order.restored
         attempt.owner, attempt.row = order.errand, order.row
         return attempt

@@ -659,6 +659,10 @@ class SupervisorStore(Protocol):
         """Read what waits in each queue of all namespaces; its cost grows with the queues, not with what waits."""
         ...
 
+    async def queue_beside(self, queue: int, needs: Sequence[str], limited: bool) -> int:
+        """Give the queue of other needs (as `written`) in the same namespace and region, making it if it is new."""
+        ...
+
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied.
 

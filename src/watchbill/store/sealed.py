@@ -25,7 +25,7 @@ from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow
 from watchbill.model.sealed import as_stored, is_sealed, opened
 from watchbill.model.states import RunState
-from watchbill.model.verdict import Judgement
+from watchbill.model.verdict import Judgement, Recast
 from watchbill.store.codec import Codec
 from watchbill.store.held import explained
 from watchbill.store.open import Reader
@@ -163,8 +163,14 @@ class Sealer:
         return judgement._replace(
             result=self._optional(judgement.result, b"verdict " + place),
             body=self._optional(judgement.body, b"judgement " + place),
+            recast=self._recast(judgement.recast, place),
             progress=as_stored(judgement.progress),
         )
+
+    def _recast(self, recast: Recast | None, place: bytes) -> Recast | None:
+        if recast is None or recast.doubt is None:
+            return recast
+        return recast._replace(doubt=self._codec.seal(recast.doubt, b"doubt " + place))
 
     def _optional(self, body: bytes | None, place: bytes) -> bytes | None:
         return None if body is None else self._codec.seal(body, place)
@@ -182,6 +188,7 @@ class Sealer:
             args=self.open_body(row.args),
             result=self._opened(row.result),
             checkpoint=self._opened(row.checkpoint),
+            doubt=self._opened(row.doubt),
             progress=self._opened_evidence(row.progress),
         )
 
@@ -423,7 +430,7 @@ class SealedSupervisor:
         self.processes, self.silent, self.bury, self.backlog = doors.processes, doors.silent, doors.bury, doors.backlog
         self.incidents, self.open_incidents = doors.incidents, doors.open_incidents
         self.resolve_incidents, self.codes = doors.resolve_incidents, doors.codes
-        self.forget_gates, self.able = doors.forget_gates, doors.able
+        self.forget_gates, self.able, self.queue_beside = doors.forget_gates, doors.able, doors.queue_beside
         self.forget_incidents = doors.forget_incidents
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:

@@ -137,12 +137,16 @@ class SqliteAgent:
 
     async def leave(self, agent: int) -> None:
         """Leave cleanly: rows still running are handed back, uncharged."""
-        await self._lanes.write(lambda db: leave(db, agent), self._reported)
+        await self._lanes.write(lambda db: leave(db, agent), self._left)
         self._places.pop(agent, None)
 
     def _leased(self, rows: list[AttemptRow]) -> None:
         if rows:
             self._lanes.hints.give(Hint.SUPERVISOR)  # each has a time for its next look now
+
+    def _left(self, outcome: "Outcome") -> None:
+        self._reported(outcome)
+        self._lanes.hints.give(Hint.AGENT)  # rows need not be left to it any more
 
     def _reported(self, outcome: "Outcome") -> None:
         for state, whom in _CONCERNS.items():
@@ -319,6 +323,7 @@ def leave(db: Writer, agent: int) -> Outcome:
     rows = db.run("rows_of_agent", {"agent": agent}).fetchall()
     outcome = write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in rows])
     db.run("leave_agent", {"agent": agent, "now": db.now()})
+    db.run("lift_avoid")
     return outcome
 
 

@@ -26,6 +26,7 @@ from watchbill.store.sqlite.incidents import (
 )
 from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.sqlite.rows import attempt_rows
+from watchbill.store.sqlite.shards import make_queue
 
 
 class SqliteSupervisor:
@@ -98,6 +99,10 @@ class SqliteSupervisor:
             await self._lanes.write(lambda db: forget_gates(db, idle))
         return page[-1][:2] if len(page) == limit else None
 
+    async def queue_beside(self, queue: int, needs: Sequence[str], limited: bool) -> int:
+        """Give the queue of other needs in the same namespace and region, making it if it is new."""
+        return await self._lanes.write(lambda db: queue_beside(db, queue, needs, limited))
+
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
         judged = await self._lanes.write(
@@ -114,6 +119,12 @@ class SqliteSupervisor:
             self._lanes.hints.give(whom)
         if judged.avoids:
             self._lanes.give_later(Hint.AGENT, AVOID_FOR)  # then it is for whoever must not have it now, too
+
+
+def queue_beside(db: Writer, queue: int, needs: Sequence[str], limited: bool) -> int:
+    """Give the queue of other needs in the same namespace and region, making it if it is new."""
+    namespace, region, uses = db.run("queue_by_id", {"id": queue}).fetchone()
+    return make_queue(db, namespace, region, needs, uses, limited=limited)
 
 
 def watch(db: Database, limit: int, *, expired: bool) -> Watch:
@@ -146,13 +157,21 @@ def _judge(db: Writer, judgement: Judgement, now: Micros) -> bool | None:
     """Apply one; says whether its row now waits for another agent, or None when its evidence does not hold."""
     result = judgement.result
     large = result is not None and not fits(result)
-    values = {**judgement._asdict(), "result": None if large else result, "now": now, "avoid_for": AVOID_FOR}
+    values = {
+        **judgement._asdict(),
+        "recast": None,
+        "result": None if large else result,
+        "now": now,
+        "avoid_for": AVOID_FOR,
+    }
     changed = db.run("judge", values).fetchone()
     if changed is None:
         return None
     if result is not None and large:
         # Only now: a verdict that is refused must leave no blob behind.
         db.run("judge_result", {"id": judgement.id, "result": db.spill(judgement.run, result)})
+    if judgement.recast is not None:
+        db.run("judge_recast", {"id": judgement.id, **judgement.recast._asdict()})
     if judgement.body is not None:
         db.run("judge_decision", values)
     return bool(changed[0])
