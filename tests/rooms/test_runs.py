@@ -361,8 +361,8 @@ async def test_of_two_apps_on_one_file_in_one_process_one_has_the_rooms(file: st
         assert await ends(await second.start(other, 2)) == 4
 
 
-@pytest.mark.parametrize("options", [{"slots": 0}, {"threads": -1}])
-async def test_rooms_need_room(app: App, options: dict[str, int]) -> None:
+@pytest.mark.parametrize("options", [{"slots": 0}, {"threads": -1}, {"slots": 1.5}, {"slots": "3"}, {"threads": True}])
+async def test_rooms_need_room(app: App, options: dict[str, object]) -> None:
     with pytest.raises(InvalidOptionError, match="must be above zero"):
         async with app.rooms(**options):  # type: ignore[arg-type]
             pass

@@ -37,6 +37,8 @@ INDEXES = {
     "agents": "agent_gone",
     "prune_agents": "agent_gone",
     "backlog": "attempt_ready",
+    "forget_incidents": "incident_resolved",
+    "old_incidents": "incident_resolved",
     "beat_starved": "attempt_agent",
     "beat_unheard": "attempt_agent",
     "beat_ready": "attempt_ready",

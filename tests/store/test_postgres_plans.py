@@ -112,6 +112,8 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_ready (queue, (alone OR (losses >= 2)))",
         "all of agent_alive",
         "attempt_agent (agent)",  # what runs
+        "all of gate_paused",
+        "attempt_limited (queue, gate)",
     },
     # schedulers
     "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},
@@ -205,6 +207,7 @@ INDEXES: Mapping[str, set[str]] = {
     "open_incidents": {"all of incident_open"},
     "open_incident": set(),
     "resolve_incidents": {"incident_pkey (id)"},
+    "forget_incidents": {"incident_resolved (resolved_at)", "incident_pkey (id)"},
     "due_codes": {"run_due (shard, wake_at)"},
     "live_codes": {"run_live (shard, (num + 0))"},
     "schedulers": {"all of scheduler"},
@@ -394,8 +397,8 @@ FROM generate_series(1, $2::int) n;
 INSERT INTO watchbill.gate (namespace, name, at_once, tokens, tokens_at, said)
 SELECT 'default', 'limit:charge:' || n, 5, 1, 1, 1 FROM generate_series(1, $2::int) n;
 
-INSERT INTO watchbill.incident (id, namespace, cause, state, members, body, opened_at)
-SELECT n, 'default', 'c' || n, 1, 1, '{}', n FROM generate_series(1, $2::int) n;
+INSERT INTO watchbill.incident (id, namespace, cause, state, members, body, opened_at, resolved_at)
+SELECT n, 'default', 'c' || n, 1, 1, '{}', n, n FROM generate_series(1, $2::int) n;
 
 INSERT INTO watchbill.agent (id, state, until, namespace, region, name, info)
 SELECT 100000 + n, 3, 0, 'default', '', 'a', '' FROM generate_series(1, $2::int) n

@@ -21,13 +21,13 @@ def list_incidents(
     from watchbill.cli.output import print_incidents
     from watchbill.cli.place import found
     from watchbill.cli.reading import damage_told, read
-    from watchbill.model.incident import IncidentState, incident_of
+    from watchbill.model.incident import incident_of
     from watchbill.store.protocol import EVERY
 
     where = found(store, namespace, program)
     with damage_told(where.url):
-        rows = read(where.url, lambda doors: doors.incidents(where.namespace, EVERY))
-        print_incidents([incident_of(row) for row in rows if everything or row.state is IncidentState.OPEN], output)
+        rows = read(where.url, lambda doors: doors.incidents(where.namespace, EVERY, resolved=everything))
+        print_incidents([incident_of(row) for row in rows], output)
 
 
 @incidents.command("show")

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
-from watchbill.clock import Micros, to_datetime
+from watchbill.clock import SECOND, Micros, to_datetime
+
+RESOLVED_KEPT_FOR: Final[Micros] = 30 * 86_400 * SECOND  # who reports on a month finds them
 
 
 class IncidentState(IntEnum):

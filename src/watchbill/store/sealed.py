@@ -431,6 +431,7 @@ class SealedSupervisor:
         self.incidents, self.open_incidents = doors.incidents, doors.open_incidents
         self.resolve_incidents, self.codes = doors.resolve_incidents, doors.codes
         self.forget_gates, self.able, self.queue_beside = doors.forget_gates, doors.able, doors.queue_beside
+        self.forget_incidents = doors.forget_incidents
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""
@@ -480,7 +481,7 @@ class SealedStore:
     def __init__(self, store: Store, sealer: Sealer) -> None:
         self.behind = store
         self.url = store.url
-        self.lasting_leases = store.lasting_leases
+        self.lasting_leases, self.hinted = store.lasting_leases, store.hinted
         self.client: ClientStore = SealedClient(store.client, sealer)
         self.scheduler: SchedulerStore = SealedScheduler(store.scheduler, sealer)
         self.agent: AgentStore = SealedAgent(store.agent, sealer)
@@ -501,7 +502,7 @@ class SealedAccess:
 
     def __init__(self, access: AgentAccess, sealer: Sealer) -> None:
         self.url = access.url
-        self.lasting_leases = access.lasting_leases
+        self.lasting_leases, self.hinted = access.lasting_leases, access.hinted
         self.agent: AgentStore = SealedAgent(access.agent, sealer)
         self.transactions: Transactions = SealedTransactions(access.transactions, sealer)
         self._access = access

@@ -80,6 +80,7 @@ class PostgresAgent:
         *,
         needs: Sequence[str] = (),
         slots: int = 0,
+        before: int | None = None,
     ) -> None:
         """Insert this agent, alive."""
         values = {
@@ -91,6 +92,7 @@ class PostgresAgent:
             "lasting": lasting,
             "needs": list(needs),
             "slots": slots,
+            "before": before,
             "kept_for": AGENTS_KEPT_FOR,
             "limit": AGENTS_FORGOTTEN,
         }

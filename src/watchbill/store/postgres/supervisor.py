@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
-from watchbill.model.incident import Able, CodeLook, IncidentRow, IncidentState, NewIncident
+from watchbill.model.incident import RESOLVED_KEPT_FOR, Able, CodeLook, IncidentRow, IncidentState, NewIncident
 from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement, Recast
@@ -71,6 +71,11 @@ class PostgresSupervisor:
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "open_incident", values))
         made = {cast(int, id) for (id,) in found}
         return [one.id in made for one in new]
+
+    async def forget_incidents(self, limit: int) -> int:
+        """Forget up to so many incidents that were resolved long ago; says how many."""
+        values = {"kept_for": RESOLVED_KEPT_FOR, "limit": limit}
+        return len(await self._lines.door(lambda: self._lines.rows(self._lines.others, "forget_incidents", values)))
 
     async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
         """Resolve incidents; says which were open until now."""

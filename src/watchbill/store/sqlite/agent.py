@@ -74,10 +74,11 @@ class SqliteAgent:
         *,
         needs: Sequence[str] = (),
         slots: int = 0,
+        before: int | None = None,
     ) -> None:
         """Insert this agent, alive."""
         values: Named = {"agent": agent, "namespace": namespace, "region": region, "name": name, "info": info}
-        values |= {"needs": json_text(needs), "slots": slots}
+        values |= {"needs": json_text(needs), "slots": slots, "before": before}
         await self._lanes.write(
             lambda db: join(db, values, lasting),
             lambda _: None if lasting is None else self._lanes.hints.give(Hint.SUPERVISOR),  # its time must be watched
@@ -159,8 +160,8 @@ def join(db: Writer, agent: Named, lasting: Micros | None) -> None:
     """Insert an agent, and forget some who are gone since long."""
     now = db.now()
     gone: Named = {"agent": agent["agent"], "before": now - AGENTS_KEPT_FOR, "limit": AGENTS_FORGOTTEN}
-    db.run("prune_agents", gone)
     db.run("join_agent", {**agent, "until": until(now, lasting), "now": now})
+    db.run("prune_agents", gone)  # only then: it may be the one that this agent was before
 
 
 class Beat(NamedTuple):

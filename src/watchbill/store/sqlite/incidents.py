@@ -6,7 +6,15 @@ from typing import Final
 
 import msgspec
 
-from watchbill.model.incident import Attending, CodeLook, IncidentRow, IncidentState, NewIncident, open_codes
+from watchbill.model.incident import (
+    RESOLVED_KEPT_FOR,
+    Attending,
+    CodeLook,
+    IncidentRow,
+    IncidentState,
+    NewIncident,
+    open_codes,
+)
 from watchbill.model.run import WAITS_FOR_CODE
 from watchbill.store.protocol import DUE_OF_SHARD
 from watchbill.store.sqlite.database import Database, Named, Writer
@@ -32,6 +40,16 @@ def resolve_incidents(db: Writer, ids: Sequence[int]) -> list[bool]:
     """Resolve incidents; says which were open until now."""
     now = db.now()
     return [db.run("resolve_incident", {"id": id, "now": now}).rowcount == 1 for id in ids]
+
+
+def has_old_incidents(db: Database) -> bool:
+    """Say whether some were resolved long ago."""
+    return bool(db.run("old_incidents", {"before": db.now() - RESOLVED_KEPT_FOR}).fetchone()[0])
+
+
+def forget_incidents(db: Writer, limit: int) -> int:
+    """Forget some that were resolved long ago; says how many."""
+    return db.run("forget_incidents", {"before": db.now() - RESOLVED_KEPT_FOR, "limit": limit}).rowcount
 
 
 def codes(db: Database, after: tuple[int, int] | None, limit: int) -> CodeLook:

@@ -16,7 +16,14 @@ from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Writer
 from watchbill.store.sqlite.fleet import backlog
 from watchbill.store.sqlite.gates import able, forget_gates, page_of_gates
-from watchbill.store.sqlite.incidents import codes, incident_rows, open_incidents, resolve_incidents
+from watchbill.store.sqlite.incidents import (
+    codes,
+    forget_incidents,
+    has_old_incidents,
+    incident_rows,
+    open_incidents,
+    resolve_incidents,
+)
 from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.sqlite.rows import attempt_rows
 from watchbill.store.sqlite.shards import make_queue
@@ -69,6 +76,12 @@ class SqliteSupervisor:
     async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
         """Resolve incidents; says which were open until now."""
         return await self._lanes.write(lambda db: resolve_incidents(db, ids))
+
+    async def forget_incidents(self, limit: int) -> int:
+        """Forget up to so many incidents that were resolved long ago; says how many."""
+        if not await self._lanes.read(has_old_incidents):
+            return 0  # whoever only looks needs no commit
+        return await self._lanes.write(lambda db: forget_incidents(db, limit))
 
     async def able(self) -> list[Able]:
         """Read what the agents have that may get work."""

@@ -2,5 +2,6 @@
 SELECT id, namespace, cause, state, members, body, opened_at, resolved_at
 FROM watchbill.incident
 WHERE namespace || '' = :namespace
+    AND (:resolved::boolean OR state = 0)
 ORDER BY opened_at DESC, id DESC
 LIMIT :limit::bigint
