@@ -5,10 +5,13 @@ from watchbill.app.handle import Handle
 from watchbill.app.status import Explanation, Health, RunStatus, State, TimelineEvent
 from watchbill.errors import (
     AlreadyAnswered,
+    AlreadyDecided,
+    ClaimedByOther,
     DuplicateRun,
     ImpureWorkflowError,
     InvalidOptionError,
     InvalidValueError,
+    ItemNotFound,
     NotInWorkflowError,
     Permanent,
     QuestionNotFound,
@@ -49,7 +52,9 @@ from watchbill.model.secret import Secret
 
 __all__ = [
     "AlreadyAnswered",
+    "AlreadyDecided",
     "App",
+    "ClaimedByOther",
     "DuplicateRun",
     "Event",
     "Explanation",
@@ -59,6 +64,7 @@ __all__ = [
     "InboxItem",
     "InvalidOptionError",
     "InvalidValueError",
+    "ItemNotFound",
     "Limit",
     "NotInWorkflowError",
     "Permanent",
