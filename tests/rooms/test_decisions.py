@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.scene import LONG, Ear, becomes, ends
+from tests.rooms.scene import LONG, Ear, ends
 from watchbill import (
     AlreadyDecided,
     App,
@@ -370,7 +370,7 @@ async def test_a_question_is_answered_and_a_call_is_decided_about(shop: Shop) ->
     await shop.stuck(shop.order, "o-1")
     async with shop.app.rooms():
         call = await shop.item()
-        with pytest.raises(InvalidOptionError, match="watchbill incidents resume|retry"):
+        with pytest.raises(InvalidOptionError, match=r"watchbill incidents resume\|retry"):
             await shop.app.answer(call.id, True)
         await shop.app.start(asks, "x")
         question = await shop.item(lambda item: item.kind == "question")

@@ -8,6 +8,7 @@ from watchbill.model.facts import FactKind
 from watchbill.model.incident import IncidentState
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
 from watchbill.model.question import Asked, Claim
+from watchbill.model.states import RunState
 from watchbill.store.protocol import Ordered, Told
 from watchbill.store.sqlite.database import Database, Named, Writer
 from watchbill.store.sqlite.incidents import incident_rows, tell_of, tell_resolved
@@ -119,7 +120,9 @@ def say(db: Writer, namespace: str, item: int, told: tuple[FactKind, str, bytes]
     found = db.run("find_item", {"namespace": namespace, "item": item}).fetchone()
     if found is None or (found[-1] == RowKind.ASK) is not (kind is FactKind.ANSWER):
         return Told.UNKNOWN
-    run, shard, _, holder, until, _ = found
+    run, shard, _, holder, until, status, _ = found
+    if RunState(status).terminal:
+        return Told.ENDED
     now = db.now()
     if holder not in (None, actor) and until > now and not force:
         return Told.CLAIMED
@@ -134,9 +137,9 @@ def claim(  # noqa: PLR0913 - who wants to hold what
 ) -> Claim | None:
     """Let somebody hold an item."""
     found = db.run("find_item", {"namespace": namespace, "item": item}).fetchone()
-    if found is None:
+    if found is None or RunState(found[-2]).terminal:
         return None
-    run, _, call, holder, until, _ = found
+    run, _, call, holder, until, _, _ = found
     now = db.now()
     holds = holder is not None and until > now
     if holds and holder != actor:
