@@ -61,7 +61,7 @@ bench: $(VENV)/ready-bench ## Our numbers, and a rival beside us (BENCH="noop id
 pins: ## Write constraints.txt anew from the newest versions
 	@rm -rf build/pins && $(call find_python,python) && $$python -m venv build/pins
 	@build/pins/bin/python -m pip install --quiet --disable-pip-version-check hatchling editables
-	@build/pins/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[dev,bench]'
+	@build/pins/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[dev,bench,alerts]'
 	@{ head -n 1 constraints.txt; build/pins/bin/python -m pip freeze --exclude watchbill; } > build/pins.txt
 	@mv build/pins.txt constraints.txt && rm -rf build/pins
 

@@ -5,12 +5,15 @@ from watchbill.app.handle import Handle
 from watchbill.app.status import Explanation, Health, RunStatus, State, TimelineEvent
 from watchbill.errors import (
     AlreadyAnswered,
+    AlreadyDecided,
     Ambiguous,
     Busy,
+    ClaimedByOther,
     DuplicateRun,
     ImpureWorkflowError,
     InvalidOptionError,
     InvalidValueError,
+    ItemNotFound,
     NotInWorkflowError,
     Permanent,
     QuestionNotFound,
@@ -53,9 +56,11 @@ from watchbill.model.secret import Secret
 
 __all__ = [
     "AlreadyAnswered",
+    "AlreadyDecided",
     "Ambiguous",
     "App",
     "Busy",
+    "ClaimedByOther",
     "Done",
     "DuplicateRun",
     "Escalate",
@@ -67,6 +72,7 @@ __all__ = [
     "InboxItem",
     "InvalidOptionError",
     "InvalidValueError",
+    "ItemNotFound",
     "Limit",
     "NotDone",
     "NotInWorkflowError",

@@ -19,6 +19,9 @@ WatchbillError
 ├── DuplicateRun               that id belongs to a run with other work
 ├── QuestionNotFound           no question with that id is open
 ├── AlreadyAnswered            somebody else's answer is on its way to the run
+├── ItemNotFound               nothing with that id waits for a decision
+├── AlreadyDecided             somebody else's decision is on its way (.by)
+├── ClaimedByOther             somebody else holds the item (.by)
 ├── RunInCreationError         another open transaction is creating a run with that id
 ├── AttemptLostError           raised in a step: its attempt is somebody else's now, or has recorded its result
 ├── RunHeld                    diverged, quarantined or stuck: left open for a person (.reason)
@@ -37,14 +40,17 @@ import msgspec
 
 __all__ = [
     "AlreadyAnswered",
+    "AlreadyDecided",
     "Ambiguous",
     "AttemptLostError",
     "Busy",
+    "ClaimedByOther",
     "DuplicateRun",
     "ErrorData",
     "ImpureWorkflowError",
     "InvalidOptionError",
     "InvalidValueError",
+    "ItemNotFound",
     "NotInWorkflowError",
     "Permanent",
     "QuestionNotFound",
@@ -237,6 +243,39 @@ class AlreadyAnswered(WatchbillError):
             f"question {id!r} is answered already, and the first answer counts: if it does not fit, the question"
             " stays in the inbox, and can be answered again"
         )
+
+
+class ItemNotFound(WatchbillError, LookupError):
+    """Nothing with that id waits for a decision."""
+
+    def __init__(self, id: str, namespace: str) -> None:
+        self.id = id
+        self.namespace = namespace
+        super().__init__(
+            f"nothing waits for a decision as {id!r} in namespace {namespace!r}: it was decided, or its run has ended;"
+            " `watchbill incidents list` and `watchbill inbox list` show what does"
+        )
+
+
+class AlreadyDecided(WatchbillError):
+    """Somebody has decided, and the first decision counts."""
+
+    def __init__(self, id: str, by: str | None) -> None:
+        self.id = id
+        self.by = by
+        super().__init__(
+            f"{by or 'somebody'} has decided about {id!r} already, and that is being done: the first decision counts;"
+            " if it does not fit, it waits again, and `watchbill inbox list` says why"
+        )
+
+
+class ClaimedByOther(WatchbillError):
+    """Somebody else holds the item."""
+
+    def __init__(self, id: str, by: str) -> None:
+        self.id = id
+        self.by = by
+        super().__init__(f"{by} holds {id!r}, and looks into it: ask them, wait until their claim ends, or use force")
 
 
 class RunInCreationError(WatchbillError):

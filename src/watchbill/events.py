@@ -42,6 +42,8 @@ SHARDS_LOST: Final = "shards.lost"
 SHARDS_GIVEN: Final = "shards.given"  # to another scheduler, so that each has its share
 INCIDENT_OPENED: Final = "incident.opened"  # something that somebody must know of: .note says what to do
 INCIDENT_RESOLVED: Final = "incident.resolved"
+QUESTION_REMINDED: Final = "question.reminded"  # half of its time is over, and nobody has answered
+ALERT_FAILED: Final = "alert.failed"  # somebody outside could not be told of an incident: at the first try, or for good
 PROCESS_BURIED: Final = "process.buried"  # a neighbour is provably dead: what it held is free
 AGENT_ENDED: Final = "agent.ended"  # its process, unasked
 AGENT_LOOPING: Final = "agent.looping"  # its process ends again and again, soon after its start
@@ -85,6 +87,7 @@ TROUBLE: Final = frozenset(
         SHARDS_LOST,
         PROCESS_BURIED,
         INCIDENT_OPENED,
+        ALERT_FAILED,
         AGENT_ENDED,
         AGENT_LOOPING,
         SCHEDULE_REFUSED,

@@ -1,6 +1,7 @@
 """A program for the commands: things to wait for, to ask and to fail. As a script it drives them until it is killed."""
 
 import asyncio
+import os
 import sys
 
 from watchbill import App, Retry, ask, attempt, receive
@@ -32,6 +33,29 @@ async def approval(question: str) -> bool:
 @app.workflow
 async def mail() -> str:
     return await receive("letter", str)
+
+
+@app.step(isolation="own")
+def bank(order: str, cents: int = 5) -> str | None:
+    if not os.path.exists(f"{os.environ['DESK_BANK']}.{order}") and cents == 5:
+        os._exit(7)
+    return f"{order} paid {cents}"
+
+
+@app.step
+async def note(order: str) -> str:
+    return order
+
+
+@note.undo
+async def erase(_: str | None, order: str) -> None:
+    print(f"erased {order}", file=sys.stderr)
+
+
+@app.workflow
+async def payment(order: str) -> str | None:
+    await note(order)
+    return await bank(order)
 
 
 print("reading")  # must not stand among JSON

@@ -191,6 +191,7 @@ def test_a_question_is_listed_answered_refused_and_answered_again(desk: Desk) ->
         [asked] = until(lambda: desk("inbox", "list", "-o", "json"), lambda items: items)
         assert list(asked) == [
             *("id", "run", "call", "question", "to", "form", "asked_at", "refused", "answered_by"),
+            *("kind", "actions", "incident", "claimed_by", "claimed_until", "due_at", "escalate_to"),
         ]
         assert (asked["run"], asked["question"], asked["to"]) == ("a-1", "ship it?", "team")
         assert "ship it?" in desk("inbox", "list").out

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.rooms.listener import Listener
 from tests.rooms.scene import Ear
 from tests.store.postgres import emptied
 from watchbill import App
@@ -76,3 +77,11 @@ def ear(app: App) -> Iterator[Ear]:
     ear = Ear(app)
     yield ear
     ear.close()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    listener = Listener()
+    yield listener
+    listener.server.shutdown()
+    listener.server.server_close()

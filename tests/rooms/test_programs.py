@@ -4,14 +4,13 @@ import asyncio
 import hashlib
 import hmac
 import json
-import threading
-from collections.abc import AsyncIterator, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
 
 from tests.keys import FIRST
+from tests.rooms.listener import Listener
 from tests.rooms.scene import ends
 from watchbill import App, InvalidOptionError, RunFailed, Secret, attempt
 
@@ -69,39 +68,6 @@ async def test_odd_lifespans_are_refused(app: App) -> None:
 
 
 # --- notify
-
-
-class Listener:
-    """A server on loopback that hears what is posted; it may refuse at first."""
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[dict[str, str], bytes]] = []
-        self.answers: list[int] = []
-        listener = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                status = listener.answers.pop(0) if listener.answers else 200
-                if status == 200:
-                    listener.heard.append((dict(self.headers), body))
-                self.send_response(status)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-
-@pytest.fixture
-def listener() -> Iterator[Listener]:
-    listener = Listener()
-    yield listener
-    listener.server.shutdown()
-    listener.server.server_close()
 
 
 async def test_somebody_is_told_how_a_run_ended(app: App, listener: Listener, monkeypatch: Any) -> None:

@@ -11,7 +11,7 @@ from watchbill.store.migrate import upgrade
 from watchbill.store.queries import load_queries
 
 SQL = load_queries("sqlite")
-LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "schedule", "log"}
+LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "schedule", "log", "alert"}
 WHOLE = re.compile(r"SCAN (\w+)")
 INDEXES = {
     "look_due": "run_due",
@@ -24,6 +24,12 @@ INDEXES = {
     "runs": "run_list",
     "old_runs": "run_list",
     "inbox": "attempt_asked",
+    "inbox_calls": "attempt_person",
+    "waiting_calls": "attempt_person",
+    "feed_next": "attempt_person",
+    "heal": "attempt_person",
+    "due_reminders": "attempt_remind",
+    "due_alerts": "alert_due",
     "children": "run_tree",
     "delete_next": "run_tree",
     "delete_attempts": "attempt_run",

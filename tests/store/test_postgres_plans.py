@@ -41,7 +41,20 @@ ROWS = 20_000
 FIRST_CALLS = 50
 
 # Of the tables that grow with work; the others have a few rows for each process or namespace.
-LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "agent", "schedule", "log", "gate", "incident"}
+LARGE = {
+    "run",
+    "journal",
+    "attempt",
+    "fact",
+    "decision",
+    "blob",
+    "agent",
+    "schedule",
+    "log",
+    "gate",
+    "incident",
+    "alert",
+}
 SMALL = {"lease", "scheduler", "queue", "shard", "meta"}
 
 # By which columns of which index each hot text finds its rows. What stands behind an index is its condition: a column
@@ -68,7 +81,7 @@ INDEXES: Mapping[str, set[str]] = {
         "decision_pkey (run, call)",
         "fact_run_kind_ref_key (run, kind, ref)",
     },
-    "answer": {"attempt_asked (id)", "run_pkey (num)", "fact_run_kind_ref_key (run, kind, ref)"},
+    "answer": {"attempt_pkey (id)", "run_pkey (num)", "fact_run_kind_ref_key (run, kind, ref)"},
     "delete_root": {"run_pkey (num)", "run_tree (root)"},
     "children": {"run_tree (root)"},
     "delete_next": {"run_tree (root)"},
@@ -101,7 +114,15 @@ INDEXES: Mapping[str, set[str]] = {
         "queue_namespace_region_needs_uses_limited_key (namespace, limited)",
     },
     "living_agents": {"all of agent_alive"},
-    "incidents": {"incident_list ((namespace || ''::text))"},
+    "incidents": {"incident_list ((namespace || ''::text))", "attempt_person (incident)"},
+    "inbox_calls": {
+        "all of attempt_person",
+        "run_pkey (num)",
+        "decision_pkey (run, call)",
+        "fact_run_kind_ref_key (run, kind, ref)",
+    },
+    "claim": {"attempt_pkey (id)", "run_pkey (num)"},
+    "order_incident": {"incident_pkey (id)"},
     "order_schedule": {"schedule_namespace_name_key (namespace, name)"},
     "order_agent": {"agent_alive (id)"},
     "agents": {"all of agent_alive", "agent_gone (gone_at)", "attempt_agent (agent)"},
@@ -204,9 +225,34 @@ INDEXES: Mapping[str, set[str]] = {
         "queue_pkey (id)",
         "all of agent_alive",  # once for each queue, not for each row
     },
-    "open_incidents": {"all of incident_open"},
+    "open_incidents": {"all of incident_open", "attempt_person (incident)"},
+    "incidents_by_id": {"incident_pkey (id)", "attempt_person (incident)"},
+    "muster": {
+        "all of incident_open",
+        "attempt_person ()",  # without an incident
+        "attempt_person (incident)",
+        "attempt_remind (remind_at)",
+    },
+    "waiting_calls": {"attempt_pkey (id)", "run_pkey (num)"},
+    "orders": {"incident_pkey (id)"},
+    "due_reminders": {"attempt_pkey (id)"},
+    "attach": {"attempt_pkey (id)"},
+    "heal": {"incident_pkey (id)", "attempt_person (incident)", "alert_pkey (incident, kind)"},
+    "feed": {
+        "incident_pkey (id)",
+        "attempt_person (incident)",
+        "run_pkey (num)",
+        "fact_run_kind_ref_key (run, kind, ref)",
+    },
+    "remind": {"attempt_pkey (id)"},
+    "take_alerts": {
+        "alert_due (route, due_at)",
+        "alert_pkey (incident, kind, route)",
+    },
+    "next_alert": {"alert_due (route, due_at)"},
+    "settle_alerts": {"alert_pkey (incident, kind, route)"},
     "open_incident": set(),
-    "resolve_incidents": {"incident_pkey (id)"},
+    "resolve_incidents": {"incident_pkey (id)", "alert_pkey (incident, kind)"},
     "forget_incidents": {"incident_resolved (resolved_at)", "incident_pkey (id)"},
     "due_codes": {"run_due (shard, wake_at)"},
     "live_codes": {"run_live (shard, (num + 0))"},
@@ -399,6 +445,9 @@ SELECT 'default', 'limit:charge:' || n, 5, 1, 1, 1 FROM generate_series(1, $2::i
 
 INSERT INTO watchbill.incident (id, namespace, cause, state, members, body, opened_at, resolved_at)
 SELECT n, 'default', 'c' || n, 1, 1, '{}', n, n FROM generate_series(1, $2::int) n;
+
+INSERT INTO watchbill.alert (incident, kind, route, state, due_at)
+SELECT n, 0, 'r' || n % 3, n % 2, $1::bigint + n FROM generate_series(1, $2::int) n;
 
 INSERT INTO watchbill.agent (id, state, until, namespace, region, name, info)
 SELECT 100000 + n, 3, 0, 'default', '', 'a', '' FROM generate_series(1, $2::int) n

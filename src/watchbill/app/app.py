@@ -62,18 +62,16 @@ class App:
         *,
         namespace: str = "default",
         retention: Duration | None = None,
-        alerts: object = None,
+        alerts: str | Iterable[str] | None = None,
         keys: str | None = None,
     ) -> None:
-        for name, value in (("alerts", alerts),):
-            if value is not None:
-                raise InvalidOptionError(f"App({name}=) comes with a later version: leave it out")
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", namespace):
             raise InvalidOptionError(f"a namespace has 1-100 characters of A-Z a-z 0-9 . _ -, got {namespace!r}")
         # An empty variable is one that somebody has unset; an empty argument is a mistake, and refused at first use.
         self.url = store if store is not None else os.environ.get("WATCHBILL_STORE") or DEFAULT_STORE
         self.namespace = namespace
         self.retention = None if retention is None else to_micros(retention, what="App(retention=)")
+        self.routes = _given_routes(alerts)
         self.keys = given_keys(keys)
         self.registry = Registry(seals=self.keys is not None)
         self.events = Events()
@@ -262,17 +260,51 @@ class App:
         return await self._hall.agents()
 
     async def inbox(self) -> list[InboxItem]:
-        """Give the questions that wait for a person, oldest first."""
+        """Give what waits for a person, oldest first: questions, and calls that only a person moves."""
         stop_if_reading()
         return await self._hall.inbox()
 
-    async def answer(self, id: str, value: object, *, by: str = "client") -> None:
+    async def answer(self, id: str, value: object, *, by: str = "client", force: bool = False) -> None:
         """Answer a question of the inbox; durable when this returns.
 
-        An answer that does not fit the question's form is refused by the run: the item stays, and says why.
+        An answer that does not fit the question's form is refused by the run: the item stays, and says why. What
+        somebody else holds is answered only with `force`.
         """
         stop_if_reading()
-        await self._hall.answer(id, value, by)
+        await self._people.answer(id, value, by, force=force)
+
+    async def claim(self, id: str, *, by: str) -> datetime:
+        """Hold an item of the inbox for 15 minutes: nobody else answers it meanwhile. Gives until when."""
+        stop_if_reading()
+        from watchbill.clock import to_datetime
+
+        return to_datetime((await self._people.claim(id, by)).until)
+
+    async def resolve(
+        self,
+        id: str,
+        action: str,
+        value: object = None,
+        *,
+        by: str = "client",
+        reason: str,
+        args: dict[str, Any] | None = None,
+        call: str | None = None,
+        per_second: int = 50,
+        force: bool = False,
+    ) -> None:
+        """Decide about calls that wait for a person; durable when this returns.
+
+        `id` is an incident, and all of its calls are meant; or an item of the inbox; or with `call` a run. `action`:
+        `retry` (with fresh budgets; `args` are other arguments, by name), `resume` (the same, of all calls),
+        `provide` (`value` is the result), `skip` (the result is None), `undo` (the run fails, and is undone), `abort`
+        (the run is cancelled). Of the calls of an incident at most `per_second` go on in each second. What does not
+        fit the step's types is refused by the run: the call waits on, and its item says why.
+        """
+        stop_if_reading()
+        await self._people.resolve(
+            id, action, value, by=by, reason=reason, args=args, call=call, per_second=per_second, force=force
+        )
 
     async def gates(self) -> list[GateRow]:
         """Give the gates that limited calls pass, by name: what is allowed, how many run and wait, which are paused."""
@@ -309,6 +341,12 @@ class App:
         """
         ids = await self._schedules.backfill(name, since, until)
         return [Handle(self._hall, id, self.registry.workflows.get(name)) for id in ids]
+
+    @property
+    def _people(self) -> Any:
+        from watchbill.app.people import People  # likewise
+
+        return People(self._hall)
 
     @property
     def _schedules(self) -> Any:
@@ -350,7 +388,13 @@ class App:
 
         with self._making:
             self._made_hall = self._made_hall or Hall(
-                self.url, self.namespace, self.registry, self.events, retention=self.retention, keys=self.keys
+                self.url,
+                self.namespace,
+                self.registry,
+                self.events,
+                retention=self.retention,
+                keys=self.keys,
+                routes=self.routes,
             )
         return self._made_hall
 
@@ -382,6 +426,16 @@ class App:
     def _new_run_id(self, workflow: Workflow[..., Any]) -> str:
         name = re.sub(r"[^A-Za-z0-9._:-]", "_", getattr(workflow, "name", "run"))[:100]
         return f"{name}-{self._hall.env.new_id():x}"
+
+
+def _given_routes(alerts: str | Iterable[str] | None) -> Any:
+    """Read where alerts go: from the argument, else from the environment."""
+    given = os.environ.get("WATCHBILL_ALERTS") or None if alerts is None else alerts
+    if given is None:
+        return ()
+    from watchbill.model.alert import read_routes  # few programs alert anybody
+
+    return read_routes(given)
 
 
 def _event_loop_runs() -> bool:

@@ -11,6 +11,7 @@ from watchbill.model.states import RunState
 from watchbill.store.protocol import Record
 
 UNDONE = (RunState.UNDONE, RunState.UNDO_FAILED)
+ENDS = frozenset({Kind.END, Kind.CANCEL, Kind.LATE, Kind.STOPPED})
 
 
 class Origin(NamedTuple):
@@ -72,7 +73,7 @@ def check_call(record: Record, call: str) -> None:
 
 
 def _seqs(entries: tuple[JournalEntry, ...]) -> tuple[int, ...]:
-    return tuple(entry.seq for entry in entries if entry.kind not in (Kind.END, Kind.CANCEL, Kind.LATE))
+    return tuple(entry.seq for entry in entries if entry.kind not in ENDS)
 
 
 def _unknown(record: Record, part: Part, call: str) -> InvalidOptionError:

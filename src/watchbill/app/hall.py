@@ -28,10 +28,8 @@ from watchbill.borrowed import borrow, check_kind, must_be_awaited
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, SystemEnv, busy_interpreter
 from watchbill.errors import (
-    AlreadyAnswered,
     ImpureWorkflowError,
     InvalidOptionError,
-    QuestionNotFound,
     RunEnded,
     RunHeld,
     RunLive,
@@ -54,6 +52,7 @@ from watchbill.flow.scan import scan
 from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
 from watchbill.model.agent import Wish
+from watchbill.model.alert import Route
 from watchbill.model.call import JournalRow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind, RetryAsked
@@ -92,6 +91,7 @@ from watchbill.store.protocol import (
     Transactions,
 )
 from watchbill.store.sealed import Seal, unsealed
+from watchbill.supervisor.sending import check_sendable
 
 T = TypeVar("T")
 
@@ -101,7 +101,6 @@ LONGEST_PAUSE: Final[Micros] = SECOND
 LONGEST_REFERENCE: Final = 200
 PAGE: Final = 100  # runs that are read at a time
 DELETED_AT_ONCE: Final = 1_000  # rows: others who write wait for no more than that
-QUESTION: Final = re.compile(r"[0-9a-f]{1,16}")
 FORKED: Final = re.compile(r"~\d+\Z")
 
 
@@ -121,6 +120,7 @@ class Hall:
         *,
         retention: Micros | None = None,
         keys: Keys | None = None,
+        routes: Sequence[Route] = (),
     ) -> None:
         self.url = url
         self._seal = None if keys is None else Seal(keys)
@@ -129,6 +129,7 @@ class Hall:
         self.loop: asyncio.AbstractEventLoop | None = None  # the event loop of the open rooms
         self._registry = registry
         self._retention = retention
+        self._routes = routes  # of alerts
         self._events = events
         self._scanned: set[str] = set()
         self._store: Store | None = None  # of the open rooms, or in memory
@@ -156,6 +157,8 @@ class Hall:
             raise WatchbillError("the rooms of this App are open already: one `async with app.rooms()` at a time")
         if scheduler:
             self._check_schedules()
+        if supervisor:
+            check_sendable(self._routes)
         self.loop = asyncio.get_running_loop()
         try:
             async with (
@@ -220,6 +223,7 @@ class Hall:
             region=region,
             profile=profile_named(profile),
             retention=self._retention,
+            routes=self._routes,
             on_failure=waiting.fail,
         )
         return house, waiting
@@ -381,7 +385,7 @@ class Hall:
             before = place_of(rows[-1])
 
     async def inbox(self) -> list[InboxItem]:
-        """Give the questions that wait for a person, oldest first."""
+        """Give what waits for a person, oldest first: questions, and calls that only a person moves."""
         async with self._reading() as client:
             return [inbox_item(asked) for asked in await client.inbox(self.namespace, EVERY)]
 
@@ -422,18 +426,6 @@ class Hall:
         """Give what waits for agents, queue by queue."""
         async with self._reading() as client:
             return await client.backlog(self.namespace)
-
-    async def answer(self, id: str, value: object, by: str) -> None:
-        """Answer a question; durable when this returns. Whether it fits, the run's scheduler says."""
-        body = encode(value, what=f"the answer to question {id!r}")
-        if not QUESTION.fullmatch(id):
-            raise QuestionNotFound(id, self.namespace)
-        number, by = int(id, 16), check_name(by)
-        told = await self.write(lambda client: client.answer(self.namespace, number, by, body))
-        if told is Told.ANSWERED:
-            raise AlreadyAnswered(id)
-        if told is not Told.TOLD:
-            raise QuestionNotFound(id, self.namespace)
 
     async def delete(self, id: str, reason: str = "", by: str = "client") -> None:
         """Delete a run that has ended, with all the runs under it; who did it, and why, is told to the log."""
@@ -728,13 +720,6 @@ async def _copied(
     run: NewRun, source: int, kept: Sequence[int], client: ClientStore, *, loose: bool, first: JournalRow | None
 ) -> bool:
     return await client.copy(run, source, kept, loose=loose, first=first)
-
-
-def check_name(by: object) -> str:
-    """Refuse what nobody is called."""
-    if not isinstance(by, str) or not 1 <= len(by) <= LONGEST_REFERENCE or not by.isprintable():
-        raise InvalidOptionError(f"by is a name of 1-{LONGEST_REFERENCE} printable characters, got {by!r:.240}")
-    return by
 
 
 def check_reference(ref: object) -> str:

@@ -108,11 +108,7 @@ class Client(Protocol):
         ...
 
     async def inbox(self) -> list[InboxItem]:
-        """Give the questions that wait for a person."""
-        ...
-
-    async def answer(self, id: str, value: object, by: str) -> None:
-        """Answer a question."""
+        """Give what waits for a person."""
         ...
 
     async def gates(self) -> list[GateRow]:

@@ -1,7 +1,7 @@
 """House: the rooms of one process around one store."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from watchbill.agent.agent import Agent
 from watchbill.agent.inline import InlineCrew
@@ -12,13 +12,16 @@ from watchbill.events import Events
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS, Executor
 from watchbill.flow.registry import Registry
 from watchbill.loop import Loop
+from watchbill.model.alert import Route
 from watchbill.model.needs import written
 from watchbill.model.profile import PROFILES, Profile, lease_of
 from watchbill.scheduler.pruner import Pruner, shortest
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.store.protocol import Hint, Store
+from watchbill.supervisor.herald import Herald
 from watchbill.supervisor.lookout import Lookout
 from watchbill.supervisor.supervisor import Supervisor
+from watchbill.supervisor.wardroom import Wardroom
 
 
 class House:
@@ -44,6 +47,7 @@ class House:
         load_limit: int = LOAD_LIMIT,
         lease: Micros | None = None,
         retention: Micros | None = None,
+        routes: Sequence[Route] = (),
         on_failure: Callable[[StoreError], None] | None = None,
     ) -> None:
         self._store = store
@@ -76,9 +80,13 @@ class House:
             )
         if supervisor:
             self._add(Hint.SUPERVISOR, Supervisor(env, events, store=store.supervisor, lasting=lasting))
-            lookout = Lookout(env, events, store=store.supervisor, polls=lasting is not None)
+            polls = lasting is not None
+            lookout = Lookout(env, events, store=store.supervisor, polls=polls, routes=routes)
             self._add(Hint.AGENT, lookout)  # something is ready
             self._deaf.append(store.listen(Hint.SCHEDULER, lookout.hint))  # or was submitted
+            self._add(Hint.SUPERVISOR, Wardroom(env, events, store=store.supervisor, polls=polls, routes=routes))
+            if routes:
+                self._add(Hint.SUPERVISOR, Herald(env, events, store=store.supervisor, routes=routes, polls=polls))
         if scheduler:
             self._add(
                 Hint.SCHEDULER,
@@ -111,7 +119,7 @@ class House:
                     )
                 )
 
-    def _add(self, whom: Hint, room: Scheduler | Agent | Supervisor | Lookout) -> None:
+    def _add(self, whom: Hint, room: Scheduler | Agent | Supervisor | Lookout | Wardroom | Herald) -> None:
         self.rooms.append(room)
         self._deaf.append(self._store.listen(whom, room.hint))
 

@@ -11,7 +11,7 @@ from watchbill.app.words import said_of
 from watchbill.clock import Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.call import JournalEntry, Kind, Outcome
-from watchbill.model.decision import Decision, DecisionRow
+from watchbill.model.decision import ANSWER, OF_A_PERSON, WARDROOM, WORKFLOW, Decision, DecisionRow
 from watchbill.model.run import BY_START, started_by
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Record
@@ -21,8 +21,13 @@ _ACTORS: Final = {
     "cancel": "somebody",
     "message": "somebody",
     "answered": "somebody",
+    "edited": "somebody",
+    "stopped": "somebody",
     "step_gave_up": "supervisor",
 }
+
+# Who is no person.
+_HOUSE: Final = frozenset({"scheduler", "supervisor", WORKFLOW, WARDROOM})
 
 # What an entry of the journal is called that is no step's.
 _WORDS: Final = {
@@ -35,6 +40,8 @@ _WORDS: Final = {
     Kind.REWOUND: "rewound",
     Kind.CONTINUED: "continued",
     Kind.LATE: "late",
+    Kind.EDITED: "edited",
+    Kind.STOPPED: "stopped",
 }
 
 
@@ -59,8 +66,12 @@ def timeline_of(record: Record) -> list[TimelineEvent]:
     # An attempt may be judged twice: found lost, then tried again. Its fence says that it is the same one.
     judged: dict[tuple[str, int], tuple[int, Decision, Micros]] = {}
     last: dict[str, int] = {}
+    answered: dict[str, str] = {}  # by whom
     for n, (row, at) in enumerate(record.decisions):
         decision = decision_in(row.body)
+        if decision.chosen == ANSWER and row.n == OF_A_PERSON:
+            answered[row.call] = row.actor  # the journal says it
+            continue
         placed.append(_Placed(at, 5, n, _decided(row, decision, at)))
         if decision.cause is not None and decision.number:
             judged[row.call, row.fence] = n, decision, at
@@ -68,7 +79,7 @@ def timeline_of(record: Record) -> list[TimelineEvent]:
     for (call, _), (n, decision, at) in judged.items():
         placed += _of_attempt(call, decision, at, n)
     for entry in record.journal:
-        placed += _of_entry(entry, run.status, last.get(entry.key, 0))
+        placed += _of_entry(entry, run.status, last.get(entry.key, 0), answered.get(entry.key, ""))
     for attempt in record.attempts:
         if (attempt.call, attempt.fence) not in judged:
             placed += _of_row(attempt)
@@ -82,14 +93,16 @@ def _with_actor(event: TimelineEvent) -> TimelineEvent:
     return msgspec.structs.replace(event, actor=_ACTORS.get(event.kind, usual))
 
 
-def _of_entry(entry: JournalEntry, ended_as: RunState, judged: int) -> list[_Placed]:
+def _of_entry(entry: JournalEntry, ended_as: RunState, judged: int, by: str) -> list[_Placed]:
     kind = Kind(entry.kind)
     if kind is Kind.STEP:
         return _of_step(entry, judged)
     word, cause, note, actor = _WORDS.get(kind, ""), "", "", ""
     if kind is Kind.END:
         word, (cause, note) = f"run_{ended_as.word}", _ending(entry, ended_as)
-    elif kind in (Kind.CANCEL, Kind.LATE):
+    elif kind is Kind.ASK and by:
+        actor, note = by, f"by {by}"
+    elif kind in (Kind.CANCEL, Kind.LATE, Kind.STOPPED):
         note = reason_in(entry.body)
     elif kind is Kind.REWOUND:
         actor = reason_in(entry.body)
@@ -127,7 +140,7 @@ def _ending(entry: JournalEntry, ended_as: RunState) -> tuple[str, str]:
 
 
 def _decided(row: DecisionRow, decision: Decision, at: Micros) -> TimelineEvent:
-    by = "" if row.actor in ("scheduler", "supervisor") else f"by {row.actor}"
+    by = "" if row.actor in _HOUSE else f"by {row.actor}"
     note = decision.rule if row.actor == "supervisor" else decision.message
     said = ": ".join(part for part in (by, note) if part)
     word = decision.chosen.replace(" ", "_")

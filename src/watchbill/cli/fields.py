@@ -8,10 +8,11 @@ import msgspec
 
 from watchbill.app.report import status_of
 from watchbill.app.status import Health, State
-from watchbill.clock import to_datetime
+from watchbill.clock import Micros, to_datetime
 from watchbill.model.attempt import Progress
 from watchbill.model.call import Kind
 from watchbill.model.failure import Cause, RunError
+from watchbill.model.incident import Incident
 from watchbill.model.question import InboxItem
 from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import RunState
@@ -65,7 +66,7 @@ class Acted(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question that waits for a person."""
+    """What waits for a person: a question, or a call."""
 
     id: str
     run: str
@@ -76,6 +77,20 @@ class Question(msgspec.Struct, frozen=True):
     asked_at: datetime
     refused: str | None
     answered_by: str | None
+    kind: str
+    actions: tuple[str, ...]
+    incident: str | None
+    claimed_by: str | None
+    claimed_until: datetime | None
+    due_at: datetime | None
+    escalate_to: str | None
+
+
+class IncidentPage(msgspec.Struct, frozen=True):
+    """All about one incident, with some of the calls that wait."""
+
+    incident: Incident
+    calls: tuple[Question, ...]
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -107,7 +122,23 @@ def question_fields(item: InboxItem) -> Question:
         to_datetime(item.asked_at),
         item.refused,
         item.answered_by,
+        item.kind,
+        item.actions,
+        item.incident,
+        item.claimed_by,
+        _moment(item.claimed_until),
+        _moment(item.due_at),
+        item.escalate_to,
     )
+
+
+def _moment(at: Micros | None) -> datetime | None:
+    return None if at is None else to_datetime(at)
+
+
+def incident_page(page: IncidentPage) -> Mapping[str, object]:
+    """Give all about an incident."""
+    return {**msgspec.structs.asdict(page.incident), "calls": page.calls}
 
 
 _decode_error = msgspec.json.Decoder(RunError).decode

@@ -1,4 +1,4 @@
-"""Inbox: `watchbill inbox list|answer`: the questions that wait for a person."""
+"""Inbox: `watchbill inbox list|claim|answer`: what waits for a person."""
 
 from typing import Annotated
 
@@ -6,18 +6,21 @@ import typer
 
 from watchbill.cli.options import Format, Namespace, Output, ProgramName, StoreUrl
 
+By = Annotated[str | None, typer.Option(metavar="NAME", help="Who it is; else who gives the command.")]
+ItemId = Annotated[str, typer.Argument(metavar="ID", help="The item's id.")]
+
 inbox = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Answer what runs ask people.")
 
 
 @inbox.command("list")
 def list_questions(
-    to: Annotated[str | None, typer.Option(metavar="GROUP", help="Only those to this group.")] = None,
+    group: Annotated[str | None, typer.Option("--group", "--to", metavar="GROUP", help="Only what is for it.")] = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """List the questions that wait for a person, oldest first."""
+    """List what waits for a person, oldest first: questions, and calls that wait for a decision."""
     from watchbill.cli.fields import question_fields
     from watchbill.cli.output import print_questions
     from watchbill.cli.place import found
@@ -27,20 +30,45 @@ def list_questions(
     where = found(store, namespace, program)
     with damage_told(where.url):
         items = opened_questions(read(where.url, lambda doors: doors.inbox(where.namespace, EVERY)))
-    print_questions([question_fields(item) for item in items if to is None or item.to == to], output)
+    print_questions([question_fields(item) for item in items if group is None or item.to == group], output)
+
+
+@inbox.command("claim")
+def claim_item(  # noqa: PLR0913 - each option is one
+    id: ItemId,
+    by: By = None,
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    namespace: Namespace = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Hold an item for 15 minutes: nobody else answers it meanwhile."""
+    from watchbill.app.people import People
+    from watchbill.cli.acting import at_the_hall, user
+    from watchbill.cli.fields import Acted
+    from watchbill.cli.output import print_acted
+    from watchbill.cli.place import found
+    from watchbill.cli.reading import check_there
+
+    where = found(store, namespace, program)
+    check_there(where.url)
+    at_the_hall(where, lambda hall: People(hall).claim(id, by or user()))
+    print_acted([Acted(id, "claim", "done")], output)
 
 
 @inbox.command("answer")
 def answer_question(  # noqa: PLR0913 - each option is one
-    id: Annotated[str, typer.Argument(metavar="ID", help="The question's id.")],
+    id: ItemId,
     value: Annotated[str, typer.Argument(metavar="JSON", help="The answer, as its form says.")],
-    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who answers; else who gives the command.")] = None,
+    by: By = None,
+    force: Annotated[bool, typer.Option("--force", help="Also if somebody else holds it.")] = False,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Answer a question; the first answer counts, and one that does not fit is refused by the run."""
+    from watchbill.app.people import People
     from watchbill.cli.acting import at_the_hall, user
     from watchbill.cli.fields import Acted
     from watchbill.cli.output import print_acted
@@ -50,5 +78,5 @@ def answer_question(  # noqa: PLR0913 - each option is one
 
     where, answer = found(store, namespace, program), read_json(value, "the answer")
     check_there(where.url)
-    at_the_hall(where, lambda hall: hall.answer(id, answer, by or user()))
+    at_the_hall(where, lambda hall: People(hall).answer(id, answer, by or user(), force=force))
     print_acted([Acted(id, "answer", "done")], output)

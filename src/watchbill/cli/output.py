@@ -10,7 +10,16 @@ from watchbill.app.agents import AgentStatus
 from watchbill.app.schedules import ScheduleStatus
 from watchbill.app.status import AttemptLog, Explanation
 from watchbill.cli.escape import visible, visible_json, visible_lines
-from watchbill.cli.fields import Acted, Finding, Migrated, Question, run_fields, shown_fields
+from watchbill.cli.fields import (
+    Acted,
+    Finding,
+    IncidentPage,
+    Migrated,
+    Question,
+    incident_page,
+    run_fields,
+    shown_fields,
+)
 from watchbill.cli.fitting import Checked
 from watchbill.cli.options import Drawn, Format
 from watchbill.model.gate import GateRow
@@ -146,15 +155,15 @@ def print_incidents(incidents: Sequence[Incident], format: Format) -> None:
     _print_list(format, table, lambda: list(incidents))
 
 
-def print_incident(incident: Incident, format: Format) -> None:
+def print_incident(shown: IncidentPage, format: Format) -> None:
     """Print all about one incident."""
 
     def page() -> str:
         from watchbill.cli.tables import drawn, page_of_incident
 
-        return drawn(page_of_incident(incident))
+        return drawn(page_of_incident(shown))
 
-    _print_one(format, page, lambda: incident)
+    _print_one(format, page, lambda: incident_page(shown))
 
 
 def print_findings(findings: Sequence[Finding], format: Format) -> None:

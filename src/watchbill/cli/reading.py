@@ -16,6 +16,7 @@ from watchbill.app.status import AttemptLog
 from watchbill.clock import Micros
 from watchbill.env import SystemEnv
 from watchbill.errors import InvalidOptionError, RunNotFound, StoreCorruptError, StoreError
+from watchbill.model.incident import Incident, IncidentRow, incident_of
 from watchbill.model.keys import VARIABLE, given_keys
 from watchbill.model.question import Asked, InboxItem, inbox_item
 from watchbill.model.states import RunState
@@ -89,6 +90,16 @@ def opened_questions(asked: Sequence[Asked]) -> list[InboxItem]:
 
         asked = [Seal(keys).asked(one) for one in asked]
     return [inbox_item(one) for one in asked]
+
+
+def opened_incidents(rows: Sequence[IncidentRow]) -> list[Incident]:
+    """Open what incidents say, with the keys of the environment."""
+    keys = given_keys()
+    if keys is not None:
+        from watchbill.store.sealed import Seal  # and cryptography, which nobody else waits for
+
+        rows = [Seal(keys).incident(row) for row in rows]
+    return [incident_of(row) for row in rows]
 
 
 def _opened(stored: Record, opened: Record, *, reveal: bool) -> Record:

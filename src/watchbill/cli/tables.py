@@ -18,7 +18,7 @@ from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus, T
 from watchbill.app.timeline import timeline_of
 from watchbill.app.words import moment, said_of, span
 from watchbill.cli.escape import visible, visible_json, visible_lines
-from watchbill.cli.fields import ErrorFields, Finding, Question, ending_of
+from watchbill.cli.fields import ErrorFields, Finding, IncidentPage, Question, ending_of
 from watchbill.clock import EPOCH, to_datetime
 from watchbill.model.attempt import Progress
 from watchbill.model.gate import GateRow
@@ -37,7 +37,7 @@ ELASTIC: Final = frozenset(
             "NOTE",
             "INCIDENT",
             "QUESTION",
-            "FORM",
+            "ANSWER",
             "FINDING",
             "RUN",
             "PROGRESS",
@@ -242,17 +242,28 @@ def list_of_questions(questions: Sequence[Question]) -> list[Block]:
     """Give a line for each question."""
     if not questions:
         return [Text("no questions")]
-    table = _table("ID", "TO", "ASKED", "RUN", "QUESTION", "FORM", "NOTE")
+    table = _table("ID", "KIND", "TO", "ASKED", "RUN", "QUESTION", "ANSWER", "NOTE")
     for asked in questions:
-        note = f"answered by {asked.answered_by}" if asked.answered_by is not None else asked.refused or ""
-        form = msgspec.json.encode(asked.form).decode()
+        # How it can be answered: by what its form says, or by one of these actions.
+        form = msgspec.json.encode(asked.form).decode() if asked.kind == "question" else "|".join(asked.actions)
         table.add_row(
-            *(_cell(text) for text in (asked.id, asked.to, moment(asked.asked_at), asked.run)),
+            *(_cell(text) for text in (asked.id, asked.kind, asked.to, moment(asked.asked_at), asked.run)),
             _cell(asked.question),
             _cell(form),
-            _cell(note),
+            _cell(_note(asked)),
         )
     return [table]
+
+
+def _note(asked: Question) -> str:
+    """Say who deals with it, until when, and what was wrong with the last answer."""
+    notes = [f"answered by {asked.answered_by}" if asked.answered_by is not None else asked.refused or ""]
+    if asked.claimed_by is not None and asked.claimed_until is not None:
+        notes.append(f"held by {asked.claimed_by} until {moment(asked.claimed_until)}")
+    if asked.due_at is not None:
+        then = "" if asked.escalate_to is None else f", then {asked.escalate_to} is asked"
+        notes.append(f"until {moment(asked.due_at)}{then}")
+    return "; ".join(note for note in notes if note)
 
 
 def list_of_gates(gates: Sequence[GateRow]) -> list[Block]:
@@ -301,14 +312,22 @@ def list_of_incidents(incidents: Sequence[Incident]) -> list[Block]:
     for incident in incidents:
         opened = moment(incident.opened_at)
         style = "red" if incident.resolved_at is None else "green"
-        table.add_row(_cell(incident.id), _cell(incident.state, style=style), _cell(opened), _cell(incident.said))
+        calls = f" ({_calls(incident)})" if incident.actions or incident.examples else ""
+        said = _cell(f"{incident.said}{calls}")
+        table.add_row(_cell(incident.id), _cell(incident.state, style=style), _cell(opened), said)
         if incident.remedy and incident.resolved_at is None:
             table.add_row(Text(), Text(), Text(), _cell(f"-> {incident.remedy}"))
     return [table]
 
 
-def page_of_incident(incident: Incident) -> list[Block]:
+def _calls(incident: Incident) -> str:
+    number = "1 call" if incident.members == 1 else f"{incident.members:,} calls"
+    return f"{number}{f', for {incident.group}' if incident.group else ''}"
+
+
+def page_of_incident(page: IncidentPage) -> list[Block]:
     """Give all about one incident."""
+    incident = page.incident
     blocks: list[Block] = [
         _labelled("incident", _cell(incident.id, style="bold")),
         _labelled("state", _cell(incident.state, style="red" if incident.resolved_at is None else "green")),
@@ -319,9 +338,15 @@ def page_of_incident(incident: Incident) -> list[Block]:
         lasted = span(incident.opened_at, incident.resolved_at)
         blocks.append(_labelled("resolved", _cell(f"{moment(incident.resolved_at)}, after {lasted}")))
     blocks.append(_labelled("said", Text(visible(incident.said))))
+    if incident.examples:
+        blocks.append(
+            _labelled("concerns", _cell(f"{_calls(incident)}, for example of {', '.join(incident.examples)}"))
+        )
+    if incident.ordered_by is not None:
+        blocks.append(_labelled("decided", _cell(f"by {incident.ordered_by} for all calls that waited then")))
     if incident.remedy:
         blocks.append(_labelled("what to do", Text(visible(incident.remedy))))
-    return blocks
+    return [*blocks, *(list_of_questions(page.calls) if page.calls else ())]
 
 
 def list_of_findings(findings: Sequence[Finding]) -> list[Block]:

@@ -29,6 +29,8 @@ def end_of(workflow: Workflow[..., Any], loop: WorkflowLoop, ended: Ended, reaso
     if loop.late:
         error = RunError("DeadlineExceeded", LATE, cause=Cause.LATE)
         outcome = Outcome.FAILED if outcome is Outcome.CANCELLED else outcome
+    elif loop.stopped is not None:
+        error = RunError("Stopped", loop.stopped, cause=Cause.CANCELLED)
     elif outcome is Outcome.CANCELLED:
         return outcome, _encode(reason)
     else:

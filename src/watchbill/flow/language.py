@@ -16,7 +16,7 @@ from watchbill.flow.replay import Continued, WorkflowLoop, current
 from watchbill.flow.values import Annotation, decoder, encode, encode_in_order
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
-from watchbill.model.question import Question
+from watchbill.model.question import Patience, Question
 
 T = TypeVar("T")
 
@@ -102,26 +102,36 @@ async def ask(
     within: Duration | None = None,
     escalate_to: str | None = None,
 ) -> Any:  # noqa: ANN401 - what the form says
-    """Ask a person, of a group, and wait for the answer.
+    """Ask a person, of a group, and wait for the answer; half way through `within`, whoever is asked is reminded.
 
-    When `within` has passed the question goes to `escalate_to`; without it, it is withdrawn: TimeoutError.
+    When `within` has passed the question goes to `escalate_to`, for as long again; then, or without one, it is
+    withdrawn: TimeoutError.
     """
     loop = _loop("ask")
     read = _reader(form, "ask()")
-    call = _ask(loop, question, form, to, read)
     if within is None:
-        return await call
-    try:
-        async with asyncio.timeout(to_micros(within, what="within of ask()") / SECOND):
-            return await call
-    except TimeoutError:
-        if escalate_to is None:
-            raise TimeoutError(f"nobody of {to or 'those who were asked'!r} answered in time: {question}") from None
-    return await _ask(loop, question, form, escalate_to, read)
+        if escalate_to is not None:
+            raise InvalidOptionError("escalate_to of ask() is for when its time is over: give within, too")
+        return await _ask(loop, question, form, to, read, Patience())
+    span = to_micros(within, what="within of ask()")
+    groups = [to] if escalate_to is None else [to, escalate_to]
+    for group, then in zip(groups, (*groups[1:], None), strict=True):
+        call = _ask(loop, question, form, group, read, Patience(span, then))
+        try:
+            async with asyncio.timeout(span / SECOND):
+                return await call
+        except TimeoutError:
+            continue
+    raise TimeoutError(f"nobody of {groups[-1] or 'those who were asked'!r} answered in time: {question}")
 
 
-def _ask(
-    loop: WorkflowLoop, question: str, form: Annotation, to: str, read: Callable[[bytes], object]
+def _ask(  # noqa: PLR0913 - what is asked, of whom, how, and for how long
+    loop: WorkflowLoop,
+    question: str,
+    form: Annotation,
+    to: str,
+    read: Callable[[bytes], object],
+    patience: Patience,
 ) -> "asyncio.Future[object]":
     try:
         schema = msgspec.json.schema(form)
@@ -130,7 +140,9 @@ def _ask(
             f"form of ask() must be a type that JSON can be read as, got {form!r}: {error}"
         ) from error
     asked = Question(question, to, schema)
-    return loop.step_call(None, "ask", encode_in_order(asked, what="the question of ask()"), (), read, kind=AskCall)
+    body = encode_in_order(asked, what="the question of ask()")
+    # Not in the body: how long somebody has is no part of what is asked, and may change with the code.
+    return loop.step_call(None, "ask", body, (), read, options=patience, kind=AskCall)
 
 
 class Said:

@@ -18,6 +18,7 @@ from watchbill.model.run import LONGEST_ID, NewRun
 
 NAME: Final = "watchbill:notify"
 TIMEOUT: Final = 10  # seconds for one answer
+REDIRECTED: Final = range(300, 400)
 REFUSED: Final = range(400, 500)  # the receiver does not want it: trying again would not help
 NOT_REFUSED: Final = frozenset({408, 425, 429})  # but for these: it was busy
 
@@ -34,6 +35,13 @@ class News(msgspec.Struct, frozen=True):
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Whoever answers must not choose whom else we talk to."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow nobody."""
+
+
 def post(url: str, delivery: str, body: str) -> int:
     """Post what happened, signed with $WATCHBILL_SECRET if there is one; gives the answer's status."""
     sent = body.encode()
@@ -42,10 +50,10 @@ def post(url: str, delivery: str, body: str) -> int:
         headers["Watchbill-Signature"] = "sha256=" + hmac.new(secret.encode(), sent, hashlib.sha256).hexdigest()
     request = urllib.request.Request(url, sent, headers, method="POST")  # noqa: S310 - checked when it was written
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
+        with urllib.request.build_opener(_NoRedirects).open(request, timeout=TIMEOUT) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
-        if error.code in REFUSED and error.code not in NOT_REFUSED:
+        if error.code in REDIRECTED or (error.code in REFUSED and error.code not in NOT_REFUSED):
             raise Permanent(f"{url} answered {error.code} {error.reason}") from error
         raise
 

@@ -102,6 +102,7 @@ class WorkflowLoop(Drain):
         "seed",
         "sparing",
         "stale",
+        "stopped",
         "undo",
         "undo_from",
         "undoable",
@@ -146,6 +147,7 @@ class WorkflowLoop(Drain):
         self.published: dict[str, msgspec.Raw] | None = None
         self.continued: Continued | None = None
         self.late = False  # its deadline has passed
+        self.stopped: str | None = None  # why a person stopped it as a failure
         self.undo = False  # what can be undone is, when it fails
         self.undoable: list[UndoableCall] = []
         self.sparing = False
@@ -183,17 +185,26 @@ class WorkflowLoop(Drain):
             call.set_exception(failure)
         self._drain()
 
-    def cancel(self, at: Micros, reason: str, *, late: bool = False) -> None:
+    def cancel(self, at: Micros, reason: str, *, late: bool = False, stopped: bool = False) -> None:
         """Raise CancelledError where the workflow waits; it may still clean up, and call steps for it."""
         if at > self.now:
             self.now = at
         if self.undoing is not None:
             return  # it is being stopped already, and ends when all is undone
         self.late = self.late or late
+        self.stopped = reason if stopped else self.stopped
         self._cancel_requested = True
         if self._main is not None:
             self._main.cancel(reason)
         self._drain()
+
+    def edit(self, key: str, body: bytes) -> None:
+        """Give an open call other arguments: it is tried, and undone, with these. Raises Diverged."""
+        call = self.calls.get(key)
+        if call is None:
+            raise not_asked(key, None, self.calls, ended=self.ended is not None)
+        call.args = read(call, call.target.signature.decode_args, body)
+        call.body = body
 
     def message(self, at: Micros, message: Message) -> bool:
         """Deliver a message, then run until nothing is ready; False when it was delivered before."""
@@ -406,7 +417,7 @@ class WorkflowLoop(Drain):
             self.continued = error
             self.ended = Ended(Outcome.OK, None, None)
         elif isinstance(error, asyncio.CancelledError) and self._cancel_requested:
-            self.ended = Ended(Outcome.CANCELLED, None, error)
+            self.ended = Ended(Outcome.CANCELLED if self.stopped is None else Outcome.FAILED, None, error)
         else:
             self.ended = Ended(Outcome.FAILED, None, error)
 

@@ -20,6 +20,8 @@ class Kind(IntEnum):
     REWOUND = 8  # a part ended here: what it names, and all after it, is done again
     CONTINUED = 9  # a part ended here: another function goes on with other arguments
     LATE = 10  # its deadline has passed
+    EDITED = 11  # a person gave a call that is open other arguments
+    STOPPED = 12  # a person stopped the run as a failure, so that it is undone
 
 
 class Outcome(IntEnum):

@@ -1,11 +1,16 @@
 """Decision: what was decided about an attempt, by whom, on which evidence: the history of what went wrong."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from watchbill.clock import Micros
 from watchbill.model.failure import Cause
+
+WORKFLOW: Final = "workflow"  # the actor of what a run's own code did
+WARDROOM: Final = "wardroom"  # the actor of a reminder
+OF_A_PERSON: Final = -1  # the number of such a decision: those of the scheduler have the journal's, from 0 on
+ANSWER: Final = "answer"  # what a person chose who answered a question
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True):

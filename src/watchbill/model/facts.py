@@ -15,6 +15,7 @@ class FactKind(StrEnum):
     RETRY = "retry"
     REWIND = "rewind"
     ANSWER = "answer"
+    RESOLVE = "resolve"  # what a person decides about a call that waits for one
     CHILD = "child"  # told by a run that has ended to the one that started it
 
 

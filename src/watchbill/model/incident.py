@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import SECOND, Micros, to_datetime
+from watchbill.model.resolution import ACTIONS
+from watchbill.model.sealed import is_sealed, shown
 
 RESOLVED_KEPT_FOR: Final[Micros] = 30 * 86_400 * SECOND  # who reports on a month finds them
 
@@ -29,6 +31,7 @@ class Told(msgspec.Struct, frozen=True):
 
     said: str
     remedy: str = ""
+    examples: tuple[str, ...] = ()  # ids of runs that it concerns
 
 
 class NewIncident(NamedTuple):
@@ -39,6 +42,8 @@ class NewIncident(NamedTuple):
     cause: str
     members: int  # calls or runs that it concerns
     body: bytes  # Told
+    people: str = ""  # the group that it is for; "" is everybody
+    routes: tuple[str, ...] = ()  # by which somebody is told of it, by their marks
 
 
 class IncidentRow(msgspec.Struct, frozen=True):
@@ -52,6 +57,10 @@ class IncidentRow(msgspec.Struct, frozen=True):
     body: bytes
     opened_at: Micros
     resolved_at: Micros | None
+    people: str = ""
+    calls: bool = False  # its members are calls that wait for a person
+    waiting: int = 0  # so many of them still do
+    ordered_by: str | None = None  # who wants something for all of them, which is being done
 
 
 class Incident(msgspec.Struct, frozen=True):
@@ -65,6 +74,10 @@ class Incident(msgspec.Struct, frozen=True):
     remedy: str
     opened_at: datetime
     resolved_at: datetime | None
+    group: str = ""  # whom it is for; "" is everybody
+    examples: tuple[str, ...] = ()  # ids of runs that it concerns
+    actions: tuple[str, ...] = ()  # what can be done about it: `watchbill incidents ACTION ID`
+    ordered_by: str | None = None  # who wants something for all of its members, which is being done
 
 
 class OpenCode(NamedTuple):
@@ -118,14 +131,15 @@ _decode_told = msgspec.json.Decoder(Told).decode
 
 def incident_of(row: IncidentRow) -> Incident:
     """Give an incident as people see it."""
-    told = told_by(row)
+    told, is_open = told_by(row), row.state is IncidentState.OPEN
     resolved_at = None if row.resolved_at is None else to_datetime(row.resolved_at)
     return Incident(
-        f"{row.id:x}", row.cause, row.state.word, row.members, told.said, told.remedy, to_datetime(row.opened_at),
-        resolved_at,
+        f"{row.id:x}", row.cause, row.state.word, row.waiting if row.calls and is_open else row.members, told.said,
+        told.remedy, to_datetime(row.opened_at), resolved_at, row.people, told.examples,
+        ACTIONS if row.calls and is_open else (), row.ordered_by,
     )  # fmt: skip
 
 
 def told_by(row: IncidentRow) -> Told:
-    """Read what an incident says."""
-    return _decode_told(row.body)
+    """Read what an incident says; of what is sealed, that it is."""
+    return Told(shown(row.body)) if is_sealed(row.body) else _decode_told(row.body)

@@ -1,12 +1,18 @@
-"""Question: what a workflow asks a person; and an item of the inbox, which is a question that nobody has answered."""
+"""Question: what a workflow asks a person; and an item of the inbox: a question, or a call that waits for a person."""
 
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from watchbill.clock import Micros
+from watchbill.clock import SECOND, Micros
+from watchbill.model.attempt import RowKind
 from watchbill.model.decision import Decision
+from watchbill.model.failure import Failure
+from watchbill.model.member import group_of
+from watchbill.model.resolution import ACTIONS
 from watchbill.model.sealed import is_sealed, shown
+
+CLAIM: Final[Micros] = 15 * 60 * SECOND  # long enough to look into it, short enough that nobody waits for who went home
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -17,20 +23,48 @@ class Question(msgspec.Struct, frozen=True):
     form: dict[str, Any]  # the JSON schema of the answer
 
 
+class Patience(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How long whoever is asked has to answer, and who is asked then: the policy of a question's row."""
+
+    within: Micros | None = None
+    escalate_to: str | None = None
+
+    @property
+    def remind_in(self) -> Micros | None:
+        """When whoever is asked is reminded: half way."""
+        return None if self.within is None else self.within // 2
+
+
 class Asked(msgspec.Struct, frozen=True):
-    """A question as it is stored: its body, and the decision on the newest answer that did not fit."""
+    """An item as it is stored, with the decision on the newest answer that did not fit."""
 
     id: int
     run: str
     call: str
-    body: bytes
+    body: bytes  # a Question, of one
     asked_at: Micros
     refused: bytes | None
     answered_by: str | None
+    kind: int = RowKind.ASK
+    why: str | None = "ask"
+    step: str = "ask"
+    rung: int = 0
+    policy: bytes = b"{}"  # of a question its Patience
+    result: bytes | None = None  # of a call, the Failure that it waits with
+    incident: int | None = None
+    claimed_by: str | None = None  # who holds it now
+    claimed_until: Micros | None = None
+
+
+class Claim(NamedTuple):
+    """Who holds an item, and until when."""
+
+    by: str
+    until: Micros
 
 
 class InboxItem(msgspec.Struct, frozen=True):
-    """A question that waits for its answer."""
+    """Something that waits for a person: a question for its answer, or a call for a decision."""
 
     id: str
     run: str
@@ -41,19 +75,56 @@ class InboxItem(msgspec.Struct, frozen=True):
     asked_at: Micros
     refused: str | None = None  # why the newest answer did not fit
     answered_by: str | None = None  # whose answer is on its way to the run
+    kind: str = "question"  # or why a call waits: quarantine, escalate, doubt
+    actions: tuple[str, ...] = ("answer",)  # `watchbill inbox answer`; of a call, those of `watchbill incidents`
+    incident: str | None = None  # that a call belongs to
+    claimed_by: str | None = None  # who holds it
+    claimed_until: Micros | None = None
+    due_at: Micros | None = None  # until when it must be answered
+    escalate_to: str | None = None  # who is asked then
 
 
 _decode_question = msgspec.json.Decoder(Question).decode
 _decode_decision = msgspec.json.Decoder(Decision).decode
+_decode_failure = msgspec.json.Decoder(Failure).decode
+_decode_patience = msgspec.json.Decoder(Patience).decode
+
+_HOW: Final = {
+    "quarantine": "is quarantined: whatever runs it dies",
+    "escalate": "has failed in every way that its author gave",
+    "doubt": "may have taken effect, and nobody knows",
+}
 
 
 def inbox_item(asked: Asked) -> InboxItem:
     """Read an item; what is sealed is said to be."""
+    claimed_until = None if asked.claimed_by is None else asked.claimed_until
+    if asked.kind != RowKind.ASK:
+        why = asked.why or ""
+        return InboxItem(
+            f"{asked.id:x}", asked.run, asked.call, what_waits(asked.step, why, asked.result),
+            group_of(why, asked.rung, asked.policy), {}, asked.asked_at, _why(asked.refused), asked.answered_by, why,
+            ACTIONS, None if asked.incident is None else f"{asked.incident:x}", asked.claimed_by, claimed_until,
+        )  # fmt: skip
     question = Question(shown(asked.body), "", {}) if is_sealed(asked.body) else _decode_question(asked.body)
+    patience = _decode_patience(asked.policy)
+    due_at = None if patience.within is None else asked.asked_at + patience.within
     return InboxItem(
         f"{asked.id:x}", asked.run, asked.call, question.question, question.to, question.form, asked.asked_at,
-        _why(asked.refused), asked.answered_by,
+        _why(asked.refused), asked.answered_by, claimed_by=asked.claimed_by, claimed_until=claimed_until,
+        due_at=due_at, escalate_to=patience.escalate_to,
     )  # fmt: skip
+
+
+def what_waits(step: str, why: str, result: bytes | None) -> str:
+    """Say which call waits for a person, and why."""
+    said = f"step {step!r} {_HOW.get(why, why)}"
+    if result is None:
+        return said
+    if is_sealed(result):
+        return f"{said}: {shown(result)}"
+    failure = _decode_failure(result)
+    return f"{said}: {failure.type}: {failure.message}"
 
 
 def _why(refused: bytes | None) -> str | None:

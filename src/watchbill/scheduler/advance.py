@@ -40,6 +40,7 @@ from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.facts import FactKind, read_retry
 from watchbill.model.failure import Cause, FinalFailure, RunError
+from watchbill.model.resolution import Action, read_resolution
 from watchbill.model.run import LONGEST_ID, NewRun, RunRow, cause_of_hold, child_id
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.secret import redacted
@@ -47,7 +48,16 @@ from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler import codeless
 from watchbill.scheduler.arrivals import due_time, in_order
 from watchbill.scheduler.batch import Batch
-from watchbill.scheduler.notes import asked_by, cancelling, ending_of, event_of, paused_event
+from watchbill.scheduler.notes import (
+    answered_by,
+    asked_by,
+    asked_of,
+    cancelling,
+    ending_of,
+    event_of,
+    paused_event,
+    withdrawn,
+)
 from watchbill.scheduler.plan import (
     CallFacts,
     failed_row,
@@ -64,6 +74,7 @@ from watchbill.scheduler.plan import (
 )
 from watchbill.scheduler.queues import Queues
 from watchbill.scheduler.residence import Deadline, Residence, Resident
+from watchbill.scheduler.resolving import Edited, Provided, Refused, decided, fitted, refused, waits_for_person
 from watchbill.scheduler.resuming import Resuming, replay_slowly
 from watchbill.store.protocol import Fact, Loaded
 
@@ -104,6 +115,7 @@ class Advance:
         self._queues = queues
         self.watchdog: Watchdog | None = None
         self.stopping: set[int] = set()  # runs that wait for rows to end before they undo
+        self.waiting: dict[int, AttemptRow] = {}  # rows that wait for a person, of whom somebody has decided something
         self._dropped: dict[int, Cause | None] = {}  # such rows, with why an attempt of theirs may have taken effect
         self._told: dict[FactKind, Callable[[Resident, Fact, Batch], None]] = {
             FactKind.CANCEL: self._cancel,
@@ -113,6 +125,7 @@ class Advance:
             FactKind.RETRY: self._retry,
             FactKind.REWIND: self._rewind,
             FactKind.ANSWER: self._answer,
+            FactKind.RESOLVE: self._resolve,
             FactKind.CHILD: self._child,
         }
 
@@ -198,6 +211,7 @@ class Advance:
             self._not_resumed(resident, loaded, trouble, batch)
             return True
         self._move_in(resident)
+        self.see(loaded)
         if self._events.wanted:
             batch.events.append(event_of(happened.RUN_RESUMED, resident, batch))
         resident.told = resident.loop.published  # it is in the store, as of the last turn
@@ -509,6 +523,7 @@ class Advance:
             call = resident.loop.calls.get(key)
             if call is not None and call.kind is Kind.STEP and step in (None, call.name, key):
                 batch.turn.released.append(id)
+                self.waiting.pop(id, None)
 
     def _rewind(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """End this part of the run: that call, and all the workflow saw after it, is done again."""
@@ -544,6 +559,66 @@ class Advance:
         row = resident.rows.pop(call.key)
         if self._feed(resident, call, Outcome.OK, fact.body, batch):
             batch.turn.dropped.append(row)
+            batch.turn.decisions.append(answered_by(resident.num, call.key, fact))
+
+    def see(self, loaded: Loaded) -> None:
+        """Remember the rows that somebody has decided about: those that wait for a person nobody else moves."""
+        refs = {fact.ref for fact in loaded.facts if fact.kind is FactKind.RESOLVE}
+        if refs:
+            self.waiting.update(
+                {row.id: row for row in loaded.attempts if f"{row.id:x}" in refs and waits_for_person(row)}
+            )
+
+    def _resolve(self, resident: Resident, fact: Fact, batch: Batch) -> None:
+        """Do what a person decided about a call that waits for one; what does not fit is refused, and it waits on."""
+        resolution = read_resolution(fact.body)
+        row = self.waiting.pop(int(fact.ref, 16), None)
+        call = None if row is None else resident.loop.calls.get(row.call)
+        late = row is None or resident.rows.get(row.call) != row.id or row.id in batch.turn.released
+        if row is None or call is None or late or resident.loop.is_stopping(call) or resolution is None:
+            key = "" if row is None else row.call
+            why = "it does not wait for a person any more" if resolution is not None else "nobody here can read it"
+            batch.turn.decisions.append(refused(resident.num, key, fact, resolution, why))
+            return
+        fit = fitted(resolution, call, shows=not resident.workflow.signature.seals)
+        if isinstance(fit, Refused):
+            batch.turn.decisions.append(refused(resident.num, call.key, fact, resolution, fit.why))
+            return
+        batch.turn.decisions.append(decided(resident.num, call.key, fact, resolution))
+        match fit:
+            case Provided(body=body):
+                del resident.rows[call.key]
+                if self._feed(resident, call, Outcome.OK, body, batch, UNSET, row.fence):
+                    batch.turn.dropped.append(row.id)
+            case Edited(body=body):
+                self._edit(resident, call, row, body, batch)
+            case None if resolution.action is Action.ABORT:
+                self._cancel(resident, msgspec.structs.replace(fact, body=_encode(resolution.reason)), batch)
+            case None if resolution.action is Action.UNDO:
+                self._stop_as_failure(resident, resolution.reason, batch)
+            case None:
+                batch.turn.terms[resident.shard] = resident.term
+                batch.turn.released.append(row.id)
+
+    def _edit(self, resident: Resident, call: Call, row: AttemptRow, body: bytes, batch: Batch) -> None:
+        """Try a call again with other arguments: in a row of its own, for what it had gone through is not of these."""
+        resident.loop.edit(call.key, body)
+        batch.append(resident, Kind.EDITED, call.key, 0, Outcome.OK, body)
+        batch.turn.dropped.append(row.id)
+        self._insert(
+            resident, call, batch, lambda facts, new: ready_row(facts, new, resident.term)._replace(fence=row.fence)
+        )
+
+    def _stop_as_failure(self, resident: Resident, reason: str, batch: Batch) -> None:
+        """Stop a run because a person wants it to fail, and to be undone."""
+        resident.cancel_reason = reason
+        try:
+            resident.loop.cancel(batch.now, reason, stopped=True)
+        except Broken as broken:
+            self._broken(resident, broken, batch)
+            return
+        batch.append(resident, Kind.STOPPED, "", 0, Outcome.OK, _encode(reason))
+        self._rest(resident, batch)
 
     def _child(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Give the end of a child to the call that started it."""
@@ -728,13 +803,15 @@ class Advance:
         )  # fmt: skip
 
     def _put_question(self, resident: Resident, call: Call, batch: Batch) -> None:
+        patience = call.options
         facts = CallFacts(
-            resident.num, resident.id, resident.part, resident.shard, call.key, "ask", self._queues.plain, b"{}",
-            call.body, first_look=0, alone=False,
+            resident.num, resident.id, resident.part, resident.shard, call.key, "ask", self._queues.plain,
+            _encode(patience), call.body, first_look=0, alone=False,
         )  # fmt: skip
         id = resident.rows[call.key] = self._env.new_id()
         batch.turn.terms[resident.shard] = resident.term
-        batch.turn.attempts.append(question_row(facts, id, resident.term))
+        batch.turn.attempts.append(question_row(facts, id, resident.term, patience.remind_in))
+        batch.turn.decisions.append(asked_of(resident.num, call.key, id, call.body))
 
     def _settle_stopped(self, resident: Resident, call: Call, cause: Cause, attempts: int, batch: Batch) -> None:
         """Give the outcome of a call that was asked to stop before the undo: nobody tries it again."""
@@ -758,6 +835,8 @@ class Advance:
             return
         if call.kind is Kind.STEP and not resident.takes_back(call):
             resident.steps_open -= 1
+        if call.kind is Kind.ASK and call.key in resident.rows:
+            batch.turn.decisions.append(withdrawn(resident.num, call.key, resident.rows[call.key]))
         self._let_go(resident, call, batch)
 
     def _let_go(self, resident: Resident, call: Call, batch: Batch) -> None:

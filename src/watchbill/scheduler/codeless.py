@@ -52,7 +52,8 @@ def tell(loaded: Loaded, term: int, batch: Batch) -> bool:
     if cancels(loaded):
         end(loaded, term, batch)
         return True
-    told = [readable(fact) for fact in loaded.facts if fact.kind not in (FactKind.CHILD, FactKind.ANSWER)]
+    stays = (FactKind.CHILD, FactKind.ANSWER, FactKind.RESOLVE)
+    told = [readable(fact) for fact in loaded.facts if fact.kind not in stays]
     told = [fact for fact in told if not is_sealed(fact.body)]
     if not told:
         return False

@@ -1,7 +1,5 @@
 """Notes: what a turn says beside the journal: events, decisions, and facts for other runs."""
 
-from typing import Final
-
 import msgspec
 
 from watchbill import events as happened
@@ -10,16 +8,16 @@ from watchbill.events import Event
 from watchbill.flow.endings import Ending
 from watchbill.flow.futures import Call
 from watchbill.flow.values import plain
-from watchbill.model.decision import Decision, DecisionRow
+from watchbill.model.decision import ANSWER, OF_A_PERSON, WORKFLOW, Decision, DecisionRow
 from watchbill.model.facts import FactKind, read_retry
+from watchbill.model.question import Question
 from watchbill.model.states import RunState
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.residence import Resident
 from watchbill.store.protocol import Fact, TurnFact
 
-OF_A_PERSON: Final = -1  # the number of such a decision: those of the scheduler have the journal's, from 0 on
-
 _encode = msgspec.json.Encoder().encode
+_decode_question = msgspec.json.Decoder(Question).decode
 
 
 def event_of(  # noqa: PLR0913 - the form every event has
@@ -54,6 +52,27 @@ def asked_by(run: int, fact: Fact) -> DecisionRow:
         said = "" if told is None else str(told)
     body = Decision(rule="somebody asked for it", chosen=fact.kind.value, message=said)
     return DecisionRow(run, "", fact.id, OF_A_PERSON, fact.actor, _encode(body))
+
+
+def asked_of(run: int, call: str, row: int, question: bytes) -> DecisionRow:
+    """Write down who was asked what; the number of its row is unlike any other's."""
+    asked = _decode_question(question)
+    said = f"{asked.to or 'anybody'}: {asked.question}"
+    body = Decision(rule="a workflow asks a person", chosen="asked", message=said)
+    return DecisionRow(run, call, row, 0, WORKFLOW, _encode(body))
+
+
+def withdrawn(run: int, call: str, row: int) -> DecisionRow:
+    """Write down that a question is not asked any more."""
+    said = "its time is over, or the workflow does not wait for it any more"
+    body = Decision(rule="a workflow asks no more", chosen="withdrawn", message=said)
+    return DecisionRow(run, call, row, 1, WORKFLOW, _encode(body))
+
+
+def answered_by(run: int, call: str, fact: Fact) -> DecisionRow:
+    """Write down who has answered."""
+    body = Decision(rule="a person answered", chosen=ANSWER)
+    return DecisionRow(run, call, fact.id, OF_A_PERSON, fact.actor, _encode(body))
 
 
 def ending_of(namespace: str, parent: int, id: str, state: RunState, body: bytes) -> TurnFact:

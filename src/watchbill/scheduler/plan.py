@@ -55,9 +55,10 @@ def ready_row(facts: CallFacts, id: int, term: int) -> NewAttempt:
     return _row(facts, id, AttemptState.READY, first_fence(term))
 
 
-def question_row(facts: CallFacts, id: int, term: int) -> NewAttempt:
-    """Make the row of a question: a person answers it, and no agent gets it."""
-    return _row(facts, id, AttemptState.PARKED, first_fence(term))._replace(kind=RowKind.ASK, why="ask")
+def question_row(facts: CallFacts, id: int, term: int, remind_in: Micros | None) -> NewAttempt:
+    """Make the row of a question: a person answers it, and no agent gets it; after a while that one is reminded."""
+    row = _row(facts, id, AttemptState.PARKED, first_fence(term), watch_in=remind_in)
+    return row._replace(kind=RowKind.ASK, why="ask")
 
 
 def lost_row(facts: CallFacts, id: int, term: int) -> NewAttempt:

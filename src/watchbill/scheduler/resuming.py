@@ -40,7 +40,7 @@ def replay_slowly(resident: Resident, part: Part, begun_at: Micros, cancelled: s
     for place, entry in enumerate(follow(resident.loop, part, begun_at), 1):
         if place % ENTRIES_PER_LOOK == 0:
             yield
-        if entry.kind == Kind.CANCEL:
+        if entry.kind in (Kind.CANCEL, Kind.STOPPED):
             resident.cancel_reason = str(plain(entry.body))
         elif entry.kind == Kind.LATE:
             resident.deadline, resident.cancel_reason = None, LATE

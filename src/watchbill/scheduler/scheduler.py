@@ -22,6 +22,7 @@ from watchbill.flow.replay import Call, step_guard
 from watchbill.flow.watchdog import LOOK_EVERY, Watchdog
 from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.facts import FactKind
 from watchbill.model.lease import Taken
 from watchbill.model.run import WAITS_FOR_CODE, RunRow, change_of
 from watchbill.model.states import RunState
@@ -308,6 +309,7 @@ class Scheduler(Loop):
         self._long.forget()
         self._reloaded.clear()
         self._advance.stopping.clear()
+        self._advance.waiting.clear()
 
     def _uncounted_shards(self) -> set[int]:
         """Give the shards taken after an unclean end whose runs have not all been brought back."""
@@ -498,7 +500,10 @@ class Scheduler(Loop):
         absent += [row.run for row in look.finals if row.run not in asleep]
         unheard = self._residence.unheard
         absent += [fact.run for fact in look.facts if fact.id not in unheard.get(fact.run, ())]
-        wanted = sorted({num for num in absent if num not in here} | (self._advance.stopping & here.keys()))
+        # Of what a person decided about, it must be known whether it still waits for one.
+        decided = {fact.run for fact in look.facts if fact.kind is FactKind.RESOLVE}
+        seen = (self._advance.stopping | decided) & here.keys()
+        wanted = sorted({num for num in absent if num not in here} | seen)
         loaded = await self._load(wanted)
         del self._reloaded[:reloaded]  # only now: without an answer they are asked for again
         return look, loaded
@@ -575,6 +580,7 @@ class Scheduler(Loop):
         if term is None:
             return
         if (resident := self._residence.runs.get(run.num)) is not None:
+            self._advance.see(loaded)
             if run.num in self._advance.stopping:
                 self._advance.settle_dropped(resident, loaded.attempts, batch)
             return

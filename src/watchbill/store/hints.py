@@ -38,7 +38,7 @@ def concerned(judgement: Judgement) -> set[Hint]:
         case AttemptState.GAVE_UP | AttemptState.DONE:
             return {Hint.SCHEDULER}
         case AttemptState.PARKED if judgement.watch_in is None:
-            return {Hint.CLIENT}  # nothing but a person will move it
+            return {Hint.CLIENT, Hint.SUPERVISOR}  # nothing but a person will move it: that is an incident
         case AttemptState.RUNNING:
             return set()  # nothing has happened to it: whoever looked looks again
         case AttemptState.FAILED:
@@ -54,6 +54,8 @@ def turned(turn: Turn) -> set[Hint]:
         hints.add(Hint.AGENT)  # something to do, or to stop
     if turn.dropped or any(row.state == AttemptState.FAILED or row.watch_in is not None for row in turn.attempts):
         hints.add(Hint.SUPERVISOR)
+    if turn.released:
+        hints.add(Hint.SUPERVISOR)  # an incident may be healed
     if turn.starts or turn.facts or turn.schedules:
         hints.add(Hint.SCHEDULER)  # of whatever shard
     if any(run.status >= RunState.DIVERGED or run.held is not None for run in turn.runs):

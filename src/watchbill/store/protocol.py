@@ -15,6 +15,7 @@ import msgspec
 from watchbill.borrowed import FinishPlan, Place, Work
 from watchbill.clock import SECOND, Micros
 from watchbill.model.agent import AgentRow, Answer, AttemptLog, Orders, ProgressMark, Report, Room
+from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
@@ -22,7 +23,8 @@ from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateRow
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
-from watchbill.model.question import Asked
+from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
+from watchbill.model.question import Asked, Claim
 from watchbill.model.queue import QueueDepth, QueueRow
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
@@ -103,6 +105,17 @@ class Told(StrEnum):
     ENDED = "ended"  # the run is terminal: nothing to tell any more
     UNKNOWN = "unknown"  # no such run, or no such question
     ANSWERED = "answered"  # somebody else's answer is there before this one
+    CLAIMED = "claimed"  # somebody else holds the item
+
+
+class Ordered(StrEnum):
+    """What became of what somebody wants for all members of an incident."""
+
+    DONE = "done"  # it is written down
+    BUSY = "busy"  # another order is being carried out
+    RESOLVED = "resolved"  # there are no members any more
+    NO_CALLS = "no calls"  # it is about something else than calls that wait for a person
+    UNKNOWN = "unknown"  # no such incident
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -226,11 +239,34 @@ class ClientStore(Protocol):
         ...
 
     async def inbox(self, namespace: str, limit: int) -> list[Asked]:
-        """Read the questions that wait for a person, oldest first."""
+        """Read what waits for a person, oldest first: questions, and calls that only a person moves."""
         ...
 
-    async def answer(self, namespace: str, question: int, actor: str, body: bytes) -> Told:
-        """Tell a run the answer to its question, which is known by the id of its row; the first answer counts."""
+    async def answer(self, namespace: str, question: int, actor: str, body: bytes, *, force: bool = False) -> Told:
+        """Tell a run the answer to its question, which is known by the id of its row; the first answer counts.
+
+        `force`: also if somebody else holds the question.
+        """
+        ...
+
+    async def resolve(self, namespace: str, item: int, actor: str, body: bytes, *, force: bool = False) -> Told:
+        """Tell a run what a person decides about a call of it that waits for one, likewise."""
+        ...
+
+    async def claim(  # noqa: PLR0913
+        self, namespace: str, item: int, actor: str, lasting: Micros, decision: int, body: bytes
+    ) -> Claim | None:
+        """Let somebody hold an item for a while, and write it down as that decision; gives who holds it now.
+
+        That is another one, if one does. None: there is no such item.
+        """
+        ...
+
+    async def order_incident(self, namespace: str, incident: int, actor: str, body: bytes, per_second: int) -> Ordered:
+        """Write down what somebody wants for all calls of an incident that wait now; each is told, in time.
+
+        One order at a time: the first counts, until all members have been told.
+        """
         ...
 
     async def delete(self, root: int, limit: int) -> Deleted:
@@ -632,7 +668,10 @@ class SupervisorStore(Protocol):
         ...
 
     async def open_incidents(self, new: Sequence[NewIncident]) -> list[bool]:
-        """Open incidents; says which are new. One whose cause has an open one makes that say what is so now."""
+        """Open incidents; says which are new. One whose cause has an open one makes that say what is so now.
+
+        With what is new it is written down that its routes are to be told; when it is resolved, that they are again.
+        """
         ...
 
     async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
@@ -641,6 +680,44 @@ class SupervisorStore(Protocol):
 
     async def forget_incidents(self, limit: int) -> int:
         """Forget up to so many incidents that were resolved more than RESOLVED_KEPT_FOR ago; says how many."""
+        ...
+
+    async def muster(self, limit: int) -> Muster:
+        """Read what has to be done about what waits for a person; its cost grows with that, and with open incidents."""
+        ...
+
+    async def attach(self, gatherings: Sequence[Gathering]) -> list[Attached]:
+        """Attach calls that still wait, as they were seen, to the open incident of their cause, or open it.
+
+        If none of them still waits, nothing is opened. No two gatherings have the same namespace and cause.
+        """
+        ...
+
+    async def heal(self, incidents: Sequence[IncidentRow]) -> list[bool]:
+        """Resolve incidents that have no members, and got none since they were seen; says which were open until now."""
+        ...
+
+    async def feed(self, order: Order, limit: int) -> int:
+        """Tell the next members of an incident what is wanted for all; gives how many were told.
+
+        Only those who had failed when it was wanted, each once. When all have been told the order is done. Nothing if
+        others were told since the order was seen.
+        """
+        ...
+
+    async def remind(self, reminders: Sequence[Reminder], decisions: Sequence[tuple[int, bytes]]) -> list[bool]:
+        """Remind of questions that are open, each once, and write it down as that decision; says of which."""
+        ...
+
+    async def take_alerts(self, routes: Sequence[str], limit: int, lasting: Micros) -> DueAlerts:
+        """Take alerts that are due, by these routes (their marks), for so long: nobody else sends them meanwhile.
+
+        That an incident is resolved is not due before it was told, by that route, or given up, that it is open.
+        """
+        ...
+
+    async def settle_alerts(self, settled: Sequence[SettledAlert]) -> None:
+        """Write down what became of alerts that were taken."""
         ...
 
     async def able(self) -> list[Able]:

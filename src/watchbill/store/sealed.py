@@ -19,8 +19,10 @@ from watchbill.model.agent import Answer, AttemptLog, Orders, ProgressMark, Repo
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
+from watchbill.model.incident import IncidentRow, NewIncident
 from watchbill.model.keys import Keys
-from watchbill.model.question import Asked
+from watchbill.model.member import Attached, Gathering, Muster, Reminder, WaitingCall
+from watchbill.model.question import Asked, Claim
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow
 from watchbill.model.sealed import as_stored, is_sealed, opened
@@ -41,6 +43,7 @@ from watchbill.store.protocol import (
     Loaded,
     Look,
     NewFact,
+    Ordered,
     Record,
     SchedulerStore,
     Schedules,
@@ -224,8 +227,29 @@ class Sealer:
         return explained(replace(ending, body=self.open_body(ending.body), held=None, why=self.open_body(ending.why)))
 
     def asked(self, asked: Asked) -> Asked:
-        """Open a question, and why an answer was refused."""
-        return replace(asked, body=self.open_body(asked.body), refused=self._opened(asked.refused))
+        """Open an item of the inbox, and why an answer was refused."""
+        return replace(
+            asked,
+            body=self.open_body(asked.body),
+            refused=self._opened(asked.refused),
+            result=self._opened(asked.result),
+        )
+
+    def incident(self, new: NewIncident) -> NewIncident:
+        """Seal what an incident says: it may quote an error."""
+        return new._replace(body=self._codec.seal(new.body, b"incident %d" % new.id))
+
+    def open_incident(self, row: IncidentRow) -> IncidentRow:
+        """Open what an incident says."""
+        return replace(row, body=self.open_body(row.body))
+
+    def open_waiting(self, call: WaitingCall) -> WaitingCall:
+        """Open why a call waits for a person."""
+        return call._replace(result=self._opened(call.result))
+
+    def said(self, decision: int, body: bytes) -> bytes:
+        """Seal a decision of its own number."""
+        return self._codec.seal(body, b"decided %d" % decision)
 
     def record(self, record: Record) -> Record:
         """Open all that is stored about a run."""
@@ -259,7 +283,7 @@ class SealedClient:
         self.order_schedule, self.beginning = doors.order_schedule, doors.beginning
         self.delete, self.checkup = doors.delete, doors.checkup
         self.agents, self.order_agent, self.backlog = doors.agents, doors.order_agent, doors.backlog
-        self.gates, self.order_gate, self.incidents = doors.gates, doors.order_gate, doors.incidents
+        self.gates, self.order_gate = doors.gates, doors.order_gate
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none. The store compares inputs as they are sealed."""
@@ -329,9 +353,29 @@ class SealedClient:
         """Read the questions that wait for a person."""
         return [self._sealer.asked(asked) for asked in await self._doors.inbox(namespace, limit)]
 
-    async def answer(self, namespace: str, question: int, actor: str, body: bytes) -> Told:
+    async def answer(self, namespace: str, question: int, actor: str, body: bytes, *, force: bool = False) -> Told:
         """Tell a run the answer to its question."""
-        return await self._doors.answer(namespace, question, actor, self._sealer.answer(question, body))
+        return await self._doors.answer(namespace, question, actor, self._sealer.answer(question, body), force=force)
+
+    async def resolve(self, namespace: str, item: int, actor: str, body: bytes, *, force: bool = False) -> Told:
+        """Tell a run what a person decides about a call of it."""
+        return await self._doors.resolve(namespace, item, actor, self._sealer.answer(item, body), force=force)
+
+    async def claim(  # noqa: PLR0913
+        self, namespace: str, item: int, actor: str, lasting: Micros, decision: int, body: bytes
+    ) -> Claim | None:
+        """Let somebody hold an item for a while."""
+        sealed = self._sealer.said(decision, body)
+        return await self._doors.claim(namespace, item, actor, lasting, decision, sealed)
+
+    async def order_incident(self, namespace: str, incident: int, actor: str, body: bytes, per_second: int) -> Ordered:
+        """Write down what somebody wants for all calls of an incident."""
+        sealed = self._sealer.answer(incident, body)
+        return await self._doors.order_incident(namespace, incident, actor, sealed, per_second)
+
+    async def incidents(self, namespace: str, limit: int) -> list[IncidentRow]:
+        """Read the incidents of a namespace."""
+        return [self._sealer.open_incident(row) for row in await self._doors.incidents(namespace, limit)]
 
     async def schedules(self, namespace: str) -> Schedules:
         """Read all schedules of a namespace."""
@@ -428,10 +472,12 @@ class SealedSupervisor:
         self._doors = doors
         self._sealer = sealer
         self.processes, self.silent, self.bury, self.backlog = doors.processes, doors.silent, doors.bury, doors.backlog
-        self.incidents, self.open_incidents = doors.incidents, doors.open_incidents
         self.resolve_incidents, self.codes = doors.resolve_incidents, doors.codes
         self.forget_gates, self.able, self.queue_beside = doors.forget_gates, doors.able, doors.queue_beside
         self.forget_incidents = doors.forget_incidents
+        self.heal, self.feed = doors.heal, doors.feed
+        # What an incident says under keys does not leave the house: alerts are sent as they are stored.
+        self.take_alerts, self.settle_alerts = doors.take_alerts, doors.settle_alerts
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""
@@ -441,6 +487,33 @@ class SealedSupervisor:
             due=tuple([self._sealer.open_attempt(row) for row in watch.due]),
             orphans=tuple([self._sealer.open_attempt(row) for row in watch.orphans]),
         )
+
+    async def incidents(self) -> list[IncidentRow]:
+        """Read the incidents that are open."""
+        return [self._sealer.open_incident(row) for row in await self._doors.incidents()]
+
+    async def open_incidents(self, new: Sequence[NewIncident]) -> list[bool]:
+        """Open incidents."""
+        return await self._doors.open_incidents([self._sealer.incident(one) for one in new])
+
+    async def muster(self, limit: int) -> Muster:
+        """Read what has to be done about what waits for a person."""
+        found = await self._doors.muster(limit)
+        return replace(
+            found,
+            waiting=tuple([self._sealer.open_waiting(call) for call in found.waiting]),
+            healed=tuple([self._sealer.open_incident(row) for row in found.healed]),
+        )
+
+    async def attach(self, gatherings: Sequence[Gathering]) -> list[Attached]:
+        """Attach calls to the open incident of their cause, or open it."""
+        return await self._doors.attach(
+            [one._replace(incident=self._sealer.incident(one.incident)) for one in gatherings]
+        )
+
+    async def remind(self, reminders: Sequence[Reminder], decisions: Sequence[tuple[int, bytes]]) -> list[bool]:
+        """Remind of questions that are open."""
+        return await self._doors.remind(reminders, [(id, self._sealer.said(id, body)) for id, body in decisions])
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds."""
@@ -552,8 +625,12 @@ class Seal:
         return SealedAccess(access, self._sealer)
 
     def asked(self, asked: Asked) -> Asked:
-        """Open a question."""
+        """Open an item of the inbox."""
         return self._sealer.asked(asked)
+
+    def incident(self, row: IncidentRow) -> IncidentRow:
+        """Open what an incident says."""
+        return self._sealer.open_incident(row)
 
     def record(self, record: Record) -> Record:
         """Open all that is stored about a run."""

@@ -14,6 +14,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.events import Event, Events
 from watchbill.loop import Loop
+from watchbill.model.alert import Route, marks_for
 from watchbill.model.incident import IncidentRow, NewIncident, Told, told_by
 from watchbill.model.wait import NO_AGENT
 from watchbill.store.protocol import SupervisorStore
@@ -37,9 +38,12 @@ class Lookout(Loop):
 
     name = "lookout"
 
-    def __init__(self, env: Env, events: Events, *, store: SupervisorStore, polls: bool) -> None:
+    def __init__(
+        self, env: Env, events: Events, *, store: SupervisorStore, polls: bool, routes: Sequence[Route] = ()
+    ) -> None:
         super().__init__(env, events)
         self._store = store
+        self._marks = marks_for(routes, "")  # whom to tell of incidents
         self._polls = polls  # others write to the store, too, and their hints may be lost
         self._asked = True
         self._look_at: Micros | None = None
@@ -128,7 +132,14 @@ class Lookout(Loop):
         if not troubles:
             return
         new = [
-            NewIncident(self.env.new_id(), one.namespace, one.cause, one.members, _encode(Told(one.said, one.remedy)))
+            NewIncident(
+                self.env.new_id(),
+                one.namespace,
+                one.cause,
+                one.members,
+                _encode(Told(one.said, one.remedy)),
+                routes=self._marks,
+            )
             for one in troubles.values()
         ]
         opened = await self._store.open_incidents(new)

@@ -84,18 +84,20 @@ def test_what_is_under_way_is_told_with_its_progress():
 
 
 def test_every_kind_of_entry_has_its_word():
-    bodies = {Kind.CANCEL: "too late", Kind.LATE: "its deadline has passed", Kind.REWOUND: "ada"}
+    bodies = {Kind.CANCEL: "too late", Kind.LATE: "its deadline has passed", Kind.REWOUND: "ada", Kind.STOPPED: "no"}
     others = [kind for kind in Kind if kind not in (Kind.END, Kind.STEP)]
     entries = [an_entry(n, kind, "k", body=bodies.get(kind)) for n, kind in enumerate(others, 1)]
     events = timeline_of(a_record(journal=entries))[2:]
     assert [event.kind for event in events] == [
         *("timer", "cancel", "message", "child_ended", "answered", "patched", "rewound", "continued", "late"),
+        *("edited", "stopped"),
     ]
     assert all(event.kind for event in events)
     assert {event.kind: event.note for event in events if event.note} == {
         "cancel": "too late",
         "rewound": "by ada",
         "late": "its deadline has passed",
+        "stopped": "no",
     }
 
 

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from watchbill.cli.fields import IncidentPage
 from watchbill.cli.tables import drawn, list_of_gates, list_of_incidents, page_of_incident
 from watchbill.model.gate import GateRow
 from watchbill.model.incident import Incident
@@ -34,7 +35,9 @@ def test_an_incident_is_a_line_and_what_to_do():
 
 def test_the_page_of_an_incident_has_all_about_it():
     page = drawn(
-        page_of_incident(msgspec.structs.replace(OPEN, state="resolved", resolved_at=NOON + timedelta(minutes=2)))
+        page_of_incident(
+            IncidentPage(msgspec.structs.replace(OPEN, state="resolved", resolved_at=NOON + timedelta(minutes=2)), ())
+        )
     )
     assert "incident     1f" in page
     assert "cause        no agent for gpu" in page

@@ -14,10 +14,11 @@ from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyErro
 from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.call import JournalRow
 from watchbill.model.decision import DecisionRow
+from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateRow
 from watchbill.model.incident import IncidentRow
 from watchbill.model.lease import FOREVER
-from watchbill.model.question import Asked
+from watchbill.model.question import Asked, Claim
 from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
 from watchbill.model.schedule import ScheduleOrder
@@ -33,6 +34,7 @@ from watchbill.store.postgres.gates import gates, waits
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.incidents import incident_rows
+from watchbill.store.postgres.people import inbox, ordered, told
 from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import Homes, home_shards
@@ -44,6 +46,7 @@ from watchbill.store.protocol import (
     Equal,
     Hint,
     NewFact,
+    Ordered,
     Record,
     Schedules,
     Submitted,
@@ -134,20 +137,50 @@ class PostgresClient:
         return [cast(str, id) for (id,) in found]
 
     async def inbox(self, namespace: str, limit: int) -> list[Asked]:
-        """Read the questions that wait for a person, oldest first."""
+        """Read what waits for a person, oldest first."""
         values = {"namespace": namespace, "limit": limit}
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "inbox", values))
-        return [Asked(*row) for row in cast(Sequence[Any], found)]
+        found = await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: inbox(db, values)))
+        return found[:limit]
 
-    async def answer(self, namespace: str, question: int, actor: str, body: bytes) -> Told:
+    async def answer(self, namespace: str, question: int, actor: str, body: bytes, *, force: bool = False) -> Told:
         """Tell a run the answer to its question; the first answer counts."""
+        return await self._say(FactKind.ANSWER, namespace, question, actor, body, force=force)
+
+    async def resolve(self, namespace: str, item: int, actor: str, body: bytes, *, force: bool = False) -> Told:
+        """Tell a run what a person decides about a call of it that waits for one."""
+        return await self._say(FactKind.RESOLVE, namespace, item, actor, body, force=force)
+
+    async def _say(  # noqa: PLR0913
+        self, kind: FactKind, namespace: str, item: int, actor: str, body: bytes, *, force: bool
+    ) -> Told:
         hints = self._writing()
-        values = {"namespace": namespace, "question": question, "actor": actor, "body": body}
+        values = {"kind": kind.value, "namespace": namespace, "item": item, "actor": actor, "body": body}
+        values["force"] = force
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "answer", values))
-        told = _answered(cast(Sequence[Any], found))
-        if told is Told.TOLD:
+        became = told(cast(Sequence[Any], found))
+        if became is Told.TOLD:
             hints.give(Hint.SCHEDULER)
-        return told
+        return became
+
+    async def claim(  # noqa: PLR0913
+        self, namespace: str, item: int, actor: str, lasting: Micros, decision: int, body: bytes
+    ) -> Claim | None:
+        """Let somebody hold an item for a while."""
+        self._writing()
+        values = {"namespace": namespace, "item": item, "actor": actor, "lasting": lasting, "decision": decision}
+        values["body"] = body
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "claim", values))
+        return Claim(*cast(Any, found[0])) if found else None
+
+    async def order_incident(self, namespace: str, incident: int, actor: str, body: bytes, per_second: int) -> Ordered:
+        """Write down what somebody wants for all calls of an incident that wait now."""
+        hints = self._writing()
+        values = {"namespace": namespace, "incident": incident, "actor": actor, "body": body, "per_second": per_second}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "order_incident", values))
+        became = ordered(cast(Sequence[Any], found))
+        if became is Ordered.DONE:
+            hints.give(Hint.SUPERVISOR)
+        return became
 
     async def delete(self, root: int, limit: int) -> Deleted:
         """Delete a run that has ended and the tree under it, so many rows at a time."""
@@ -503,16 +536,6 @@ def _told(status: object) -> Told:
     if status is None:
         return Told.UNKNOWN
     return Told.ENDED if RunState(cast(int, status)).terminal else Told.TOLD
-
-
-def _answered(found: Sequence[Any]) -> Told:
-    """Read what became of an answer: the run that asks may not be there, or have ended, or have another answer."""
-    if not found:
-        return Told.UNKNOWN
-    [(status, new, same)] = found
-    if RunState(status).terminal:
-        return Told.ENDED
-    return Told.TOLD if new or same else Told.ANSWERED
 
 
 def _ending(*columns: Any) -> Ending:  # noqa: ANN401

@@ -12,9 +12,14 @@ from watchbill.store.protocol import DUE_OF_SHARD
 def incident_rows(rows: Iterable[Row]) -> list[IncidentRow]:
     """Read incidents."""
     return [
-        IncidentRow(id, namespace, cause, IncidentState(state), members, body, opened_at, resolved_at)
-        for id, namespace, cause, state, members, body, opened_at, resolved_at in cast(Iterable[Any], rows)
-    ]
+        IncidentRow(
+            id, namespace, cause, IncidentState(state), members, body, opened_at, resolved_at, people, bool(calls),
+            waiting, ordered_by,
+        )
+        for (
+            id, namespace, cause, state, members, body, opened_at, resolved_at, people, calls, waiting, ordered_by,
+        ) in cast(Iterable[Any], rows)
+    ]  # fmt: skip
 
 
 def incident_values(new: Sequence[NewIncident]) -> dict[str, object]:
@@ -25,7 +30,15 @@ def incident_values(new: Sequence[NewIncident]) -> dict[str, object]:
         "causes": [one.cause for one in new],
         "members": [one.members for one in new],
         "bodies": [one.body for one in new],
+        "peoples": [one.people for one in new],
+        **told_values(new),
     }
+
+
+def told_values(new: Sequence[NewIncident]) -> dict[str, object]:
+    """Give who is to be told of which incident as columns."""
+    told = [(one.id, route) for one in new for route in one.routes]
+    return {"told_incidents": [id for id, _ in told], "told_routes": [route for _, route in told]}
 
 
 async def codes(db: Session, after: tuple[int, int] | None, limit: int) -> CodeLook:

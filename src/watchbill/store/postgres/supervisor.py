@@ -4,18 +4,22 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from watchbill.clock import Micros
+from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.incident import RESOLVED_KEPT_FOR, Able, CodeLook, IncidentRow, IncidentState, NewIncident
+from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement, Recast
 from watchbill.store.hints import concerned
+from watchbill.store.postgres.alerts import settled_values, take_alerts
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.connections import Connections, Session
 from watchbill.store.postgres.fleet import backlog
 from watchbill.store.postgres.gates import able, forget_gates
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.incidents import codes, incident_rows, incident_values
+from watchbill.store.postgres.people import attach_values, attached, muster, order_values, remind_values
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.scheduler import bury
 from watchbill.store.postgres.shards import find_queue
@@ -70,7 +74,7 @@ class PostgresSupervisor:
         values = incident_values(new)
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "open_incident", values))
         made = {cast(int, id) for (id,) in found}
-        return [one.id in made for one in new]
+        return self._herald([one.id in made for one in new])
 
     async def forget_incidents(self, limit: int) -> int:
         """Forget up to so many incidents that were resolved long ago; says how many."""
@@ -82,7 +86,59 @@ class PostgresSupervisor:
         values = {"ids": sorted(ids), "open": IncidentState.OPEN}
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "resolve_incidents", values))
         done = {cast(int, id) for (id,) in found}
-        return [id in done for id in ids]
+        return self._herald([id in done for id in ids])
+
+    async def muster(self, limit: int) -> Muster:
+        """Read what has to be done about what waits for a person."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: muster(db, limit)))
+
+    async def attach(self, gatherings: Sequence[Gathering]) -> list[Attached]:
+        """Attach calls that still wait to the open incident of their cause, or open it."""
+        values = attach_values(gatherings)
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "attach", values))
+        became = attached(gatherings, cast(Sequence[Any], found))
+        self._herald([one.new for one in became])
+        return became
+
+    async def heal(self, incidents: Sequence[IncidentRow]) -> list[bool]:
+        """Resolve incidents that have no members, and got none since they were seen."""
+        ordered = sorted(incidents, key=lambda one: one.id)
+        values = {"ids": [one.id for one in ordered], "members": [one.members for one in ordered]}
+        values["open"] = cast(Any, IncidentState.OPEN)
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "heal", values))
+        done = {cast(int, id) for (id,) in found}
+        return self._herald([one.id in done for one in incidents])
+
+    async def feed(self, order: Order, limit: int) -> int:
+        """Tell the next members of an incident what is wanted for all."""
+        values = order_values(order, limit)
+        [(told,)] = await self._lines.door(lambda: self._lines.rows(self._lines.others, "feed", values))
+        if told:
+            self._hints.give(Hint.SCHEDULER)
+        return cast(int, told)
+
+    async def remind(self, reminders: Sequence[Reminder], decisions: Sequence[tuple[int, bytes]]) -> list[bool]:
+        """Remind of questions that are open, each once."""
+        values = remind_values(reminders, decisions)
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "remind", values))
+        done = {cast(int, id) for (id,) in found}
+        return [one.id in done for one in reminders]
+
+    async def take_alerts(self, routes: Sequence[str], limit: int, lasting: Micros) -> DueAlerts:
+        """Take alerts that are due, by these routes, for a while."""
+        return await self._lines.door(
+            lambda: self._lines.run(self._lines.others, lambda db: take_alerts(db, routes, limit, lasting))
+        )
+
+    async def settle_alerts(self, settled: Sequence[SettledAlert]) -> None:
+        """Write down what became of alerts that were taken."""
+        values = settled_values(settled)
+        await self._lines.door(lambda: self._lines.rows(self._lines.others, "settle_alerts", values))
+
+    def _herald(self, changed: list[bool]) -> list[bool]:
+        if any(changed):
+            self._hints.give(Hint.SUPERVISOR)  # somebody is to be told
+        return changed
 
     async def able(self) -> list[Able]:
         """Read what the agents have that may get work."""

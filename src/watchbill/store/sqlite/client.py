@@ -7,26 +7,39 @@ from watchbill.clock import Micros
 from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.call import JournalRow
 from watchbill.model.decision import DecisionRow
+from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateRow
 from watchbill.model.incident import IncidentRow
 from watchbill.model.lease import FOREVER
-from watchbill.model.question import Asked
+from watchbill.model.question import Asked, Claim
 from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
 from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
 from watchbill.store.bodies import fits, joined, reference
 from watchbill.store.held import explained
-from watchbill.store.protocol import EVERY, Checkup, Deleted, Ending, Hint, NewFact, Record, Schedules, Submitted, Told
+from watchbill.store.protocol import (
+    EVERY,
+    Checkup,
+    Deleted,
+    Ending,
+    Hint,
+    NewFact,
+    Ordered,
+    Record,
+    Schedules,
+    Submitted,
+    Told,
+)
 from watchbill.store.same import check_same
 from watchbill.store.sqlite.checkup import checkup
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
 from watchbill.store.sqlite.deletion import delete
 from watchbill.store.sqlite.fleet import agents, backlog
 from watchbill.store.sqlite.gates import gates, order_gate, waits
-from watchbill.store.sqlite.inbox import answer, inbox
 from watchbill.store.sqlite.incidents import incident_rows
 from watchbill.store.sqlite.lanes import Lanes
+from watchbill.store.sqlite.people import claim, inbox, order_incident, say
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.sqlite.shards import Homes, make_shards, region_shards
 
@@ -126,13 +139,34 @@ class SqliteClient:
         return await self._lanes.read(lambda db: [id for (id,) in db.run("ids_beginning", values)])
 
     async def inbox(self, namespace: str, limit: int) -> list[Asked]:
-        """Read the questions that wait for a person, oldest first."""
+        """Read what waits for a person, oldest first."""
         return await self._lanes.read(lambda db: inbox(db, namespace, limit))
 
-    async def answer(self, namespace: str, question: int, actor: str, body: bytes) -> Told:
+    async def answer(self, namespace: str, question: int, actor: str, body: bytes, *, force: bool = False) -> Told:
         """Tell a run the answer to its question; the first answer counts."""
+        told = FactKind.ANSWER, actor, body
         return await self._lanes.write(
-            lambda db: answer(db, namespace, question, actor, body), lambda told: self._told([told])
+            lambda db: say(db, namespace, question, told, force=force), lambda told: self._told([told])
+        )
+
+    async def resolve(self, namespace: str, item: int, actor: str, body: bytes, *, force: bool = False) -> Told:
+        """Tell a run what a person decides about a call of it that waits for one."""
+        told = FactKind.RESOLVE, actor, body
+        return await self._lanes.write(
+            lambda db: say(db, namespace, item, told, force=force), lambda told: self._told([told])
+        )
+
+    async def claim(  # noqa: PLR0913
+        self, namespace: str, item: int, actor: str, lasting: Micros, decision: int, body: bytes
+    ) -> Claim | None:
+        """Let somebody hold an item for a while."""
+        return await self._lanes.write(lambda db: claim(db, namespace, item, actor, lasting, (decision, body)))
+
+    async def order_incident(self, namespace: str, incident: int, actor: str, body: bytes, per_second: int) -> Ordered:
+        """Write down what somebody wants for all calls of an incident that wait now."""
+        return await self._lanes.write(
+            lambda db: order_incident(db, namespace, incident, actor, body, per_second),
+            lambda became: self._lanes.hints.give(Hint.SUPERVISOR) if became is Ordered.DONE else None,
         )
 
     async def delete(self, root: int, limit: int) -> Deleted:

@@ -25,21 +25,51 @@ _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 def incident_rows(cursor: sqlite3.Cursor) -> list[IncidentRow]:
     """Read incidents."""
     return [
-        IncidentRow(id, namespace, cause, IncidentState(state), members, body, opened_at, resolved_at)
-        for id, namespace, cause, state, members, body, opened_at, resolved_at in cursor
-    ]
+        IncidentRow(
+            id, namespace, cause, IncidentState(state), members, body, opened_at, resolved_at, people, bool(calls),
+            waiting, ordered_by,
+        )
+        for (
+            id, namespace, cause, state, members, body, opened_at, resolved_at, people, calls, waiting, ordered_by,
+        ) in cursor
+    ]  # fmt: skip
 
 
 def open_incidents(db: Writer, new: Sequence[NewIncident]) -> list[bool]:
     """Open incidents; says which are new."""
     now = db.now()
-    return [db.run("open_incident", (*one, now)).fetchone() == (one.id,) for one in new]
+    return [_open(db, one, now) for one in new]
+
+
+def _open(db: Writer, new: NewIncident, now: int) -> bool:
+    values = (new.id, new.namespace, new.cause, new.members, new.body, new.people, now)
+    if db.run("open_incident", values).fetchone() != (new.id,):
+        return False
+    tell_of(db, new, now)
+    return True
+
+
+def tell_of(db: Writer, new: NewIncident, now: int) -> None:
+    """Write down who is to be told of a new incident."""
+    if new.routes:
+        db.run_many("alert", [(new.id, route, now) for route in new.routes])
 
 
 def resolve_incidents(db: Writer, ids: Sequence[int]) -> list[bool]:
     """Resolve incidents; says which were open until now."""
     now = db.now()
-    return [db.run("resolve_incident", {"id": id, "now": now}).rowcount == 1 for id in ids]
+    return [_resolved(db, id, now, db.run("resolve_incident", {"id": id, "now": now}).rowcount) for id in ids]
+
+
+def _resolved(db: Writer, id: int, now: int, rows: int) -> bool:
+    if rows:
+        tell_resolved(db, id, now)
+    return rows == 1
+
+
+def tell_resolved(db: Writer, id: int, now: int) -> None:
+    """Write down that whoever was to be told of an incident is to be told that it is resolved."""
+    db.run("alert_resolved", {"incident": id, "now": now})
 
 
 def has_old_incidents(db: Database) -> bool:

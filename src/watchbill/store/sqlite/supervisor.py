@@ -4,14 +4,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from watchbill.clock import Micros
+from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
+from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.queue import QueueDepth
 from watchbill.model.verdict import Judgement
 from watchbill.store.bodies import fits
 from watchbill.store.hints import concerned
 from watchbill.store.presence import Presence
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
+from watchbill.store.sqlite.alerts import due_alerts, next_alert, settle_alerts, take_alerts
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Writer
 from watchbill.store.sqlite.fleet import backlog
@@ -25,6 +28,7 @@ from watchbill.store.sqlite.incidents import (
     resolve_incidents,
 )
 from watchbill.store.sqlite.lanes import OwnerLanes
+from watchbill.store.sqlite.people import attach, feed, heal, muster, remind
 from watchbill.store.sqlite.rows import attempt_rows
 from watchbill.store.sqlite.shards import make_queue
 
@@ -71,11 +75,51 @@ class SqliteSupervisor:
 
     async def open_incidents(self, new: Sequence[NewIncident]) -> list[bool]:
         """Open incidents; says which are new."""
-        return await self._lanes.write(lambda db: open_incidents(db, new))
+        return await self._lanes.write(lambda db: open_incidents(db, new), self._herald)
 
     async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
         """Resolve incidents; says which were open until now."""
-        return await self._lanes.write(lambda db: resolve_incidents(db, ids))
+        return await self._lanes.write(lambda db: resolve_incidents(db, ids), self._herald)
+
+    async def muster(self, limit: int) -> Muster:
+        """Read what has to be done about what waits for a person."""
+        return await self._lanes.read(lambda db: muster(db, limit))
+
+    async def attach(self, gatherings: Sequence[Gathering]) -> list[Attached]:
+        """Attach calls that still wait to the open incident of their cause, or open it."""
+        return await self._lanes.write(
+            lambda db: attach(db, gatherings), lambda became: self._herald([one.new for one in became])
+        )
+
+    async def heal(self, incidents: Sequence[IncidentRow]) -> list[bool]:
+        """Resolve incidents that have no members, and got none since they were seen."""
+        seen = [(one.id, one.members) for one in incidents]
+        return await self._lanes.write(lambda db: heal(db, seen), self._herald)
+
+    async def feed(self, order: Order, limit: int) -> int:
+        """Tell the next members of an incident what is wanted for all."""
+        return await self._lanes.write(
+            lambda db: feed(db, order, limit),
+            lambda told: self._lanes.hints.give(Hint.SCHEDULER) if told else None,
+        )
+
+    async def remind(self, reminders: Sequence[Reminder], decisions: Sequence[tuple[int, bytes]]) -> list[bool]:
+        """Remind of questions that are open, each once."""
+        return await self._lanes.write(lambda db: remind(db, reminders, decisions))
+
+    async def take_alerts(self, routes: Sequence[str], limit: int, lasting: Micros) -> DueAlerts:
+        """Take alerts that are due, by these routes, for a while."""
+        if not await self._lanes.read(lambda db: due_alerts(db, routes, limit)):
+            return await self._lanes.read(lambda db: next_alert(db, routes))
+        return await self._lanes.write(lambda db: take_alerts(db, routes, limit, lasting))
+
+    async def settle_alerts(self, settled: Sequence[SettledAlert]) -> None:
+        """Write down what became of alerts that were taken."""
+        await self._lanes.write(lambda db: settle_alerts(db, settled))
+
+    def _herald(self, changed: Sequence[bool]) -> None:
+        if any(changed):
+            self._lanes.hints.give(Hint.SUPERVISOR)  # somebody is to be told
 
     async def forget_incidents(self, limit: int) -> int:
         """Forget up to so many incidents that were resolved long ago; says how many."""

@@ -108,7 +108,7 @@ async def test_reports(scene, run, heard, act, concerned):
         (AttemptState.RUNNING, AttemptState.FAILED, 0, {SUPERVISOR, AGENTS}),
         (AttemptState.FAILED, AttemptState.READY, None, {AGENTS}),
         (AttemptState.FAILED, AttemptState.PARKED, 5, {SUPERVISOR}),
-        (AttemptState.FAILED, AttemptState.PARKED, None, {CLIENT}),
+        (AttemptState.FAILED, AttemptState.PARKED, None, {CLIENT, SUPERVISOR}),
         (AttemptState.FAILED, AttemptState.GAVE_UP, None, {SCHEDULER}),
         (AttemptState.PARKED, AttemptState.READY, None, {AGENTS}),
     ],

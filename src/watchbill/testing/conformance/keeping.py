@@ -107,7 +107,9 @@ async def test_the_inbox_has_what_waits_for_a_person_oldest_first(scene):
     item, other = [inbox_item(asked) for asked in await scene.store.client.inbox("default", 10)]
     assert msgspec.structs.asdict(item) == {
         "id": f"{first:x}", "run": "o-1", "call": "ask", "question": "ship it?", "to": "team",
-        "form": {"type": "boolean"}, "asked_at": NOON, "refused": None, "answered_by": None,
+        "form": {"type": "boolean"}, "asked_at": NOON, "refused": None, "answered_by": None, "kind": "question",
+        "actions": ("answer",), "incident": None, "claimed_by": None, "claimed_until": None, "due_at": None,
+        "escalate_to": None,
     }  # fmt: skip
     assert (other.run, other.call, other.asked_at, len(other.question)) == ("o-2", "ask.2", NOON + SECOND, 300_005)
     assert [item.run for item in await scene.store.client.inbox("default", 1)] == ["o-1"]

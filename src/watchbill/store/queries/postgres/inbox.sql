@@ -1,6 +1,7 @@
 -- Read the questions that wait for a person, oldest first; with the newest answer that did not fit, and who has answered.
 SELECT
-    asked.id, asked.run_id, asked.call, watchbill.whole(asked.run, asked.args), asked.rank,
+    asked.id, asked.run_id, asked.call,
+    watchbill.whole(asked.run, asked.args), asked.rank,
     (
         SELECT decision.body
         FROM watchbill.decision
@@ -17,7 +18,10 @@ SELECT
         WHERE fact.run = asked.run
             AND fact.kind = 'answer'
             AND fact.ref = to_hex(asked.id)
-    ) AS answered_by
+    ) AS answered_by,
+    asked.kind, asked.why, asked.step, asked.rung, asked.policy,
+    NULL::bytea, asked.incident,
+    CASE WHEN asked.claimed_until > (SELECT watchbill.at(:now::bigint)) THEN asked.claimed_by END, asked.claimed_until
 FROM watchbill.attempt AS asked
 CROSS JOIN watchbill.run
 WHERE asked.kind = 1

@@ -1,5 +1,14 @@
 -- Read the incidents of a namespace, newest first.
-SELECT id, namespace, cause, state, members, body, opened_at, resolved_at
+SELECT
+    id, namespace, cause, state, members, body, opened_at, resolved_at, people, calls,
+    (
+        SELECT count(*)
+        FROM watchbill.attempt
+        WHERE attempt.incident = incident.id
+            AND attempt.state = 3
+            AND (attempt.why || '') IN ('quarantine', 'escalate', 'doubt')
+    ) AS waiting,
+    ordered_by
 FROM watchbill.incident
 WHERE namespace || '' = :namespace
     AND (:resolved::boolean OR state = 0)

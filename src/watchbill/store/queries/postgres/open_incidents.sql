@@ -1,5 +1,14 @@
 -- Read the incidents of all namespaces that are not resolved.
-SELECT id, namespace, cause, state, members, body, opened_at, resolved_at
+SELECT
+    id, namespace, cause, state, members, body, opened_at, resolved_at, people, calls,
+    (
+        SELECT count(*)
+        FROM watchbill.attempt
+        WHERE attempt.incident = incident.id
+            AND attempt.state = 3
+            AND (attempt.why || '') IN ('quarantine', 'escalate', 'doubt')
+    ) AS waiting,
+    ordered_by
 FROM watchbill.incident
 WHERE state = 0
 ORDER BY namespace, cause

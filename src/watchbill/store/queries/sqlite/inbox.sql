@@ -17,7 +17,10 @@ SELECT
         WHERE fact.run = asked.run
             AND fact.kind = 'answer'
             AND fact.ref = printf('%x', asked.id)
-    )
+    ),
+    asked.kind, asked.why, asked.step, asked.rung, asked.policy,
+    NULL, asked.incident,
+    CASE WHEN asked.claimed_until > :now THEN asked.claimed_by END, asked.claimed_until
 FROM attempt AS asked
 CROSS JOIN run ON run.num = asked.run
 WHERE asked.kind = 1

@@ -1,13 +1,16 @@
 -- Insert a row as ready, running or failed, or as parked for a person, nothing else; a failed one is due for a look at once.
+-- Of a question the time for a look is that of its reminder.
 -- Not as running when `finish` has recorded the result of that very attempt meanwhile.
 INSERT INTO attempt (
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, alone, span,
-    rank, started_at, watch_at, ended_at, progress, progress_at, policy, args, result, kind, why, held, gate
+    rank, started_at, watch_at, ended_at, progress, progress_at, policy, args, result, kind, why, held, gate,
+    remind_at
 )
 SELECT
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
-    ?27 - ?24, ?27 - ?16, ?27 + CASE WHEN ?9 = 2 THEN 0 ELSE ?17 END,
-    CASE WHEN ?9 = 2 THEN ?27 END, ?18, CASE WHEN ?18 IS NOT NULL THEN ?27 END, ?19, ?20, ?21, ?22, ?23, ?25, ?26
+    ?27 - ?24, ?27 - ?16, ?27 + CASE WHEN ?9 = 2 THEN 0 WHEN ?22 <> 1 THEN ?17 END,
+    CASE WHEN ?9 = 2 THEN ?27 END, ?18, CASE WHEN ?18 IS NOT NULL THEN ?27 END, ?19, ?20, ?21, ?22, ?23, ?25, ?26,
+    CASE WHEN ?22 = 1 THEN ?27 + ?17 END
 WHERE (?9 IN (0, 1, 2) OR (?9 = 3 AND ?22 = 1))
     AND NOT (
         ?9 = 1

@@ -1,0 +1,177 @@
+"""People: what somebody says about what waits for a person: an answer, a claim, a decision about calls."""
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from watchbill.app.schedules import Doors
+from watchbill.clock import Micros
+from watchbill.errors import (
+    AlreadyAnswered,
+    AlreadyDecided,
+    ClaimedByOther,
+    InvalidOptionError,
+    ItemNotFound,
+    QuestionNotFound,
+    RunEnded,
+    RunNotFound,
+)
+from watchbill.flow.names import did_you_mean
+from watchbill.flow.values import encode
+from watchbill.model.decision import Decision
+from watchbill.model.member import PEOPLE
+from watchbill.model.question import CLAIM, Claim
+from watchbill.model.resolution import (
+    PER_SECOND,
+    Action,
+    Resolution,
+    check_action,
+    check_args,
+    check_per_second,
+    check_reason,
+)
+from watchbill.model.states import AttemptState
+from watchbill.store.protocol import EVERY, Ordered, Told
+
+LONGEST_NAME: Final = 200
+ITEM: Final = re.compile(r"[0-9a-f]{1,16}")
+
+_encode = msgspec.json.Encoder().encode
+
+CLAIMED: Final = _encode(Decision(rule="somebody looks into it", chosen="claim"))
+
+
+class People:
+    """What people can say, in one namespace."""
+
+    def __init__(self, doors: Doors) -> None:
+        self._doors = doors
+        self._namespace = doors.namespace
+
+    async def answer(self, id: str, value: object, by: str, *, force: bool = False) -> None:
+        """Answer a question; durable when this returns. Whether it fits, the run's scheduler says."""
+        body = encode(value, what=f"the answer to question {id!r}")
+        number, by = self._number(id), check_name(by)
+        told = await self._doors.write(lambda doors: doors.answer(self._namespace, number, by, body, force=force))
+        if told is Told.TOLD:
+            return
+        if told is Told.ANSWERED:
+            raise AlreadyAnswered(id)
+        if told is Told.CLAIMED:
+            raise await self._claimed(id)
+        item = await self._item(number)
+        if item is not None:
+            raise InvalidOptionError(
+                f"{id!r} is no question, but a call that waits for a decision:"
+                f" watchbill incidents {'|'.join(Action)} {id} --reason WHY"
+            )
+        raise QuestionNotFound(id, self._namespace)
+
+    async def claim(self, id: str, by: str, lasting: Micros = CLAIM) -> Claim:
+        """Hold an item for a while: nobody else answers it meanwhile."""
+        number, by = self._number(id), check_name(by)
+        decision = self._doors.env.new_id()
+        held = await self._doors.write(
+            lambda doors: doors.claim(self._namespace, number, by, lasting, decision, CLAIMED)
+        )
+        if held is None:
+            raise QuestionNotFound(id, self._namespace)
+        if held.by != by:
+            raise ClaimedByOther(id, held.by)
+        return held
+
+    async def resolve(
+        self,
+        id: str,
+        action: str,
+        value: object = None,
+        *,
+        by: str,
+        reason: str,
+        args: dict[str, Any] | None = None,
+        call: str | None = None,
+        per_second: int = PER_SECOND,
+        force: bool = False,
+    ) -> str:
+        """Decide about an incident, an item of the inbox, or a call of a run; gives the id of what that is."""
+        act, by, reason = check_action(action), check_name(by), check_reason(reason)
+        if value is not None and act is not Action.PROVIDE:
+            raise InvalidOptionError(f"a value is for provide: {act.value} takes none, got {value!r:.200}")
+        raw = msgspec.Raw(encode(value, what="the result")) if act is Action.PROVIDE else msgspec.UNSET
+        body = _encode(Resolution(act, reason, raw, check_args(act, args)))
+        rate = check_per_second(per_second)
+        if call is not None:
+            id = await self._item_of(id, call)
+        number = self._number(id)
+        ordered = Ordered.UNKNOWN
+        if call is None:
+            ordered = await self._doors.write(
+                lambda doors: doors.order_incident(self._namespace, number, by, body, rate)
+            )
+        if ordered is Ordered.UNKNOWN:
+            await self._resolve(id, number, by, body, force=force)
+        elif ordered is not Ordered.DONE:
+            raise await self._not_ordered(id, number, ordered)
+        return id
+
+    async def _resolve(self, id: str, number: int, by: str, body: bytes, *, force: bool) -> None:
+        told = await self._doors.write(lambda doors: doors.resolve(self._namespace, number, by, body, force=force))
+        match told:
+            case Told.TOLD:
+                return
+            case Told.ANSWERED:
+                item = await self._item(number)
+                raise AlreadyDecided(id, None if item is None else item.answered_by)
+            case Told.CLAIMED:
+                raise await self._claimed(id)
+            case Told.ENDED | Told.UNKNOWN:
+                item = await self._item(number)
+                if item is not None:
+                    raise InvalidOptionError(f"{id!r} is a question: watchbill inbox answer {id} JSON")
+                raise ItemNotFound(id, self._namespace)
+
+    async def _not_ordered(self, id: str, number: int, ordered: Ordered) -> Exception:
+        if ordered is Ordered.BUSY:
+            found = await self._doors.read(lambda doors: doors.incidents(self._namespace, EVERY))
+            return AlreadyDecided(id, next((row.ordered_by for row in found if row.id == number), None))
+        if ordered is Ordered.RESOLVED:
+            return ItemNotFound(id, self._namespace)
+        return InvalidOptionError(
+            f"incident {id!r} is about no call that waits for a person: it is resolved by itself,"
+            " when what it says is done"
+        )
+
+    async def _claimed(self, id: str) -> ClaimedByOther:
+        item = await self._item(self._number(id))
+        return ClaimedByOther(id, "somebody" if item is None or item.claimed_by is None else item.claimed_by)
+
+    async def _item(self, number: int) -> Any:  # noqa: ANN401 - Asked, or None
+        found = await self._doors.read(lambda doors: doors.inbox(self._namespace, EVERY))
+        return next((asked for asked in found if asked.id == number), None)
+
+    async def _item_of(self, run: str, call: str) -> str:
+        """Find the item of a call that waits for a person, by its run."""
+        record = await self._doors.read(lambda doors: doors.record(self._namespace, run))
+        if record is None:
+            raise RunNotFound(run, self._namespace)
+        if record.run.status.terminal:
+            raise RunEnded(run, "deciding about its calls")
+        rows = {row.call: row for row in record.attempts if row.state is AttemptState.PARKED and row.why in PEOPLE}
+        if call not in rows:
+            raise InvalidOptionError(
+                f"call {call!r} of run {run!r} does not wait for a person{did_you_mean(call, rows) if rows else ''}"
+            )
+        return f"{rows[call].id:x}"
+
+    def _number(self, id: object) -> int:
+        if not isinstance(id, str) or not ITEM.fullmatch(id):
+            raise QuestionNotFound(str(id), self._namespace)
+        return int(id, 16)
+
+
+def check_name(by: object) -> str:
+    """Refuse what nobody is called."""
+    if not isinstance(by, str) or not 1 <= len(by) <= LONGEST_NAME or not by.isprintable():
+        raise InvalidOptionError(f"by is a name of 1-{LONGEST_NAME} printable characters, got {by!r:.240}")
+    return by

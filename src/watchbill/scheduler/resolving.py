@@ -1,0 +1,85 @@
+"""Resolving: what a person decided about a call, held against the code: whether it fits, and what follows. Pure."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from watchbill.errors import InvalidValueError
+from watchbill.flow.futures import Call
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.decision import OF_A_PERSON, Decision, DecisionRow
+from watchbill.model.member import PEOPLE
+from watchbill.model.resolution import Action, Resolution
+from watchbill.model.states import AttemptState
+from watchbill.store.protocol import Fact
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Provided(NamedTuple):
+    """The result of the call."""
+
+    body: bytes
+
+
+class Edited(NamedTuple):
+    """The arguments with which the call is tried again."""
+
+    body: bytes
+
+
+class Refused(NamedTuple):
+    """Why it does not fit."""
+
+    why: str
+
+
+def fitted(resolution: Resolution, call: Call, *, shows: bool) -> Provided | Edited | Refused | None:
+    """Hold a decision against the call: a result against its type, arguments against the step's parameters.
+
+    None: there is nothing to fit. `shows`: values may be quoted.
+    """
+    match resolution.action:
+        case Action.PROVIDE:
+            given = b"" if isinstance(resolution.value, msgspec.UnsetType) else bytes(resolution.value)
+            return _provided(given, call, "the result", shows=shows)
+        case Action.SKIP:
+            return _provided(b"null", call, "None, as the result of a call that is skipped,", shows=True)
+        case Action.RETRY if resolution.args:
+            return _edited(call, resolution.args, shows=shows)
+        case _:
+            return None
+
+
+def _provided(body: bytes, call: Call, what: str, *, shows: bool) -> Provided | Refused:
+    try:
+        call.decode(body)
+    except Exception as error:
+        return Refused(f"{what} does not fit {call.name!r}" + (f": {error}" if shows else ""))
+    return Provided(body)
+
+
+def _edited(call: Call, args: dict[str, Any], *, shows: bool) -> Edited | Refused:
+    try:
+        return Edited(call.target.signature.with_changes(call.body, args))
+    except (InvalidValueError, TypeError) as error:
+        return Refused(f"the arguments do not fit {call.name!r}" + (f": {error}" if shows else ""))
+
+
+def waits_for_person(row: AttemptRow) -> bool:
+    """True when nobody but a person moves a call; then nobody but the scheduler, who is told what that one wants."""
+    return row.state is AttemptState.PARKED and row.why in PEOPLE
+
+
+def decided(run: int, call: str, fact: Fact, resolution: Resolution) -> DecisionRow:
+    """Write down who decided what, and why. The fact's number is unlike any other's."""
+    body = Decision(rule="a person decided", chosen=resolution.action.value, message=resolution.reason)
+    return DecisionRow(run, call, fact.id, OF_A_PERSON, fact.actor, _encode(body))
+
+
+def refused(run: int, call: str, fact: Fact, resolution: Resolution | None, why: str) -> DecisionRow:
+    """Write down why what somebody decided was refused."""
+    what = "a decision" if resolution is None else resolution.action.value
+    said = f"{what} by {fact.actor} was refused: {why}"
+    body = Decision(rule="it must fit the call", chosen="refused", message=said)
+    return DecisionRow(run, call, fact.id, OF_A_PERSON, "scheduler", _encode(body))

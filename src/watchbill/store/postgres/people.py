@@ -1,0 +1,107 @@
+"""People: what waits for a person, its incidents, and what people say about it."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from watchbill.model.incident import IncidentState
+from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
+from watchbill.model.question import Asked
+from watchbill.model.states import AttemptState, RunState
+from watchbill.store.postgres.connections import Session
+from watchbill.store.postgres.incidents import incident_rows, told_values
+from watchbill.store.protocol import Ordered, Told
+
+
+async def muster(db: Session, limit: int) -> Muster:
+    """Find what has to be done, in one statement; most often that is nothing, and nothing more is read."""
+    now, waiting, healed, ordered, due, next_at = cast(Sequence[Any], await db.row("muster", {"limit": limit}))
+    calls: Sequence[Any] = ()
+    if waiting:
+        values = {"ids": waiting, "parked": AttemptState.PARKED}
+        calls = cast(Sequence[Any], await db.rows("waiting_calls", values))
+    incidents = incident_rows(await db.rows("incidents_by_id", {"ids": healed})) if healed else []
+    orders: Sequence[Any] = ()
+    if ordered:
+        orders = cast(Sequence[Any], await db.rows("orders", {"ids": ordered, "open": IncidentState.OPEN}))
+    reminders: Sequence[Any] = ()
+    if due:
+        reminders = cast(Sequence[Any], await db.rows("due_reminders", {"ids": sorted(due)}))
+    return Muster(
+        tuple([WaitingCall(*row) for row in calls]),
+        tuple(incidents),
+        tuple([Order(*row) for row in orders]),
+        tuple([Reminder(*row) for row in reminders if row[1] is not None]),  # it may have been answered meanwhile
+        next_at,
+        now,
+    )
+
+
+def attach_values(gatherings: Sequence[Gathering]) -> dict[str, object]:
+    """Give calls and their incidents as columns; the calls in order, like everybody who locks more than one row."""
+    calls = sorted((*call, place) for place, one in enumerate(gatherings, 1) for call in one.calls)
+    new = [one.incident for one in gatherings]
+    return {
+        "ids": [id for id, _, _, _ in calls],
+        "fences": [fence for _, fence, _, _ in calls],
+        "whys": [why for _, _, why, _ in calls],
+        "places": [place for _, _, _, place in calls],
+        "parked": AttemptState.PARKED,
+        "new_ids": [one.id for one in new],
+        "new_namespaces": [one.namespace for one in new],
+        "new_causes": [one.cause for one in new],
+        "new_bodies": [one.body for one in new],
+        "new_peoples": [one.people for one in new],
+        **told_values(new),
+    }
+
+
+def attached(gatherings: Sequence[Gathering], found: Sequence[Any]) -> list[Attached]:
+    """Read what became of gatherings."""
+    became = {place: Attached(calls, new) for place, calls, new in found}
+    return [became.get(place, Attached(0, new=False)) for place in range(1, len(gatherings) + 1)]
+
+
+def order_values(order: Order, limit: int) -> dict[str, object]:
+    """Give what the next members are told by."""
+    return {"incident": order.incident, "seen": order.fed_at, "limit": limit, "open": IncidentState.OPEN}
+
+
+def remind_values(reminders: Sequence[Reminder], decisions: Sequence[tuple[int, bytes]]) -> dict[str, object]:
+    """Give reminders as columns, in order."""
+    rows = sorted(zip(reminders, decisions, strict=True))
+    return {
+        "ids": [one.id for one, _ in rows],
+        "remind_ats": [one.remind_at for one, _ in rows],
+        "decisions": [id for _, (id, _) in rows],
+        "bodies": [body for _, (_, body) in rows],
+    }
+
+
+async def inbox(db: Session, values: dict[str, object]) -> list[Asked]:
+    """Read what waits for a person, oldest first."""
+    found = [*await db.rows("inbox", values), *await db.rows("inbox_calls", values)]
+    return sorted([Asked(*row) for row in cast(Sequence[Any], found)], key=lambda asked: asked.id)
+
+
+def told(found: Sequence[Any]) -> Told:
+    """Read what became of what somebody said: the run may not be there, or have ended, or know another's word."""
+    if not found:
+        return Told.UNKNOWN
+    [(status, new, same, holder)] = found
+    if RunState(status).terminal:
+        return Told.ENDED
+    if new or same:
+        return Told.TOLD
+    return Told.ANSWERED if holder is None else Told.CLAIMED
+
+
+def ordered(found: Sequence[Any]) -> Ordered:
+    """Read what became of what somebody wants for all members of an incident."""
+    if not found:
+        return Ordered.UNKNOWN
+    [(state, calls, done, _)] = found
+    if not calls:
+        return Ordered.NO_CALLS
+    if state != IncidentState.OPEN:
+        return Ordered.RESOLVED
+    return Ordered.DONE if done else Ordered.BUSY

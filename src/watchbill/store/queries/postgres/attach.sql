@@ -1,0 +1,64 @@
+-- Attach calls that still wait, as they were seen, to the open incident of their cause, or open it; not for none of them.
+-- That somebody is to be told of what is new is written with it.
+WITH seen AS MATERIALIZED (
+    SELECT *
+    FROM unnest(:ids::bigint[], :fences::bigint[], :whys::text[], :places::integer[]) AS one (id, fence, why, place)
+),
+there AS MATERIALIZED (
+    SELECT id, fence, why
+    FROM watchbill.attempt
+    WHERE id = ANY (:ids)
+        AND state = :parked::smallint
+        AND incident IS NULL
+    ORDER BY id
+    FOR UPDATE
+),
+belonging AS MATERIALIZED (
+    SELECT there.id, seen.place
+    FROM seen
+    CROSS JOIN there
+    WHERE there.id = seen.id
+        AND there.fence = seen.fence
+        AND there.why = seen.why
+),
+news AS MATERIALIZED (
+    SELECT *
+    FROM unnest(
+        :new_ids::bigint[], :new_namespaces::text[], :new_causes::text[], :new_bodies::bytea[], :new_peoples::text[]
+    ) WITH ORDINALITY AS new (id, namespace, cause, body, people, place)
+    CROSS JOIN LATERAL (SELECT count(*) AS calls FROM belonging WHERE belonging.place = new.place) AS counted
+    WHERE counted.calls > 0
+),
+opened AS (
+    INSERT INTO watchbill.incident AS known (id, namespace, cause, members, body, people, calls, opened_at)
+    SELECT id, namespace, cause, calls, body, people, true, (SELECT watchbill.at(:now::bigint))
+    FROM news
+    ORDER BY namespace, cause
+    ON CONFLICT (namespace, cause) WHERE state = 0 DO UPDATE
+    SET members = known.members + excluded.members
+    RETURNING id, namespace, cause
+),
+attached AS (
+    UPDATE watchbill.attempt
+    SET incident = opened.id
+    FROM belonging
+    CROSS JOIN news
+    CROSS JOIN opened
+    WHERE attempt.id = belonging.id
+        AND news.place = belonging.place
+        AND opened.namespace = news.namespace
+        AND opened.cause = news.cause
+),
+alerts AS (
+    INSERT INTO watchbill.alert (incident, kind, route, due_at)
+    SELECT told.incident, 0, told.route, (SELECT watchbill.at(:now::bigint))
+    FROM unnest(:told_incidents::bigint[], :told_routes::text[]) AS told (incident, route)
+    CROSS JOIN opened
+    WHERE opened.id = told.incident
+    ON CONFLICT DO NOTHING
+)
+SELECT news.place, news.calls, opened.id = news.id AS new
+FROM news
+CROSS JOIN opened
+WHERE opened.namespace = news.namespace
+    AND opened.cause = news.cause

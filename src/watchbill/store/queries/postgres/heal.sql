@@ -1,0 +1,30 @@
+-- Resolve incidents whose members are all gone; one that has got more since it was seen is open.
+-- Whoever was to be told that one is open is told of this, too.
+WITH resolved AS (
+    UPDATE watchbill.incident
+    SET state = 1, resolved_at = (SELECT watchbill.at(:now::bigint)), ordered = NULL
+    FROM unnest(:ids::bigint[], :members::bigint[]) AS seen (id, members)
+    WHERE incident.id = seen.id
+        AND incident.state = :open::smallint
+        AND incident.members = seen.members
+        AND (
+            SELECT attempt.id
+            FROM watchbill.attempt
+            WHERE attempt.incident = incident.id
+                AND attempt.state = 3
+                AND (attempt.why || '') IN ('quarantine', 'escalate', 'doubt')
+            ORDER BY attempt.id
+            LIMIT 1
+        ) IS NULL
+    RETURNING incident.id
+),
+alerts AS (
+    INSERT INTO watchbill.alert (incident, kind, route, due_at)
+    SELECT incident, 1, route, (SELECT watchbill.at(:now::bigint))
+    FROM watchbill.alert
+    WHERE incident = ANY (ARRAY(SELECT id FROM resolved))
+        AND kind = 0
+    ON CONFLICT DO NOTHING
+)
+SELECT id
+FROM resolved

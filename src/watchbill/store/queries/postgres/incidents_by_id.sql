@@ -1,0 +1,14 @@
+-- Read incidents by their numbers.
+SELECT
+    id, namespace, cause, state, members, body, opened_at, resolved_at, people, calls,
+    (
+        SELECT count(*)
+        FROM watchbill.attempt
+        WHERE attempt.incident = incident.id
+            AND attempt.state = 3
+            AND (attempt.why || '') IN ('quarantine', 'escalate', 'doubt')
+    ) AS waiting,
+    ordered_by
+FROM watchbill.incident
+WHERE id = ANY (:ids::bigint[])
+ORDER BY id

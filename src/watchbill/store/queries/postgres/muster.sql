@@ -1,0 +1,49 @@
+-- Find calls that wait for a person without an incident, incidents without members or with an order, and reminders.
+SELECT
+    (SELECT watchbill.at(:now::bigint)) AS now,
+    ARRAY(
+        SELECT id
+        FROM watchbill.attempt
+        WHERE state = 3
+            AND (why || '') IN ('quarantine', 'escalate', 'doubt')
+            AND incident IS NULL
+        ORDER BY id
+        LIMIT :limit::bigint
+    ) AS waiting,
+    ARRAY(
+        SELECT id
+        FROM watchbill.incident
+        WHERE state = 0
+            AND calls
+            AND (
+                SELECT attempt.id
+                FROM watchbill.attempt
+                WHERE attempt.incident = incident.id
+                    AND attempt.state = 3
+                    AND (attempt.why || '') IN ('quarantine', 'escalate', 'doubt')
+                ORDER BY attempt.id
+                LIMIT 1
+            ) IS NULL
+        ORDER BY id
+    ) AS healed,
+    ARRAY(
+        SELECT id
+        FROM watchbill.incident
+        WHERE state = 0
+            AND ordered IS NOT NULL
+        ORDER BY id
+    ) AS ordered,
+    ARRAY(
+        SELECT id
+        FROM watchbill.attempt
+        WHERE remind_at <= (SELECT watchbill.at(:now::bigint))
+        ORDER BY remind_at
+        LIMIT :limit::bigint
+    ) AS due,
+    (
+        SELECT remind_at
+        FROM watchbill.attempt
+        WHERE remind_at > (SELECT watchbill.at(:now::bigint))
+        ORDER BY remind_at
+        LIMIT 1
+    ) AS next_at

@@ -1,0 +1,7 @@
+-- Read what somebody wants for all members of incidents.
+SELECT id, per_second, fed_at
+FROM watchbill.incident
+WHERE id = ANY (:ids::bigint[])
+    AND state = :open::smallint
+    AND ordered IS NOT NULL
+ORDER BY id

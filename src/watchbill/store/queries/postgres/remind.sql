@@ -1,0 +1,18 @@
+-- Remind of questions that are still open, each once; a decision says so.
+WITH reminded AS (
+    UPDATE watchbill.attempt
+    SET remind_at = NULL
+    FROM unnest(:ids::bigint[], :remind_ats::bigint[], :decisions::bigint[], :bodies::bytea[])
+        AS seen (id, remind_at, decision, body)
+    WHERE attempt.id = seen.id
+        AND attempt.remind_at IS NOT DISTINCT FROM seen.remind_at -- never found by it: it is found by its number
+    RETURNING attempt.id, attempt.run, attempt.call, seen.decision, seen.body
+),
+reasons AS (
+    INSERT INTO watchbill.decision (run, call, fence, n, at, actor, body)
+    SELECT run, call, decision, 0, (SELECT watchbill.at(:now::bigint)), 'wardroom', body
+    FROM reminded
+    ON CONFLICT DO NOTHING
+)
+SELECT id
+FROM reminded

@@ -1,0 +1,34 @@
+-- Take alerts that are due, by these routes, for a while: nobody else sends them then; the end of an incident not before
+-- its opening was told.
+WITH due AS MATERIALIZED (
+    SELECT one.incident, one.kind, one.route
+    FROM unnest(:routes::text[]) AS mine (route)
+    CROSS JOIN LATERAL (
+        SELECT alert.incident, alert.kind, alert.route, alert.due_at
+        FROM watchbill.alert
+        WHERE alert.state = 0
+            AND alert.route = mine.route
+            AND alert.due_at <= (SELECT watchbill.at(:now::bigint))
+            AND NOT EXISTS (
+                SELECT 1
+                FROM watchbill.alert AS opened
+                WHERE opened.incident = alert.incident
+                    AND opened.route = alert.route
+                    AND opened.kind < alert.kind
+                    AND opened.state = :due::smallint
+            )
+        ORDER BY alert.due_at
+        LIMIT :limit::bigint
+        FOR UPDATE SKIP LOCKED
+    ) AS one
+    ORDER BY one.due_at, one.incident, one.kind
+    LIMIT :limit
+)
+UPDATE watchbill.alert
+SET tries = tries + 1, due_at = (SELECT watchbill.at(:now::bigint)) + :lasting::bigint
+FROM due
+WHERE alert.incident = due.incident
+    AND alert.kind = due.kind
+    AND alert.route = due.route
+    AND alert.state = :due::smallint
+RETURNING alert.incident, alert.kind, alert.route, alert.tries

@@ -1,0 +1,4 @@
+-- Write down when members of an incident were told what is wanted, and whether that was all of them.
+UPDATE incident
+SET fed_at = :now, ordered = CASE WHEN :done THEN NULL ELSE ordered END
+WHERE id = :incident

@@ -1,0 +1,5 @@
+-- Read how an incident stands, and what somebody wants for its members.
+SELECT state, calls, ordered_by, ordered
+FROM incident
+WHERE id = :incident
+    AND namespace = :namespace

@@ -1,0 +1,13 @@
+-- Resolve an incident whose members are all gone; one that has got more since it was seen is open.
+UPDATE incident
+SET state = 1, resolved_at = :now, ordered = NULL
+WHERE id = :id
+    AND state = 0
+    AND members = :members
+    AND NOT EXISTS (
+        SELECT 1
+        FROM attempt
+        WHERE attempt.incident = incident.id
+            AND attempt.state = 3
+            AND attempt.why IN ('quarantine', 'escalate', 'doubt')
+    )

@@ -1,0 +1,7 @@
+-- Write down what somebody wants for all members of an open incident, unless another order is being carried out.
+UPDATE incident
+SET ordered = :body, ordered_by = :actor, ordered_at = :now, per_second = :per_second, fed_at = NULL
+WHERE id = :incident
+    AND state = 0
+    AND calls = 1
+    AND ordered IS NULL

@@ -1,0 +1,7 @@
+-- Read what somebody wants for the members of an incident, if nobody has told others meanwhile.
+SELECT ordered, ordered_by, ordered_at
+FROM incident
+WHERE id = :incident
+    AND state = 0
+    AND ordered IS NOT NULL
+    AND fed_at IS :seen

@@ -1,0 +1,170 @@
+"""People: what waits for a person, its incidents, and what people say about it."""
+
+from collections.abc import Sequence
+
+from watchbill.model.attempt import RowKind
+from watchbill.model.decision import WARDROOM
+from watchbill.model.facts import FactKind
+from watchbill.model.incident import IncidentState
+from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
+from watchbill.model.question import Asked, Claim
+from watchbill.model.states import RunState
+from watchbill.store.protocol import Ordered, Told
+from watchbill.store.sqlite.database import Database, Named, Writer
+from watchbill.store.sqlite.incidents import incident_rows, tell_of, tell_resolved
+
+# --- the supervisor's
+
+
+def muster(db: Database, limit: int) -> Muster:
+    """Read what has to be done."""
+    now = db.now()
+    (next_at,) = db.run("next_reminder", {"now": now}).fetchone()
+    return Muster(
+        tuple([_waiting(db, *row) for row in db.run("waiting_calls", {"limit": limit}).fetchall()]),
+        tuple(incident_rows(db.run("healed_incidents"))),
+        tuple([Order(*row) for row in db.run("orders")]),
+        tuple([Reminder(*row) for row in db.run("due_reminders", {"now": now, "limit": limit})]),
+        next_at,
+        now,
+    )
+
+
+def _waiting(  # noqa: PLR0913 - the columns of the statement
+    db: Database, id: int, fence: int, why: str, namespace: str, run_id: str, call: str, step: str, rung: int,
+    policy: bytes, run: int, result: bytes | None,
+) -> WaitingCall:  # fmt: skip
+    whole = None if result is None else db.whole(run, result)
+    return WaitingCall(id, fence, why, namespace, run_id, call, step, rung, policy, whole)
+
+
+def attach(db: Writer, gatherings: Sequence[Gathering]) -> list[Attached]:
+    """Attach calls to their incidents."""
+    now = db.now()
+    return [_attach(db, gathering, now) for gathering in gatherings]
+
+
+def _attach(db: Writer, gathering: Gathering, now: int) -> Attached:
+    there = [one.id for one in gathering.calls if db.run("still_waits", one).fetchone() is not None]
+    if not there:
+        return Attached(0, new=False)
+    new = gathering.incident
+    values = (new.id, new.namespace, new.cause, len(there), new.body, new.people, now)
+    (incident,) = db.run("gather", values).fetchone()
+    db.run_many("attach", [(id, incident) for id in there])
+    if incident == new.id:
+        tell_of(db, new, now)
+    return Attached(len(there), new=incident == new.id)
+
+
+def heal(db: Writer, incidents: Sequence[tuple[int, int]]) -> list[bool]:
+    """Resolve incidents without members."""
+    now = db.now()
+    healed = [db.run("heal", {"id": id, "members": members, "now": now}).rowcount == 1 for id, members in incidents]
+    for (id, _), done in zip(incidents, healed, strict=True):
+        if done:
+            tell_resolved(db, id, now)
+    return healed
+
+
+def feed(db: Writer, order: Order, limit: int) -> int:
+    """Tell the next members what is wanted for all."""
+    now = db.now()
+    this: Named = {"incident": order.incident, "seen": order.fed_at}
+    wanted = db.run("wanted_of_incident", this).fetchone()
+    if wanted is None:
+        return 0
+    body, actor, ordered_at = wanted
+    chosen = db.run("feed_next", {"incident": order.incident, "ordered_at": ordered_at, "limit": limit}).fetchall()
+    for id, run, shard in chosen:
+        fact: Named = {"shard": shard, "run": run, "kind": FactKind.RESOLVE, "ref": f"{id:x}", "actor": actor}
+        db.run("tell_fact", {**fact, "body": body, "now": now})
+    db.run("fed", {"incident": order.incident, "now": now, "done": len(chosen) < limit})
+    return len(chosen)
+
+
+def remind(db: Writer, reminders: Sequence[Reminder], decisions: Sequence[tuple[int, bytes]]) -> list[bool]:
+    """Remind of questions."""
+    now = db.now()
+    reminded = []
+    for one, (decision, body) in zip(reminders, decisions, strict=True):
+        found = db.run("remind", {"id": one.id, "remind_at": one.remind_at}).fetchone()
+        reminded.append(found is not None)
+        if found is not None:
+            told: Named = {"decision": decision, "actor": WARDROOM, "body": body, "now": now}
+            db.run("decide", {"run": found[0], "call": found[1], **told})
+    return reminded
+
+
+# --- the client's
+
+
+def inbox(db: Database, namespace: str, limit: int) -> list[Asked]:
+    """Read what waits for a person."""
+    values: Named = {"namespace": namespace, "limit": limit, "now": db.now()}
+    rows = sorted([*db.run("inbox", values), *db.run("inbox_calls", values)])[:limit]
+    return [
+        Asked(
+            id, run_id, call, db.whole(run, body), asked_at, refused, answered_by, kind, why, step, rung, policy,
+            None if result is None else db.whole(run, result), *others,
+        )
+        for (
+            id, run_id, call, run, body, asked_at, refused, answered_by, kind, why, step, rung, policy, result, *others,
+        ) in rows
+    ]  # fmt: skip
+
+
+def say(db: Writer, namespace: str, item: int, told: tuple[FactKind, str, bytes], *, force: bool) -> Told:
+    """Tell a run what somebody says about an item of its inbox, unless somebody has."""
+    kind, actor, body = told
+    found = db.run("find_item", {"namespace": namespace, "item": item}).fetchone()
+    if found is None or (found[-1] == RowKind.ASK) is not (kind is FactKind.ANSWER):
+        return Told.UNKNOWN
+    run, shard, _, holder, until, status, _ = found
+    if RunState(status).terminal:
+        return Told.ENDED
+    now = db.now()
+    if holder not in (None, actor) and until > now and not force:
+        return Told.CLAIMED
+    fact: Named = {"shard": shard, "run": run, "kind": kind, "ref": f"{item:x}"}
+    db.run("tell_fact", {**fact, "actor": actor, "body": body, "now": now})
+    there = db.run("find_answer", fact).fetchone()
+    return Told.TOLD if there == (actor, body) else Told.ANSWERED
+
+
+def claim(  # noqa: PLR0913 - who wants to hold what
+    db: Writer, namespace: str, item: int, actor: str, lasting: int, decision: tuple[int, bytes]
+) -> Claim | None:
+    """Let somebody hold an item."""
+    found = db.run("find_item", {"namespace": namespace, "item": item}).fetchone()
+    if found is None or RunState(found[-2]).terminal:
+        return None
+    run, _, call, holder, until, _, _ = found
+    now = db.now()
+    holds = holder is not None and until > now
+    if holds and holder != actor:
+        return Claim(holder, until)
+    db.run("claim", {"item": item, "actor": actor, "until": now + lasting})
+    if not holds:
+        id, body = decision
+        db.run("decide", {"run": run, "call": call, "decision": id, "actor": actor, "body": body, "now": now})
+    return Claim(actor, now + lasting)
+
+
+def order_incident(  # noqa: PLR0913 - what is wanted, by whom
+    db: Writer, namespace: str, incident: int, actor: str, body: bytes, per_second: int
+) -> Ordered:
+    """Write down what is wanted for all members of an incident."""
+    this: Named = {"namespace": namespace, "incident": incident}
+    found = db.run("find_incident", this).fetchone()
+    if found is None:
+        return Ordered.UNKNOWN
+    state, calls, ordered_by, ordered = found
+    if not calls:
+        return Ordered.NO_CALLS
+    if state != IncidentState.OPEN:
+        return Ordered.RESOLVED
+    if (ordered_by, ordered) == (actor, body):
+        return Ordered.DONE  # an answer was lost
+    values: Named = {"incident": incident, "actor": actor, "body": body, "per_second": per_second, "now": db.now()}
+    return Ordered.DONE if db.run("order_incident", values).rowcount == 1 else Ordered.BUSY

@@ -1,0 +1,49 @@
+"""Gathering: which calls that wait for a person wait for one reason, and what is said about it. Pure: facts in."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from watchbill.model.alert import Route, marks_for
+from watchbill.model.failure import Failure
+from watchbill.model.fingerprint import fingerprint
+from watchbill.model.incident import NewIncident, Told
+from watchbill.model.member import Evidence, Gathering, WaitingCall, group_of
+from watchbill.model.question import what_waits
+from watchbill.model.sealed import is_sealed
+
+EXAMPLES: Final = 3  # runs that an incident names
+LONGEST_SAID: Final = 1_000  # characters: an error may quote a whole page
+NO_FAILURE: Final = Failure("", "")
+
+_encode = msgspec.json.Encoder().encode
+_decode_failure = msgspec.json.Decoder(Failure).decode
+
+
+def gathered(calls: Iterable[WaitingCall], new_id: Callable[[], int], routes: Sequence[Route] = ()) -> list[Gathering]:
+    """Sort calls by why they wait: those that failed alike are one incident; `routes`: whom to tell of them."""
+    alike: dict[tuple[str, str, str], list[WaitingCall]] = {}
+    for call in calls:
+        group = group_of(call.why, call.rung, call.policy)
+        alike.setdefault((call.namespace, cause_of(call, group), group), []).append(call)
+    return [_gathering(new_id(), *key, members, routes) for key, members in sorted(alike.items())]
+
+
+def cause_of(call: WaitingCall, group: str) -> str:
+    """Name the cause that a call shares with all that failed alike."""
+    failure = NO_FAILURE if call.result is None or is_sealed(call.result) else _decode_failure(call.result)
+    mark = fingerprint(call.step, call.why, failure.type, failure.message, group)
+    return f"{call.why} of {call.step} {mark}"
+
+
+def _gathering(  # noqa: PLR0913 - what an incident is made of
+    id: int, namespace: str, cause: str, group: str, calls: list[WaitingCall], routes: Sequence[Route]
+) -> Gathering:
+    first = calls[0]
+    said = what_waits(first.step, first.why, first.result)
+    remedy = f"decide: watchbill incidents retry|provide|skip|undo|abort {id:x} --reason WHY"
+    examples = tuple(dict.fromkeys(call.run for call in calls))[:EXAMPLES]
+    body = _encode(Told(said[:LONGEST_SAID], remedy, examples))
+    evidence = tuple([Evidence(call.id, call.fence, call.why) for call in calls])
+    return Gathering(NewIncident(id, namespace, cause, len(calls), body, group, marks_for(routes, group)), evidence)

@@ -1,0 +1,119 @@
+"""Herald: the part of the supervisor that tells people outside of incidents: alerts.
+
+That an alert is due is written with the opening or resolving of its incident, in one commit. A herald takes what is due
+for a while, sends it on a thread, and writes down what became of it; who dies in between is followed by another.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from watchbill import events as happened
+from watchbill.clock import SECOND, Micros
+from watchbill.env import Env, Threads
+from watchbill.events import Event, Events
+from watchbill.loop import Loop
+from watchbill.model.alert import Alert, AlertState, AlertText, Route, SettledAlert, next_try, text_of
+from watchbill.store.protocol import SupervisorStore
+from watchbill.supervisor.sending import send
+
+AT_ONCE: Final = 4  # alerts: one slow receiver does not keep the others waiting
+TAKEN_FOR: Final[Micros] = 60 * SECOND  # longer than a try can take
+POLL: Final[Micros] = 5 * SECOND  # where others write to the store, too, a lost hint costs at most this
+PARTING: Final[Micros] = 2 * SECOND  # so long a house that closes waits for what is being sent
+
+Ended = tuple[Alert, BaseException | None]
+
+
+class Herald(Loop):
+    """Sends alerts: each at least once, the opening of an incident before its end."""
+
+    name = "herald"
+
+    def __init__(
+        self, env: Env, events: Events, *, store: SupervisorStore, routes: Sequence[Route], polls: bool
+    ) -> None:
+        super().__init__(env, events)
+        self._store = store
+        self._routes = {route.mark: route for route in routes}
+        self._polls = polls
+        self._threads: Threads | None = None
+        self._under_way = 0
+        self._ended: list[Ended] = []
+
+    def hint(self) -> None:
+        """An alert may be due."""
+        self.wake()
+
+    async def turn(self) -> Micros | None:
+        """Write down what was sent, and take what is due."""
+        await self._settle()
+        room = AT_ONCE - self._under_way
+        if not room:
+            return POLL
+        due = await self._store.take_alerts(sorted(self._routes), room, TAKEN_FOR)
+        for alert in due.alerts:
+            self._send(alert)
+        if len(due.alerts) == room:
+            return POLL  # there may be more; whichever ends first makes room
+        wishes = [POLL] if self._polls else []
+        if due.next_at is not None:
+            wishes.append(max(due.next_at - due.now, 0))
+        return min(wishes) if wishes else None
+
+    async def close(self) -> None:
+        """Wait a moment for what is being sent: who is told must not be told again for nothing."""
+        until = self.env.clock.boot() + PARTING
+        while self._under_way and (left := until - self.env.clock.boot()) > 0:
+            self._woken.clear()
+            await self.env.wait(self._woken, left)
+        await self._settle()
+        if self._threads is not None:
+            self._threads.close()
+
+    def _send(self, alert: Alert) -> None:
+        if self._threads is None:
+            self._threads = self.env.threads("watchbill-alerts", AT_ONCE)
+        route, text = self._routes[alert.route], text_of(alert)
+        self._under_way += 1
+
+        def job() -> None:
+            send(route, text)
+
+        def done(_: None, error: BaseException | None) -> None:
+            self._under_way -= 1
+            self._ended.append((alert, error))
+            self.wake()
+
+        self._threads.submit(job, done)
+
+    async def _settle(self) -> None:
+        if not self._ended:
+            return
+        ended, self._ended = self._ended, []
+        try:
+            await self._store.settle_alerts([_settled(*one) for one in ended])
+        except (Exception, asyncio.CancelledError):
+            self._ended = ended + self._ended
+            raise
+        now = self.env.clock.boot()
+        self.tell([_event(one, error, now) for one, error in ended if error is not None and _is_news(one)])
+
+
+def _settled(alert: Alert, error: BaseException | None) -> SettledAlert:
+    this = alert.incident.id, alert.kind, alert.route
+    if error is None:
+        return SettledAlert(*this, AlertState.SENT)
+    delay = next_try(alert.tries)
+    return SettledAlert(*this, AlertState.GIVEN_UP) if delay is None else SettledAlert(*this, AlertState.DUE, delay)
+
+
+def _is_news(alert: Alert) -> bool:
+    return alert.tries == 1 or next_try(alert.tries) is None
+
+
+def _event(alert: Alert, error: BaseException, now: Micros) -> Event:
+    text: AlertText = text_of(alert)
+    then = "it is tried again" if next_try(alert.tries) is not None else f"given up after {alert.tries} tries"
+    note = f"that incident {text.incident} is {text.event} could not be told: {error}; {then}"
+    return Event(happened.ALERT_FAILED, now, "supervisor", cause=text.cause, note=note)

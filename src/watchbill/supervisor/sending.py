@@ -1,0 +1,55 @@
+"""Sending: how an alert leaves the house: as a signed webhook, or by apprise. It blocks: for a thread."""
+
+import importlib.util
+from collections.abc import Iterable
+
+import msgspec
+
+from watchbill.errors import InvalidOptionError, WatchbillError
+from watchbill.model.alert import INSTALL, AlertText, Route, in_words
+
+_encode = msgspec.json.Encoder().encode
+
+
+class AlertNotSentError(WatchbillError):
+    """Nobody has taken the alert; its text has nothing of the address but what everybody may see."""
+
+
+def check_sendable(routes: Iterable[Route]) -> None:
+    """Refuse routes for which something is not installed, before the first alert would be lost by it."""
+    for route in routes:
+        if not route.is_http and importlib.util.find_spec("apprise") is None:
+            raise InvalidOptionError(f"alerts to {route.shown} are sent by apprise, which is not installed: {INSTALL}")
+
+
+def send(route: Route, text: AlertText) -> None:
+    """Send an alert; raises AlertNotSentError."""
+    try:
+        if route.is_http:
+            _post(route.url, text)
+        else:
+            _by_apprise(route.url, text)
+    except AlertNotSentError as error:
+        raise AlertNotSentError(f"{route.shown}: {error}") from None
+    except Exception as error:
+        # Its own text may quote the address, and the password in it.
+        code = getattr(error, "code", None)
+        what = f"answered {code}" if code is not None else type(error).__name__
+        raise AlertNotSentError(f"{route.shown}: {what}") from None
+
+
+def _post(url: str, text: AlertText) -> None:
+    from watchbill.flow.notify import post  # urllib takes long to import
+
+    post(url, f"{text.incident}-{text.event}", _encode(text).decode())
+
+
+def _by_apprise(url: str, text: AlertText) -> None:
+    import apprise  # an extra, and slow to import
+
+    title, body = in_words(text)
+    by = apprise.Apprise()
+    if not by.add(url):
+        raise AlertNotSentError("apprise does not know such an address")
+    if not by.notify(title=title, body=body):
+        raise AlertNotSentError("it was not taken; apprise's log says more")

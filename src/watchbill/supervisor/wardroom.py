@@ -1,0 +1,134 @@
+"""Wardroom: the part of the supervisor that deals with people: incidents about calls that wait for one, what people
+want for all calls of an incident, and reminders of questions.
+
+It looks when the supervisor is hinted at, but not at every hint: those come with all trouble, and people are slow.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from watchbill import events as happened
+from watchbill.clock import SECOND, Micros
+from watchbill.env import Env
+from watchbill.events import Event, Events
+from watchbill.loop import Loop
+from watchbill.model.alert import Route
+from watchbill.model.decision import Decision
+from watchbill.model.incident import Told, told_by
+from watchbill.model.member import Muster
+from watchbill.model.resolution import paced
+from watchbill.store.protocol import SupervisorStore
+from watchbill.supervisor.gathering import gathered
+
+LOOKS_APART: Final[Micros] = SECOND // 4
+POLL: Final[Micros] = 5 * SECOND  # where others write to the store, too, a lost hint costs at most this
+LIMIT: Final = 1_000  # calls in one look
+
+_encode = msgspec.json.Encoder().encode
+_decode_told = msgspec.json.Decoder(Told).decode
+
+REMINDED: Final = _encode(Decision(rule="half of its time is over", chosen="remind", message="nobody has answered yet"))
+
+
+class Wardroom(Loop):
+    """Keeps incidents about calls that wait for a person: one for one cause, open as long as one of them waits."""
+
+    name = "wardroom"
+
+    def __init__(
+        self, env: Env, events: Events, *, store: SupervisorStore, polls: bool, routes: Sequence[Route] = ()
+    ) -> None:
+        super().__init__(env, events)
+        self._store = store
+        self._routes = routes  # whom to tell of incidents
+        self._polls = polls  # others write to the store, too, and their hints may be lost
+        self._asked = True
+        self._look_at: Micros = 0  # not before; in boot time
+        self._due_at: Micros | None = None  # by itself
+
+    def hint(self) -> None:
+        """Something may have begun or ceased to wait for a person."""
+        if not self._asked:
+            self._asked = True
+            self.wake()
+
+    async def turn(self) -> Micros | None:
+        """Look, if there may be something to see."""
+        boot = self.env.clock.boot()
+        if not self._asked and (self._due_at is None or boot < self._due_at):
+            return None if self._due_at is None else self._due_at - boot
+        if boot < self._look_at:
+            return self._look_at - boot
+        self._asked = False
+        try:
+            wish = await self._look()
+        except BaseException:
+            self._asked = True
+            raise
+        boot = self.env.clock.boot()
+        self._look_at = boot + LOOKS_APART
+        if self._polls:
+            wish = POLL if wish is None else min(wish, POLL)
+        self._due_at = None if wish is None else boot + wish
+        return wish if not self._asked else LOOKS_APART
+
+    async def _look(self) -> Micros | None:
+        """Look once; gives when to look again."""
+        muster = await self._store.muster(LIMIT)
+        if muster.waiting:
+            await self._gather(muster)
+        if muster.healed:
+            await self._resolve(muster)
+        if muster.reminders:
+            await self._remind(muster)
+        wishes = [await self._feed(muster)] if muster.orders else []
+        if len(muster.waiting) == LIMIT or len(muster.reminders) == LIMIT:
+            wishes.append(0)
+        if muster.next_at is not None:
+            wishes.append(max(muster.next_at - muster.now, 0))
+        return min(wishes) if wishes else None
+
+    async def _gather(self, muster: Muster) -> None:
+        """Let calls belong to the incident of their cause."""
+        gatherings = gathered(muster.waiting, self.env.new_id, self._routes)
+        attached = await self._store.attach(gatherings)
+        opened = [one.incident for one, became in zip(gatherings, attached, strict=True) if became.new]
+        self.tell([_event(happened.INCIDENT_OPENED, muster.now, one.cause, _decode_told(one.body)) for one in opened])
+
+    async def _resolve(self, muster: Muster) -> None:
+        healed = await self._store.heal(muster.healed)
+        self.tell(
+            [
+                _event(happened.INCIDENT_RESOLVED, muster.now, row.cause, Told(told_by(row).said))
+                for row, done in zip(muster.healed, healed, strict=True)
+                if done
+            ]
+        )
+
+    async def _feed(self, muster: Muster) -> Micros:
+        """Tell members of incidents what somebody wants for all of them: no herd, a few at a time."""
+        waits = []
+        for order in muster.orders:
+            count, wait = paced(order.per_second, order.fed_at, muster.now)
+            if count:
+                await self._store.feed(order, count)
+            waits.append(wait)
+        return min(waits)
+
+    async def _remind(self, muster: Muster) -> None:
+        decisions = [(self.env.new_id(), REMINDED) for _ in muster.reminders]
+        reminded = await self._store.remind(muster.reminders, decisions)
+        self.tell(
+            [
+                Event(happened.QUESTION_REMINDED, muster.now, "supervisor", one.run, call=one.call, note="half way")
+                for one, done in zip(muster.reminders, reminded, strict=True)
+                if done
+            ]
+        )
+
+
+def _event(kind: str, now: Micros, cause: str, told: Told) -> Event:
+    note = f"{told.said}; {told.remedy}" if told.remedy else told.said
+    return Event(kind, now, "supervisor", cause=cause, note=note)

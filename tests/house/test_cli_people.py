@@ -1,0 +1,159 @@
+"""Commands by which people decide: beside the process that drives the store."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.house.conftest import Kept
+from tests.house.test_cli import watchbill
+from tests.house.test_cli_acts import DESK, Desk, driven, until
+
+WHY = ("--reason", "the bank is back", "--by", "ada")
+
+
+class Bank(Desk):
+    """A desk whose payments kill their processes until the bank has opened for them."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        super().__init__(url)
+        self._folder = folder
+
+    def opens_for(self, *orders: str) -> None:
+        for order in orders:
+            (self._folder / f"bank.{order}").touch()
+
+    def quarantined(self, *orders: str) -> Any:
+        """Start payments, and wait until all of them wait for a person, in one incident."""
+        for order in orders:
+            self.json("run", "start", "payment", f'"{order}"', "--id", order)
+        wanted = len(orders)
+        [incident] = until(
+            lambda: self("incidents", "list", "-o", "json"), lambda found: found and found[0]["members"] == wanted
+        )
+        return incident
+
+    def item(self, run: str) -> str:
+        [item] = [item for item in self.json("inbox", "list") if item["run"] == run]
+        return str(item["id"])
+
+
+@pytest.fixture
+def bank(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bank]:
+    monkeypatch.setenv("DESK_BANK", str(tmp_path / "bank"))
+    bank = Bank(kept.url, tmp_path)
+    with driven(bank.url):
+        yield bank
+
+
+def test_an_incident_is_listed_shown_and_resumed(bank: Bank) -> None:
+    incident = bank.quarantined("p-1", "p-2", "p-3")
+    assert incident["cause"].startswith("quarantine of bank ")
+    assert set(incident["examples"]) <= {"p-1", "p-2", "p-3"}
+    assert incident["actions"] == ["resume", "retry", "provide", "skip", "undo", "abort"]
+    listed = bank("incidents", "list").out
+    assert "(3 calls)" in listed
+    assert "-> decide: watchbill incidents" in listed
+    shown = bank.json("incidents", "show", incident["id"])
+    assert [call["kind"] for call in shown["calls"]] == ["quarantine"] * 3
+    assert shown["members"] == 3
+    assert "for example of" in bank("incidents", "show", incident["id"]).out
+    bank.opens_for("p-1", "p-2", "p-3")
+    [acted] = bank.json("incidents", "resume", incident["id"], "--per-second", "2", *WHY)
+    assert (acted["action"], acted["outcome"]) == ("resume", "done")
+    for id in ("p-1", "p-2", "p-3"):
+        assert bank.becomes(id, "completed")["result"] == f"{id} paid 5"
+    until(lambda: bank("incidents", "list", "-o", "json"), lambda found: found == [])
+    [resolved] = bank.json("incidents", "list", "--all")
+    assert (resolved["state"], resolved["members"]) == ("resolved", 3)
+    again = bank("incidents", "resume", incident["id"], *WHY)
+    assert (again.code, again.out) == (1, "")
+    assert "nothing waits for a decision" in again.err
+
+
+def test_one_call_is_retried_edited_provided_skipped_and_its_run_aborted_or_undone(bank: Bank) -> None:
+    bank.quarantined("retry", "edit", "provide", "skip", "undo", "abort")
+    bank.opens_for("retry")
+    bank.json("incidents", "retry", bank.item("retry"), *WHY)
+    bank.json("incidents", "retry", "edit", "--call", "bank", "--args", '{"cents": 7}', *WHY)
+    bank.json("incidents", "provide", bank.item("provide"), '"in cash"', *WHY)
+    bank.json("incidents", "skip", bank.item("skip"), *WHY)
+    bank.json("incidents", "undo", bank.item("undo"), *WHY)
+    bank.json("incidents", "abort", bank.item("abort"), *WHY)
+    assert bank.becomes("retry", "completed")["result"] == "retry paid 5"
+    assert bank.becomes("edit", "completed")["result"] == "edit paid 7"
+    assert bank.becomes("provide", "completed")["result"] == "in cash"
+    assert bank.becomes("skip", "completed")["result"] is None
+    assert bank.becomes("undo", "undone")["error"]["message"] == "the bank is back"
+    assert bank.becomes("abort", "cancelled")["error"]["message"] == "the bank is back"
+    events = bank("run", "watch", "skip", "-o", "jsonl").out
+    assert '"by ada: the bank is back"' in events
+    until(lambda: bank("incidents", "list", "-o", "json"), lambda found: found == [])
+
+
+def test_what_does_not_fit_is_refused_and_can_be_decided_again(bank: Bank) -> None:
+    bank.quarantined("p-1")
+    item = bank.item("p-1")
+    bank.json("incidents", "provide", item, "5", *WHY)
+    [refused] = until(lambda: bank("inbox", "list", "-o", "json"), lambda items: items and items[0]["refused"])
+    assert "provide by ada was refused" in refused["refused"]
+    assert "provide by ada was refused" in bank("inbox", "list").out
+    bank.json("incidents", "retry", item, "--args", '{"cent": 7}', *WHY)
+    until(lambda: bank("inbox", "list", "-o", "json"), lambda items: "did you mean" in items[0]["refused"])
+    bank.json("incidents", "provide", item, '"in cash"', *WHY)
+    assert bank.becomes("p-1", "completed")["result"] == "in cash"
+
+
+def test_an_item_is_claimed_and_answered_by_whoever_holds_it(bank: Bank) -> None:
+    bank.json("run", "start", "approval", '"ship it?"', "--id", "a-1")
+    [asked] = until(lambda: bank("inbox", "list", "--group", "team", "-o", "json"), lambda items: items)
+    assert bank.json("inbox", "list", "--group", "others") == []
+    [acted] = bank.json("inbox", "claim", asked["id"], "--by", "ada")
+    assert acted["action"] == "claim"
+    [held] = bank.json("inbox", "list")
+    assert held["claimed_by"] == "ada"
+    assert "held by ada until" in bank("inbox", "list").out
+    other = bank("inbox", "answer", asked["id"], "true", "--by", "bob")
+    assert (other.code, other.out) == (1, "")
+    assert "ada holds" in other.err
+    assert "ada holds" in bank("inbox", "claim", asked["id"], "--by", "bob").err
+    bank.json("inbox", "answer", asked["id"], "true", "--by", "bob", "--force")
+    assert bank.becomes("a-1", "completed")["result"] is True
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store with a run that waits for nobody."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('store')}/x.db"
+    assert watchbill("run", "start", "mail", "--id", "o", "--app", str(DESK), "--store", url).code == 0
+    return url
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["incidents", "show", "1f"], "there is no incident"),
+        (["incidents", "retry", "1f"], "--reason"),
+        (["incidents", "retry", "1f", "--reason", " "], "reason is text"),
+        (["incidents", "retry", "1f", "--reason", "x"], "nothing waits for a decision"),
+        (["incidents", "retry", "zz", "--reason", "x"], "no question 'zz'"),
+        (["incidents", "retry", "1f", "--args", "{", "--reason", "x"], "--args is no JSON"),
+        (["incidents", "retry", "1f", "--args", "[1]", "--reason", "x"], "by name"),
+        (["incidents", "retry", "o", "--call", "bank", "--reason", "x"], "does not wait for a person"),
+        (["incidents", "retry", "nobody", "--call", "bank", "--reason", "x"], "there is no run"),
+        (["incidents", "provide", "1f", "--reason", "x"], "JSON"),
+        (["incidents", "provide", "1f", "in cash", "--reason", "x"], "the result is no JSON"),
+        (["incidents", "skip", "1f", "--reason", "x"], "nothing waits for a decision"),
+        (["incidents", "undo", "1f", "--per-second", "0", "--reason", "x"], "per_second"),
+        (["incidents", "abort", "1f", "--reason", "x", "--by", "\x1b[2J"], "by is a name"),
+        (["incidents", "resume", "--reason", "x"], "ID"),
+        (["inbox", "claim", "1f"], "no question '1f' is open"),
+        (["inbox", "claim"], "ID"),
+    ],
+)
+def test_what_cannot_be_decided_says_why(store: str, args: list[str], said: str) -> None:
+    told = watchbill(*args, "--store", store)
+    assert told.code in (1, 2)
+    assert told.out == ""
+    assert said in told.err

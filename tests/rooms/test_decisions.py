@@ -1,0 +1,378 @@
+"""What people decide about calls that wait for them: each action, by whom and why, once, and what does not fit."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.rooms.scene import LONG, Ear, ends
+from watchbill import (
+    AlreadyDecided,
+    App,
+    ClaimedByOther,
+    Handle,
+    InboxItem,
+    InvalidOptionError,
+    InvalidValueError,
+    ItemNotFound,
+    QuestionNotFound,
+    RunCancelled,
+    RunNotFound,
+    RunUndone,
+    ask,
+)
+from watchbill.events import INCIDENT_RESOLVED, STEP_FAILED
+from watchbill.model.incident import Incident
+from watchbill.model.states import AttemptState
+from watchbill.testing.conformance.scene import a_verdict
+
+
+class Shop:
+    """A program whose step fails until it is mended; what became of it is remembered."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.ear = Ear(app)
+        self.mended = False
+        self.calls: list[tuple[str, int]] = []
+        self.undone: list[tuple[str | None, str]] = []
+
+        @app.step(retry=0)
+        async def reserve(item: str) -> str:
+            return f"{item} reserved"
+
+        @reserve.undo
+        async def release(result: str | None, item: str) -> None:
+            self.undone.append((result, item))
+
+        @app.step(retry=0)
+        async def charge(item: str, cents: int = 5) -> str:
+            self.calls.append((item, cents))
+            if not self.mended:
+                raise ConnectionError(f"no line to the bank for {item}")
+            return f"{item} paid {cents}"
+
+        @charge.undo
+        async def refund(result: str | None, item: str, cents: int) -> None:
+            self.undone.append((result, f"{item} {cents}"))
+
+        @app.step(retry=0)
+        async def note(item: str) -> str | None:
+            raise ValueError(f"no paper for {item}")
+
+        @app.step(retry=0)
+        async def fails_later(item: str) -> None:
+            raise RuntimeError("no")
+
+        @app.workflow
+        async def order(item: str) -> str:
+            await reserve(item)
+            return await charge(item)
+
+        @app.workflow
+        async def noted(item: str) -> str | None:
+            return await note(item)
+
+        @app.workflow
+        async def sour(item: str) -> None:
+            await charge(item)
+            await fails_later(item)
+
+        self.order, self.noted, self.sour = order, noted, sour
+
+    async def stuck(self, workflow: Any, *ids: str) -> list[Handle[Any]]:
+        """Start runs, and let their calls fail so that they wait for a person."""
+        async with self.app.rooms(supervisor=False):
+            runs = [await self.app.start(workflow, id, id=id) for id in ids]
+            for id in ids:
+                await self.ear.hears(STEP_FAILED, id)
+            await self.escalate()
+        return runs
+
+    async def escalate(self) -> None:
+        store = self.app._hall._store  # type: ignore[attr-defined]
+        due = (await store.supervisor.watch(1_000)).due
+        verdicts = [a_verdict(row, AttemptState.PARKED, why="escalate", result=row.result) for row in due]
+        assert all(await store.supervisor.judge(verdicts))
+
+    async def item(self, fits: Callable[[InboxItem], object] = lambda item: item.incident) -> InboxItem:
+        async with asyncio.timeout(LONG):
+            while True:
+                for item in await self.app.inbox():
+                    if fits(item):
+                        return item
+                await asyncio.sleep(0)
+
+    async def incident(self) -> Incident:
+        async with asyncio.timeout(LONG):
+            while not (found := await self.app.incidents()):
+                await asyncio.sleep(0)
+        return found[0]
+
+    async def decisions(self, run: Handle[Any]) -> list[tuple[str, str, str]]:
+        known = ("retry", "resume", "provide", "skip", "undo", "abort", "refused")
+        return [(event.kind, event.step, event.note) for event in await run.timeline() if event.kind in known]
+
+
+@pytest.fixture
+async def shop(app: App) -> Any:
+    shop = Shop(app)
+    yield shop
+    shop.ear.close()
+
+
+# --- the incident
+
+
+async def test_runs_that_fail_alike_are_one_incident_and_items_of_the_inbox(shop: Shop) -> None:
+    runs = await shop.stuck(shop.order, "o-1", "o-2", "o-3")
+    async with shop.app.rooms():
+        incident = await shop.incident()
+        assert (incident.state, incident.members, incident.group) == ("open", 3, "")
+        assert incident.said.endswith("ConnectionError: no line to the bank for o-1")
+        assert set(incident.examples) <= {"o-1", "o-2", "o-3"}
+        assert incident.actions == ("resume", "retry", "provide", "skip", "undo", "abort")
+        item = await shop.item()
+        assert (item.kind, item.call, item.incident, item.form) == ("escalate", "charge", incident.id, {})
+        assert "no line to the bank" in item.question
+        assert len(await shop.app.inbox()) == 3
+        shop.mended = True
+        await shop.app.resolve(incident.id, "resume", by="ada", reason="the line is back")
+        assert [await ends(run) for run in runs] == ["o-1 paid 5", "o-2 paid 5", "o-3 paid 5"]
+        await shop.ear.hears(INCIDENT_RESOLVED)
+        assert await shop.app.incidents() == []
+        [resolved] = await shop.app.incidents(resolved=True)
+        assert (resolved.state, resolved.members, resolved.actions) == ("resolved", 3, ())
+        assert await shop.decisions(runs[0]) == [("resume", "charge", "by ada: the line is back")]
+        with pytest.raises(ItemNotFound, match="nothing waits"):
+            await shop.app.resolve(incident.id, "resume", reason="again")
+
+
+# --- one call
+
+
+async def test_a_call_is_tried_again_with_fresh_budgets(shop: Shop) -> None:
+    [run] = await shop.stuck(shop.order, "o-1")
+    shop.mended = True
+    async with shop.app.rooms():
+        item = await shop.item()
+        await shop.app.resolve(item.id, "retry", by="ada", reason="mended")
+        assert await ends(run) == "o-1 paid 5"
+        assert await shop.decisions(run) == [("retry", "charge", "by ada: mended")]
+        with pytest.raises(ItemNotFound):
+            await shop.app.resolve(item.id, "retry", reason="again")
+
+
+async def test_a_call_is_named_by_its_run_and_key_too(shop: Shop) -> None:
+    [run] = await shop.stuck(shop.order, "o-1")
+    shop.mended = True
+    async with shop.app.rooms():
+        with pytest.raises(InvalidOptionError, match="did you mean 'charge'"):
+            await shop.app.resolve("o-1", "retry", call="chrage", reason="mended")
+        with pytest.raises(RunNotFound):
+            await shop.app.resolve("o-9", "retry", call="charge", reason="mended")
+        await shop.app.resolve("o-1", "retry", call="charge", reason="mended")
+        assert await ends(run) == "o-1 paid 5"
+
+
+async def test_it_is_tried_with_other_arguments_and_undone_with_those(shop: Shop) -> None:
+    [run] = await shop.stuck(shop.sour, "o-1")
+    shop.mended = True
+    async with shop.app.rooms():
+        item = await shop.item()
+        await shop.app.resolve(item.id, "retry", args={"cents": 7}, by="ada", reason="the price was wrong")
+        with pytest.raises(RunUndone):
+            await ends(run)
+    assert shop.calls == [("o-1", 5), ("o-1", 7)]
+    assert shop.undone == [("o-1 paid 7", "o-1 7")]
+    kinds = [event.kind for event in await run.timeline()]
+    assert kinds.index("edited") < kinds.index("run_undone")
+
+
+async def test_other_arguments_survive_a_restart(shop: Shop) -> None:
+    [run] = await shop.stuck(shop.order, "o-1")
+    [item] = await shop.app.inbox()
+    await shop.app.resolve(item.id, "retry", args={"cents": 7}, reason="the price was wrong")
+    async with shop.app.rooms(agent=False, supervisor=False):
+        async with asyncio.timeout(LONG):
+            while "edited" not in [event.kind for event in await run.timeline()]:
+                await asyncio.sleep(0)
+    shop.mended = True
+    async with shop.app.rooms():
+        assert await ends(run) == "o-1 paid 7"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({"cents": "many"}, "must be int"),
+        ({"cent": 7}, "did you mean 'cents'"),
+        ({"item": None}, "must be str"),
+    ],
+)
+async def test_arguments_that_do_not_fit_are_refused_and_it_waits_on(
+    shop: Shop, args: dict[str, Any], said: str
+) -> None:
+    [run] = await shop.stuck(shop.order, "o-1")
+    async with shop.app.rooms():
+        item = await shop.item()
+        await shop.app.resolve(item.id, "retry", args=args, by="ada", reason="try this")
+        refused = await shop.item(lambda item: item.refused)
+        assert refused.id == item.id
+        assert "retry by ada was refused: the arguments do not fit 'charge'" in str(refused.refused)
+        assert said in str(refused.refused)
+        await shop.app.resolve(item.id, "provide", "paid by hand", reason="now it fits")
+        assert await ends(run) == "paid by hand"
+    assert len(shop.calls) == 1
+
+
+async def test_a_result_is_provided(shop: Shop) -> None:
+    [run] = await shop.stuck(shop.order, "o-1")
+    async with shop.app.rooms():
+        item = await shop.item()
+        await shop.app.resolve(item.id, "provide", "paid by hand", by="ada", reason="in cash")
+        assert await ends(run) == "paid by hand"
+        assert await shop.decisions(run) == [("provide", "charge", "by ada: in cash")]
+    assert len(shop.calls) == 1
+
+
+async def test_a_result_that_does_not_fit_is_refused(shop: Shop) -> None:
+    [run] = await shop.stuck(shop.order, "o-1")
+    async with shop.app.rooms():
+        item = await shop.item()
+        await shop.app.resolve(item.id, "provide", 5, by="ada", reason="in cash")
+        refused = await shop.item(lambda item: item.refused)
+        assert "provide by ada was refused: the result does not fit 'charge'" in str(refused.refused)
+        await run.cancel("enough")
+        with pytest.raises(RunCancelled):
+            await ends(run)
+
+
+async def test_a_call_is_skipped_where_its_type_allows_none(shop: Shop) -> None:
+    [run] = await shop.stuck(shop.noted, "n-1")
+    async with shop.app.rooms():
+        item = await shop.item()
+        await shop.app.resolve(item.id, "skip", by="ada", reason="nobody reads it")
+        assert await ends(run) is None
+        assert await shop.decisions(run) == [("skip", "note", "by ada: nobody reads it")]
+
+
+async def test_a_call_that_must_return_something_is_not_skipped(shop: Shop) -> None:
+    await shop.stuck(shop.order, "o-1")
+    async with shop.app.rooms():
+        item = await shop.item()
+        await shop.app.resolve(item.id, "skip", by="ada", reason="never mind")
+        refused = await shop.item(lambda item: item.refused)
+        assert "skip by ada was refused: None, as the result of a call that is skipped," in str(refused.refused)
+
+
+async def test_a_run_is_stopped_as_a_failure_and_undone(shop: Shop) -> None:
+    [run] = await shop.stuck(shop.order, "o-1")
+    async with shop.app.rooms():
+        item = await shop.item()
+        await shop.app.resolve(item.id, "undo", by="ada", reason="the customer is gone")
+        with pytest.raises(RunUndone, match="the customer is gone") as undone:
+            await ends(run)
+        assert (undone.value.error.type, undone.value.cause) == ("Stopped", "cancelled")
+        assert await shop.decisions(run) == [("undo", "charge", "by ada: the customer is gone")]
+    assert shop.undone == [(None, "o-1 5"), ("o-1 reserved", "o-1")], "what was cut off may have taken effect"
+
+
+async def test_a_run_is_aborted(shop: Shop) -> None:
+    [run] = await shop.stuck(shop.order, "o-1")
+    async with shop.app.rooms():
+        item = await shop.item()
+        await shop.app.resolve(item.id, "abort", by="ada", reason="out of business")
+        with pytest.raises(RunCancelled, match="out of business"):
+            await ends(run)
+        await shop.ear.hears(INCIDENT_RESOLVED)
+    assert shop.undone == [(None, "o-1 5"), ("o-1 reserved", "o-1")], "what was cut off may have taken effect"
+
+
+# --- once
+
+
+async def test_the_first_decision_counts_and_the_second_hears_whose_it_was(shop: Shop) -> None:
+    [run, _] = await shop.stuck(shop.order, "o-1", "o-2")
+    async with shop.app.rooms(scheduler=False):
+        incident, item = await shop.incident(), await shop.item()
+        # Nobody takes it in now.
+        await shop.app.resolve(item.id, "provide", "by ada", by="ada", reason="first")
+        with pytest.raises(AlreadyDecided, match="ada has decided"):
+            await shop.app.resolve(item.id, "abort", by="bob", reason="second")
+    await shop.app.resolve(incident.id, "retry", by="ada", reason="all of them")
+    with pytest.raises(AlreadyDecided, match="ada has decided") as refused:
+        await shop.app.resolve(incident.id, "abort", by="bob", reason="second")
+    assert refused.value.by == "ada"
+    shop.mended = True
+    async with shop.app.rooms():
+        decided = "o-1" if item.run == "o-1" else "o-2"
+        assert await ends(shop.app.handle(decided)) == "by ada"
+        assert await ends(shop.app.handle("o-2" if decided == "o-1" else "o-1")) in ("o-1 paid 5", "o-2 paid 5")
+    assert run.id == "o-1"
+
+
+async def test_who_came_too_late_is_told_so(shop: Shop) -> None:
+    [run] = await shop.stuck(shop.order, "o-1")
+    item = (await shop.app.inbox())[0]
+    shop.mended = True
+    await run.retry()
+    await shop.app.resolve(item.id, "provide", "by hand", by="bob", reason="too late")
+    async with shop.app.rooms():
+        assert await ends(run) == "o-1 paid 5"
+        assert [note for kind, _, note in await shop.decisions(run) if kind == "refused"] == [
+            "provide by bob was refused: it does not wait for a person any more"
+        ]
+
+
+async def test_what_one_holds_no_other_decides(shop: Shop) -> None:
+    [run] = await shop.stuck(shop.order, "o-1")
+    async with shop.app.rooms():
+        item = await shop.item()
+        await shop.app.claim(item.id, by="ada")
+        with pytest.raises(ClaimedByOther, match="ada holds"):
+            await shop.app.resolve(item.id, "provide", "x", by="bob", reason="mine")
+        await shop.app.resolve(item.id, "provide", "x", by="bob", reason="mine", force=True)
+        assert await ends(run) == "x"
+
+
+# --- what cannot be
+
+
+@pytest.mark.parametrize(
+    ("id", "action", "options", "error", "said"),
+    [
+        ("1f", "explode", {}, InvalidOptionError, "an action is one of"),
+        ("1f", "retry", {"reason": ""}, InvalidOptionError, "reason is text"),
+        ("1f", "retry", {"by": ""}, InvalidOptionError, "by is a name"),
+        ("1f", "retry", {"args": [1]}, InvalidValueError, "by name"),
+        ("1f", "skip", {"args": {"a": 1}}, InvalidOptionError, "for retry"),
+        ("1f", "skip", {"value": 5}, InvalidOptionError, "a value is for provide"),
+        ("1f", "retry", {"per_second": 0}, InvalidOptionError, "per_second"),
+        ("1f", "retry", {}, ItemNotFound, "nothing waits"),
+        ("xyz", "retry", {}, QuestionNotFound, "inbox list"),
+        ("", "retry", {}, QuestionNotFound, "inbox list"),
+    ],
+)
+async def test_what_cannot_be_decided_says_why(
+    app: App, id: str, action: str, options: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        await app.resolve(id, action, **{"reason": "why", **options})
+
+
+async def test_a_question_is_answered_and_a_call_is_decided_about(shop: Shop) -> None:
+    @shop.app.workflow
+    async def asks(_: str) -> bool:
+        return bool(await ask("ship it?"))
+
+    await shop.stuck(shop.order, "o-1")
+    async with shop.app.rooms():
+        call = await shop.item()
+        with pytest.raises(InvalidOptionError, match=r"watchbill incidents resume\|retry"):
+            await shop.app.answer(call.id, True)
+        await shop.app.start(asks, "x")
+        question = await shop.item(lambda item: item.kind == "question")
+        with pytest.raises(InvalidOptionError, match="is a question"):
+            await shop.app.resolve(question.id, "retry", reason="x")

@@ -1,0 +1,231 @@
+"""Questions with a deadline: who is asked when, who holds them, what becomes of those that nobody answers."""
+
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from tests.rooms.scene import ends
+from tests.rooms.test_people import asked
+from watchbill import (
+    App,
+    ClaimedByOther,
+    Event,
+    InboxItem,
+    InvalidOptionError,
+    QuestionNotFound,
+    RunFailed,
+    ask,
+    sleep,
+)
+from watchbill.testing.watch import Watch
+
+virtual = App("sqlite:///:memory:")
+
+
+@virtual.workflow
+async def approves(within: str, escalate_to: str | None = None) -> str:
+    try:
+        return str(await ask("ship it?", form=str, to="team", within=within, escalate_to=escalate_to))
+    except TimeoutError as late:
+        return f"late: {late}"
+
+
+@virtual.workflow
+async def asks_later(wait: str) -> str:
+    await sleep(wait)
+    try:
+        answer = await ask("now?", form=str, to="team", within="1h", escalate_to="boss")
+    except TimeoutError:
+        answer = "nobody"
+    await sleep("1h")
+    return str(answer)
+
+
+class Room:
+    """The world of a test, with what the App's own client says about it."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self.told: list[Event] = []
+
+    def inbox(self) -> list[InboxItem]:
+        found: list[InboxItem] = self.do(virtual.inbox)
+        return found
+
+    def do(self, ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        [trial] = self.watch._trials.values()
+        found: Any = trial.do("the question", ask)
+        self.watch._settle()
+        return found
+
+    def heard(self, kind: str) -> int:
+        return sum(event.kind == kind for event in self.told)
+
+
+@pytest.fixture
+def room(watch: Watch) -> Iterator[Room]:
+    room = Room(watch)
+    unsubscribe = virtual.events.subscribe(room.told.extend)
+    yield room
+    unsubscribe()
+
+
+# --- the deadline, in virtual time
+
+
+def test_whoever_is_asked_is_reminded_half_way_and_the_question_expires(room: Room) -> None:
+    run = room.watch.start(approves, "2d", id="r")
+    room.watch.jump("1s")
+    [item] = room.inbox()
+    assert (item.to, item.escalate_to) == ("team", None)
+    assert item.due_at == item.asked_at + 2 * 86_400_000_000
+    room.watch.jump("23h")
+    assert room.heard("question.reminded") == 0
+    room.watch.jump("1h")
+    assert room.heard("question.reminded") == 1
+    room.watch.jump("23h")
+    assert len(room.inbox()) == 1
+    room.watch.jump("1h")
+    assert run.result() == "late: nobody of 'team' answered in time: ship it?"
+    assert room.inbox() == []
+    assert room.heard("question.reminded") == 1
+    kinds = [event.kind for event in run.timeline()]
+    assert [kind for kind in kinds if kind in ("asked", "remind", "withdrawn", "answered")] == [
+        "asked",
+        "remind",
+        "withdrawn",
+    ]
+
+
+def test_a_question_that_nobody_answers_goes_to_the_next_group_for_as_long_again(room: Room) -> None:
+    run = room.watch.start(approves, "1h", "boss", id="r")
+    room.watch.jump("1s")
+    [first] = room.inbox()
+    assert (first.to, first.escalate_to) == ("team", "boss")
+    room.watch.jump("1h")
+    [second] = room.inbox()
+    assert (second.to, second.escalate_to, second.id != first.id) == ("boss", None, True)
+    assert second.due_at == second.asked_at + 3_600_000_000
+    room.watch.jump("59m")
+    room.do(lambda: virtual.answer(second.id, "yes", by="eve"))
+    assert run.result() == "yes"
+    notes = [(event.kind, event.note, event.actor) for event in run.timeline() if event.kind in ("asked", "answered")]
+    assert notes == [
+        ("asked", "team: ship it?", "workflow"),
+        ("asked", "boss: ship it?", "workflow"),
+        ("answered", "by eve", "eve"),
+    ]
+    assert room.heard("question.reminded") == 2
+
+
+def test_when_the_next_group_does_not_answer_either_it_expires(room: Room) -> None:
+    assert room.watch.run(approves, "1h", "boss") == "late: nobody of 'boss' answered in time: ship it?"
+
+
+def test_a_question_that_is_answered_in_time_reminds_nobody_and_expires_never(room: Room) -> None:
+    run = room.watch.start(asks_later, "1m", id="r")
+    room.watch.jump("2m")
+    [item] = room.inbox()
+    room.do(lambda: virtual.answer(item.id, "yes", by="ada"))
+    room.watch.jump("5h")
+    assert run.result() == "yes"
+    assert room.heard("question.reminded") == 0
+
+
+def test_crashes_anywhere_change_nothing_about_it(watch: Watch) -> None:
+    results = []
+
+    def check(result: str, _: Any) -> None:
+        results.append(result)
+        assert result == "nobody"
+
+    watch.crash_everywhere(asks_later, ("1m",), check)
+    assert len(results) > 5
+
+
+# --- claims, on every store
+
+
+def an_asker(app: App) -> Any:
+    @app.workflow
+    async def asks(question: str) -> bool:
+        return bool(await ask(question, form=bool, to="team"))
+
+    return asks
+
+
+async def test_what_one_holds_no_other_answers(app: App) -> None:
+    asks = an_asker(app)
+    async with app.rooms():
+        run = await app.start(asks, "ship it?", id="r")
+        item = await asked(app)
+        until = await app.claim(item.id, by="ada")
+        [held] = await app.inbox()
+        assert (held.claimed_by, held.claimed_until) == ("ada", round(until.timestamp() * 1_000_000))
+        with pytest.raises(ClaimedByOther, match="ada holds") as refused:
+            await app.claim(item.id, by="bob")
+        assert refused.value.by == "ada"
+        with pytest.raises(ClaimedByOther, match="ada holds"):
+            await app.answer(item.id, True, by="bob")
+        assert await app.claim(item.id, by="ada") >= until
+        await app.answer(item.id, True, by="ada")
+        assert await ends(run) is True
+        told = [(event.kind, event.actor) for event in await run.timeline()]
+        assert [one for one in told if one[0] in ("asked", "claim", "answered")] == [
+            ("asked", "workflow"),
+            ("claim", "ada"),
+            ("answered", "ada"),
+        ]
+
+
+async def test_whoever_insists_answers_all_the_same(app: App) -> None:
+    asks = an_asker(app)
+    async with app.rooms():
+        run = await app.start(asks, "ship it?")
+        item = await asked(app)
+        await app.claim(item.id, by="ada")
+        await app.answer(item.id, False, by="bob", force=True)
+        assert await ends(run) is False
+
+
+@pytest.mark.parametrize("id", ["", "xyz", "1f4", "f" * 17])
+async def test_what_is_not_there_is_not_held(app: App, id: str) -> None:
+    with pytest.raises(QuestionNotFound, match="inbox list"):
+        await app.claim(id, by="ada")
+
+
+async def test_who_holds_something_has_a_name(app: App) -> None:
+    with pytest.raises(InvalidOptionError, match="by is a name"):
+        await app.claim("1f", by="")
+
+
+async def test_odd_deadlines_are_refused(app: App) -> None:
+    @app.workflow
+    async def odd(case: int) -> None:
+        match case:
+            case 0:
+                await ask("?", within="soon")
+            case 1:
+                await ask("?", escalate_to="boss")
+
+    async with app.rooms():
+        for case, said in enumerate(("within of ask", "give within, too")):
+            with pytest.raises(RunFailed, match=said):
+                await ends(await app.start(odd, case))
+
+
+async def test_a_deadline_in_real_time_goes_to_the_next_group(app: App) -> None:
+    @app.workflow
+    async def hurries() -> str:
+        try:
+            return str(await ask("quick?", form=str, to="team", within="200ms", escalate_to="boss"))
+        except TimeoutError:
+            return "nobody"
+
+    async with app.rooms():
+        run = await app.start(hurries, id="r")
+        assert await ends(run) == "nobody"
+        asked_of = [event.note for event in await run.timeline() if event.kind == "asked"]
+        assert asked_of == ["team: quick?", "boss: quick?"]
+        assert await app.inbox() == []
