@@ -43,6 +43,7 @@ INDEXES = {
     "agents": "agent_gone",
     "prune_agents": "agent_gone",
     "backlog": "attempt_ready",
+    "lift_avoid": "attempt_avoid",
     "forget_incidents": "incident_resolved",
     "old_incidents": "incident_resolved",
     "beat_starved": "attempt_agent",

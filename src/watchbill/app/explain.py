@@ -20,6 +20,7 @@ from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateRow
 from watchbill.model.limits import limits_of, mark_of
+from watchbill.model.member import group_of
 from watchbill.model.policy import QUARANTINE_AT, decode_policy
 from watchbill.model.run import code_name
 from watchbill.model.states import AttemptState, RunState
@@ -251,8 +252,7 @@ def _call(row: AttemptRow, now: Micros, facts: dict[str, Any], wait: Wait | None
 
 def _escalated(row: AttemptRow, told: dict[str, Any]) -> Iterator[str]:
     """Say which person decides about a call, and why."""
-    policy = decode_policy(row.policy)
-    to = next((rung.to for rung in policy.ladder[max(0, row.rung - 1) :] if rung.to is not None), "")
+    to = group_of(row.why or "", row.rung, row.policy)
     told |= {"why": row.why, "to": to, "id": f"{row.id:x}"}
     failure = None if row.result is None else failure_in(row.result)
     if failure is not None:
@@ -264,7 +264,7 @@ def _escalated(row: AttemptRow, told: dict[str, Any]) -> Iterator[str]:
         yield f"{unknown}: {whom} decides, it is not tried again blindly."
     else:
         yield f"Call {row.call!r} failed {row.number} times{said}: {whom} decides what follows."
-    yield "`retry` tries it again; `cancel` ends the run."
+    yield f"`watchbill incidents retry|provide|skip|undo|abort {row.id:x} --reason ...` decides it."
 
 
 def _kept(row: AttemptRow, wait: Wait | None, told: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ SETTLE: Final = "settle"  # whoever had it may still act
 QUARANTINE: Final = "quarantine"
 ESCALATE: Final = "escalate"
 DOUBT: Final = "doubt"
-FOR_PERSONS: Final = frozenset({QUARANTINE, ESCALATE, DOUBT})
+FOR_PERSONS: Final = frozenset({QUARANTINE, ESCALATE, DOUBT})  # the statements of the stores say the same
 
 
 @dataclass(frozen=True, slots=True)

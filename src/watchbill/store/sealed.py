@@ -373,9 +373,11 @@ class SealedClient:
         sealed = self._sealer.answer(incident, body)
         return await self._doors.order_incident(namespace, incident, actor, sealed, per_second)
 
-    async def incidents(self, namespace: str, limit: int) -> list[IncidentRow]:
+    async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
         """Read the incidents of a namespace."""
-        return [self._sealer.open_incident(row) for row in await self._doors.incidents(namespace, limit)]
+        return [
+            self._sealer.open_incident(row) for row in await self._doors.incidents(namespace, limit, resolved=resolved)
+        ]
 
     async def schedules(self, namespace: str) -> Schedules:
         """Read all schedules of a namespace."""

@@ -5,7 +5,7 @@ ALTER TABLE attempt ADD COLUMN earlier INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE attempt ADD COLUMN doubt BLOB;
 
 -- What waits for another agent than it had: few, and looked at when an agent goes.
-CREATE INDEX attempt_avoid ON attempt (agent) WHERE state = 0 AND avoid IS NOT NULL;
+CREATE INDEX attempt_avoid ON attempt (avoid) WHERE state = 0 AND avoid IS NOT NULL;
 
 -- What took effect on another rung is done, too (outcome 5); a probe (kind 2) is a step that is asked about.
 DROP VIEW steps;

@@ -2,5 +2,5 @@
 UPDATE attempt
 SET avoid = NULL
 WHERE state = 0
-    AND avoid IS NOT NULL
+    AND avoid > 0
 RETURNING id
