@@ -395,6 +395,8 @@ async def test_heralds_that_look_at_the_same_time_take_each_alert_once(scene, li
     body = msgspec.json.encode(Told("x"))
     await doors.open_incidents([NewIncident(id, "default", f"c{id}", 1, body, "", ("a", "b")) for id in range(1, 7)])
     found = await asyncio.gather(*(taken(scene, "a", "b", limit=limit) for _ in range(12)))
+    assert all(len(some) <= limit for some in found)
+    while more := await taken(scene, "a", "b", limit=limit):  # who looks at the same time passes over some
+        found.append(more)
     told = [alert for some in found for alert in some]
     assert len(told) == len(set(told)) == 12
-    assert all(len(some) <= limit for some in found)
