@@ -15,6 +15,11 @@ class QueueRow(NamedTuple):
     uses: str  # the name of the dependency behind which it waits, or nothing
     limited: bool  # its rows wait for more than an agent with room
 
+    @property
+    def gated(self) -> bool:
+        """True when it must be asked as gates want it: its rows have a limit, or their dependency may be troubled."""
+        return self.limited or bool(self.uses)
+
 
 class QueueDepth(NamedTuple):
     """What waits in a queue, and who is there for it."""

@@ -17,6 +17,7 @@ from watchbill.clock import Micros
 from watchbill.errors import DuplicateRun
 from watchbill.model.agent import Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
+from watchbill.model.breaker import Ended
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.keys import Keys
@@ -140,7 +141,8 @@ class Sealer:
     def report(self, report: Report) -> Report:
         """Seal the result, failure or checkpoint of an attempt, and its last words."""
         place = b"report %d %d %d" % (report.id, report.fence, report.act)
-        return report._replace(body=self._optional(report.body, place), log=self._log(report))
+        # The line about its failure would stand in the open.
+        return report._replace(body=self._optional(report.body, place), log=self._log(report), error="")
 
     def _log(self, report: Report) -> bytes | None:
         if report.log is None:
@@ -424,6 +426,7 @@ class SealedSupervisor:
         self.incidents, self.open_incidents = doors.incidents, doors.open_incidents
         self.resolve_incidents, self.codes = doors.resolve_incidents, doors.codes
         self.forget_gates, self.able = doors.forget_gates, doors.able
+        self.breakers, self.move_breakers = doors.breakers, doors.move_breakers
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""
@@ -433,6 +436,10 @@ class SealedSupervisor:
             due=tuple([self._sealer.open_attempt(row) for row in watch.due]),
             orphans=tuple([self._sealer.open_attempt(row) for row in watch.orphans]),
         )
+
+    async def hear(self, ended: Sequence[Ended]) -> None:
+        """Take in how attempts have ended; what they said of it would stand in the open."""
+        await self._doors.hear([end._replace(error="") for end in ended])
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds."""

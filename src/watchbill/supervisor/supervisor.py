@@ -1,5 +1,7 @@
 """Supervisor: the room that looks for trouble. Reads only what is due, decides in pure functions, writes down why."""
 
+import dataclasses
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -11,6 +13,7 @@ from watchbill.errors import StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.breaker import CANARY, Ended, is_ill, shown_error
 from watchbill.model.failure import Cause
 from watchbill.model.lease import HOST_LEASE
 from watchbill.model.policy import Policy
@@ -18,6 +21,7 @@ from watchbill.model.symptom import BackoffOver, Symptom
 from watchbill.model.verdict import GiveUp, LetEnd, LookAgain, MarkFailed, Quarantine, TryLater, TryNow, Verdict
 from watchbill.store.contact import Contact
 from watchbill.store.protocol import SupervisorStore
+from watchbill.supervisor.dependencies import Dependencies
 from watchbill.supervisor.diagnose import by_silence, diagnose
 from watchbill.supervisor.judge import judge, judgement
 
@@ -39,6 +43,7 @@ class Supervisor(Loop):
     def __init__(self, env: Env, events: Events, *, store: SupervisorStore, lasting: Micros | None) -> None:
         super().__init__(env, events)
         self._store = store
+        self._dependencies = Dependencies(env, store)
         self._shared = lasting is not None
         self._guests = False  # the one owner of a store has neighbours, too, while agents of other processes are there
         self._contact = Contact(env.clock, HOST_LEASE if lasting is None else lasting)
@@ -69,7 +74,7 @@ class Supervisor(Loop):
         seen = {row.id for row in watch.orphans}
         cases += [(row, diagnose(row, watch.now)) for row in watch.due if row.id not in seen]
         judged = [
-            (row, symptom, judge(symptom, row, _decode_policy(row.policy), self.env.random()))
+            (row, symptom, _spared(row, judge(symptom, row, _decode_policy(row.policy), self.env.random())))
             for row, symptom in cases
             if symptom is not None and self._may_judge(symptom, row)
         ]
@@ -77,7 +82,12 @@ class Supervisor(Loop):
             applied = await self._store.judge([judgement(*case) for case in judged])
             told = [_event(*case, now=watch.now) for case, done in zip(judged, applied, strict=True) if done]
             self.tell([event for event in told if event is not None])
-        if judged:
+            ended = [end for case, done in zip(judged, applied, strict=True) if done for end in _said(*case)]
+            if ended:
+                await self._store.hear(ended)
+        if watch.breakers:
+            self.tell(await self._dependencies.tend())
+        if judged or watch.breakers:
             return 0  # there may be more; of what must not be judged yet there will be no less
         wishes = [POLL] if self._has_neighbours else []
         if watch.next_at is not None:
@@ -113,6 +123,19 @@ class Supervisor(Loop):
             names = ", ".join(map(str, silent))
             buried.append(("silent", f"their connection is gone, and they were not heard for a beat: {names}"))
         return buried
+
+
+def _spared(row: AttemptRow, verdict: Verdict) -> Verdict:
+    """Charge a canary nothing: it has tried for all the others that use its dependency."""
+    if row.why == CANARY and isinstance(verdict, MarkFailed) and verdict.failures:
+        return dataclasses.replace(verdict, failures=0)
+    return verdict
+
+
+def _said(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Iterator[Ended]:
+    """Say what a verdict tells of the dependency that a row uses; what was reported was heard with its report."""
+    if isinstance(verdict, MarkFailed) and is_ill(verdict.failure) and _decode_policy(row.policy).uses:
+        yield Ended(row.queue, row.id, row.fence, False, shown_error(verdict.failure), row.agent)
 
 
 def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) -> Event | None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from watchbill.clock import Micros
+from watchbill.model.breaker import BreakerRow, Ended, Move
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
 from watchbill.model.queue import QueueDepth
@@ -12,6 +13,7 @@ from watchbill.store.bodies import fits
 from watchbill.store.hints import concerned
 from watchbill.store.presence import Presence
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
+from watchbill.store.sqlite.breakers import breakers, hear, move_breakers
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Writer
 from watchbill.store.sqlite.fleet import backlog
@@ -85,6 +87,23 @@ class SqliteSupervisor:
             await self._lanes.write(lambda db: forget_gates(db, idle))
         return page[-1][:2] if len(page) == limit else None
 
+    async def hear(self, ended: Sequence[Ended]) -> None:
+        """Take in how attempts have ended that use a dependency."""
+        await self._lanes.write(
+            lambda db: hear(db, ended), lambda moved: self._lanes.hints.give(Hint.SUPERVISOR) if moved else None
+        )
+
+    async def breakers(self) -> list[BreakerRow]:
+        """Read the breakers that are due for a look."""
+        return await self._lanes.read(breakers)
+
+    async def move_breakers(self, moves: Sequence[Move]) -> list[bool]:
+        """Write breakers that are still as they were seen; says which were."""
+        return await self._lanes.write(
+            lambda db: move_breakers(db, moves),
+            lambda moved: self._lanes.hints.give(Hint.AGENT) if any(moved) else None,
+        )
+
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
         judged = await self._lanes.write(
@@ -111,8 +130,10 @@ def watch(db: Database, limit: int, *, expired: bool) -> Watch:
     orphans = attempt_rows(db, db.run("watch_orphans", values))
     (next_at,) = db.run("watch_next", values).fetchone()
     (guests,) = db.run("watch_guests", values).fetchone()
+    breaker_due, breaker_at = db.run("watch_breakers", values).fetchone()
+    next_at = min([at for at in (next_at, breaker_at) if at is not None], default=None)
     more = len(due) > limit or len(orphans) > limit
-    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, bool(guests))
+    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, bool(guests), bool(breaker_due))
 
 
 class Judged(NamedTuple):

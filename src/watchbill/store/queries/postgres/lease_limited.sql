@@ -1,4 +1,5 @@
--- Lease rows that their gates, which this transaction has locked, let through; and take a token for each.
+-- Lease rows that their gates, which this transaction has locked, let through; and take a token for each. Whose dependency
+-- has been found to be down meanwhile stays where it is.
 WITH spent AS (
     UPDATE watchbill.gate
     SET tokens = mine.tokens, tokens_at = :tokens_at, said = greatest(gate.said, mine.said)
@@ -13,6 +14,21 @@ chosen AS MATERIALIZED (
     WHERE id = ANY (:ids::bigint[])
         AND state = :ready::smallint
         AND NOT held
+        AND queue <> ALL (ARRAY(
+            SELECT queue.id
+            FROM watchbill.gate
+            CROSS JOIN LATERAL (
+                SELECT id
+                FROM watchbill.queue
+                WHERE queue.namespace = gate.namespace
+                    AND 'uses:' || queue.uses = gate.name
+                OFFSET 0
+            ) AS queue
+            WHERE (gate.paused OR gate.state <> 0)
+                AND (gate.namespace, gate.name) NOT IN (
+                    SELECT * FROM unnest(:passing_namespaces::text[], :passing_names::text[])
+                )
+        ))
     ORDER BY id
     FOR UPDATE SKIP LOCKED
 ),
@@ -22,7 +38,7 @@ leased AS (
         state = 1, fence = fence + 1, losses = losses + 1, agent = :agent, lease_no = :lease_no,
         started_at = (SELECT watchbill.at(:now::bigint)),
         watch_at = (SELECT watchbill.at(:now::bigint)) + span * 1000,
-        ended_at = NULL, cancel = false, why = NULL, symptom = NULL, result = NULL, progress = NULL,
+        ended_at = NULL, cancel = false, why = CASE WHEN id = ANY (:canaries::bigint[]) THEN 'canary' END, symptom = NULL, result = NULL, progress = NULL,
         progress_at = NULL
     WHERE id = ANY (ARRAY(SELECT id FROM chosen))
         AND state = :ready::smallint
