@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.store import test_breaker_interleavings as breakers
 from tests.store import test_interleavings as interleaving
 from tests.store import test_locks as locks
 from tests.store import test_lost_hints as hints
@@ -157,18 +158,33 @@ MUTANTS = (
     ),
     Mutant(
         "M31 lease without the agent's lock: the lease is first",
-        sql("lease", "    FOR SHARE\n),\ncandidates", "),\ncandidates"),
+        sql("lease", "    FOR SHARE\n),\nstopped", "),\nstopped"),
         interleaving.test_7_lost_agent_leasing_and_the_lease_is_first,
     ),
     Mutant(
         "M31 lease without the agent's lock: the mark is first",
-        sql("lease", "    FOR SHARE\n),\ncandidates", "),\ncandidates"),
+        sql("lease", "    FOR SHARE\n),\nstopped", "),\nstopped"),
         interleaving.test_7_lost_agent_leasing_and_the_mark_is_first,
     ),
     Mutant(
         "lease by an agent out of time",
         sql("lease", "        AND until > (SELECT watchbill.at(:now::bigint))\n", ""),
         interleaving.test_7_an_agent_out_of_time_leases_nothing_until_it_has_beaten,
+    ),
+    Mutant(
+        "M39 no dependency counts as one whose gate is open",
+        sql("lease", "stopped.name = 'uses:' || uses", "stopped.name IS DISTINCT FROM uses"),
+        breakers.test_a_step_without_a_dependency_is_leased_while_a_gate_is_open,
+    ),
+    Mutant(
+        "M39 a gate that is open keeps nobody",
+        sql("lease", "            AND mine.queue <> ALL (ARRAY(SELECT id FROM shut))\n", ""),
+        breakers.test_a_step_without_a_dependency_is_leased_while_a_gate_is_open,
+    ),
+    Mutant(
+        "a canary without the gate's lock",
+        sql("lock_breakers", "\nFOR UPDATE", ""),
+        breakers.test_13_two_agents_ask_at_the_same_moment_and_one_gets_the_canary,
     ),
     Mutant(
         "M32 lost lease reply never given again",

@@ -125,6 +125,7 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_ready (queue, (alone OR (losses >= 2)))",
         "all of agent_alive",
         "attempt_agent (agent)",  # what runs
+        STOPPED,
     },
     # schedulers
     "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},

@@ -78,6 +78,7 @@ class Agent(Loop):
         self._capacity = Capacity(parse_needs(needs))
         self._slots = slots
         self._paces = Paces()
+        self._queues: dict[tuple[int, int], int] = {}  # of the attempts that use a dependency
         self._drain = drain
         self.dismissed = asyncio.Event()  # an operator wants it to drain
         self._served: list[Served] | None = None  # queues in the order in which they are asked; None: to be read
@@ -263,6 +264,7 @@ class Agent(Loop):
         report, uses, failure = _report(attempt, stopping=self._stopping), attempt.policy.uses, attempt.failure
         if not uses or report.act not in (Act.DONE, Act.FAILED):
             return report
+        report = report._replace(queue=self._queues.pop((report.id, report.fence), 0))
         if failure is None:
             return report._replace(uses=uses)
         if not is_ill(failure) or attempt.cancelled:
@@ -313,6 +315,7 @@ class Agent(Loop):
 
     def _forget(self, attempt: Errand) -> None:
         row = _row(attempt)
+        self._queues.pop((row, attempt.fence), None)
         if self._running.get(row) is attempt:  # not the next attempt of the same row
             del self._running[row]
             self._moved.pop(row, None)
@@ -499,6 +502,7 @@ class Agent(Loop):
         attempt.started_boot = asked_at
         if attempt.policy.uses:
             self._paces.note(attempt.policy.uses, asked_at)
+            self._queues[row.id, row.fence] = row.queue
         attempt.failure = self.refusal(attempt)
         if attempt.failure is not None:
             self.finished(attempt)

@@ -38,9 +38,10 @@ class Size(NamedTuple):
 def load_of(queues: Sequence[QueueDepth], have: Mapping[str, int], region: str) -> Load:
     """Sum up what waits for agents that have this, in this region."""
     ours = [queue for queue in queues if queue.region == region and meets(have, parse_needs(queue.needs))]
+    waiting = [queue for queue in ours if not queue.stopped]  # more agents would let none of the others start
     return Load(
-        sum(queue.depth for queue in ours),
-        max((queue.oldest for queue in ours), default=0),
+        sum(queue.depth for queue in waiting),
+        max((queue.oldest for queue in waiting), default=0),
         sum(queue.running for queue in ours),
     )
 

@@ -34,3 +34,4 @@ class QueueDepth(NamedTuple):
     oldest: Micros  # since when the oldest waits, by its rank: a head start by priority, and retries, count as waiting
     served_by: int  # agents that are alive, in time and wanted, and have by name all that it asks for
     running: int
+    stopped: bool = False  # its dependency is down, or somebody has paused what it uses or needs: nothing starts

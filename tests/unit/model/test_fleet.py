@@ -1,7 +1,8 @@
 """How many agents there should be."""
 
 from watchbill.clock import SECOND
-from watchbill.model.fleet import GROW_EVERY, SHRINK_AFTER, Fleet, Load, Size, size_of
+from watchbill.model.fleet import GROW_EVERY, SHRINK_AFTER, Fleet, Load, Size, load_of, size_of
+from watchbill.model.queue import QueueDepth
 
 SIZE = Size(least=0, most=8, slots=10)
 IDLE = Load(0, 0, 0)
@@ -49,3 +50,9 @@ def test_work_in_between_begins_the_lull_anew():
 def test_it_shrinks_to_what_the_running_work_needs():
     _, fleet = size_of(Fleet(), Load(0, 0, 15), 4, SIZE, 0)
     assert size_of(fleet, Load(0, 0, 15), 4, SIZE, SHRINK_AFTER)[0] == 2
+
+
+def test_what_waits_for_a_dependency_that_is_down_is_no_reason_to_grow():
+    queue = QueueDepth("default", 1, "", (), "stripe", False, depth=9, oldest=60 * SECOND, served_by=1, running=2)
+    assert load_of([queue], {}, "") == Load(9, 60 * SECOND, 2)
+    assert load_of([queue._replace(stopped=True)], {}, "") == Load(0, 0, 2)

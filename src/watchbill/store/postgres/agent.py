@@ -17,6 +17,7 @@ from watchbill.model.agent import (
     Room,
     Wish,
     ended_by,
+    says_late,
 )
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import Ended
@@ -404,7 +405,10 @@ def said_of_dependencies(reports: Sequence[Report], accepted: Sequence[Sequence[
     """Say what matters to breakers: every failure, and of the rest what changes one that was in trouble of late."""
     there = {(id, fence): columns for id, fence, _, _, *columns in accepted}
     for report in reports:
-        if not report.uses or (columns := there.pop((report.id, report.fence), None)) is None:
+        columns = there.pop((report.id, report.fence), None) if report.uses else None
+        if columns is None:
+            if says_late(report):
+                yield ended_by(report, None, report.queue)
             continue
         agent, queue, now, breaker = columns
         ended = ended_by(report, agent, queue)

@@ -19,6 +19,7 @@ from watchbill.model.agent import (
     Room,
     Wish,
     ended_by,
+    says_late,
 )
 from watchbill.model.attempt import STARVED, AttemptRow
 from watchbill.model.breaker import CANARY, Ended
@@ -335,6 +336,8 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
     answers, ended, freed = [], list[Ended](), False
     for report in reports:
         row = rows.get(report.id)
+        if (row is None or row.fence != report.fence or row.state != _A.RUNNING) and says_late(report):
+            ended.append(ended_by(report, None, report.queue))
         if row is None or row.fence != report.fence:
             answers.append(Answer.LATE)
         elif row.state == _A.RUNNING:

@@ -312,6 +312,20 @@ async def test_another_one_tries_when_the_canarys_run_is_cancelled(shop):
     assert await shop.leased() == [second]
 
 
+@pytest.mark.parametrize("consumed", [False, True])
+async def test_a_canary_that_finishes_in_a_transaction_of_its_users_own_counts_too(shop, consumed):
+    await shop.break_down()
+    await shop.put(2)
+    await shop.half_open()
+    [canary] = await shop.lease()
+    await shop.scene.report(canary, Act.DONE, b"1")  # as the user's transaction does it, without a word to the gate
+    if consumed:
+        await shop.scene.turn(finals_done=[canary.id])
+    said = Report(canary.id, canary.fence, Act.DONE, b"1", uses="stripe", queue=canary.queue)
+    assert await shop.store.agent.report(AGENT, [said]) == [Answer.LATE if consumed else Answer.ALREADY]
+    assert (await shop.gate()).breaker == "closing"
+
+
 async def test_two_supervisors_that_look_at_the_same_moment_never_both_act(shop, clock):
     await shop.break_down()
     assert await shop.tend() == ["open"]
@@ -443,6 +457,20 @@ async def test_a_run_says_what_its_calls_wait_for(shop):
     [stop] = [wait.stop for wait in record.waits if wait.row == id]
     assert stop is not None
     assert (stop.name, stop.breaker) == (STRIPE, "open")
+
+
+async def test_a_backlog_says_which_queues_nothing_leaves(shop):
+    async def stopped() -> list[str]:
+        names = {queue: name for name, queue in shop.queues.items()}
+        return sorted(names[queue.id] for queue in await shop.store.client.backlog("default") if queue.stopped)
+
+    assert await stopped() == []
+    await shop.order(GateAct.PAUSE, "needs:gpu")
+    assert await stopped() == ["stripe+gpu"]
+    await shop.break_down()
+    assert await stopped() == ["stripe", "stripe+gpu", "stripe+limit"]
+    await shop.half_open()
+    assert await stopped() == ["stripe+gpu"]  # one may try: somebody has to be there for it
 
 
 # --- paused by name

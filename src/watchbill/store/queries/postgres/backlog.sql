@@ -58,7 +58,18 @@ SELECT
             AND agent.region = queue.region
             AND watchbill.need_names(queue.needs) <@ watchbill.need_names(agent.needs)
     ) AS served_by,
-    coalesce((SELECT at_work.running FROM at_work WHERE at_work.queue = queue.id), 0) AS running
+    coalesce((SELECT at_work.running FROM at_work WHERE at_work.queue = queue.id), 0) AS running,
+    (
+        SELECT count(*)
+        FROM watchbill.gate
+        WHERE gate.namespace || '' = queue.namespace
+            AND (gate.paused OR gate.state <> 0)
+            AND (gate.paused OR gate.state = 1)
+            AND (
+                gate.name = 'uses:' || queue.uses
+                OR substr(gate.name, 7) = ANY (watchbill.need_names(queue.needs)) AND gate.name LIKE 'needs:%'
+            )
+    ) > 0 AS stopped
 FROM watchbill.queue
 WHERE :namespace::text IS NULL
     OR queue.namespace = :namespace

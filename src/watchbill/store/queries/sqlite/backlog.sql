@@ -59,7 +59,21 @@ SELECT
                 )
             )
     ) AS served_by,
-    coalesce((SELECT at_work.running FROM at_work WHERE +at_work.queue = queue.id), 0) AS running
+    coalesce((SELECT at_work.running FROM at_work WHERE +at_work.queue = queue.id), 0) AS running,
+    EXISTS (
+        SELECT 1
+        FROM gate
+        WHERE gate.namespace = queue.namespace
+            AND (gate.paused OR gate.state <> 0)
+            AND (gate.paused OR gate.state = 1)
+            AND (
+                gate.name = 'uses:' || queue.uses
+                OR gate.name IN (
+                    SELECT 'needs:' || substr(need.value, 1, instr(need.value || '=', '=') - 1)
+                    FROM json_each(queue.needs) AS need
+                )
+            )
+    ) AS stopped
 FROM queue
 WHERE :namespace IS NULL
     OR queue.namespace = :namespace
