@@ -92,3 +92,16 @@ async def test_a_step_without_a_dependency_is_leased_while_a_gate_is_open(stage:
     room = Room(9, 9, STEPS)
     assert len(await a.store.agent.lease(AGENT, 1, [a.queue], room)) == 1
     assert (await a.store.agent.lease_limited(AGENT, 2, [queue], room)).rows == []
+
+
+async def test_what_uses_a_dependency_that_has_just_gone_down_is_not_leased_by_who_has_not_heard_of_it(stage: Stage):
+    a, x = await stage.scene(), await stage.store()
+    queue = await a.store.scheduler.queue("default", "", (), "stripe")
+    room = Room(9, 9, STEPS)
+    assert (await a.store.agent.lease_limited(AGENT, 1, [queue], room)).rows == []  # all is well, as far as A knows
+    [run] = await a.submit(a_run(1))
+    row = a.a_row(run, queue=queue)
+    await a.turn(attempts=[row])
+    await x.supervisor.hear([Ended(queue, n, 1, False) for n in range(5)])
+    assert (await a.store.agent.lease_limited(AGENT, 2, [queue], room)).rows == []
+    assert await a.state_of(row.id) is AttemptState.READY

@@ -158,12 +158,12 @@ MUTANTS = (
     ),
     Mutant(
         "M31 lease without the agent's lock: the lease is first",
-        sql("lease", "    FOR SHARE\n),\nstopped", "),\nstopped"),
+        sql("lease", "    FOR SHARE\n),\ncandidates", "),\ncandidates"),
         interleaving.test_7_lost_agent_leasing_and_the_lease_is_first,
     ),
     Mutant(
         "M31 lease without the agent's lock: the mark is first",
-        sql("lease", "    FOR SHARE\n),\nstopped", "),\nstopped"),
+        sql("lease", "    FOR SHARE\n),\ncandidates", "),\ncandidates"),
         interleaving.test_7_lost_agent_leasing_and_the_mark_is_first,
     ),
     Mutant(
@@ -173,13 +173,18 @@ MUTANTS = (
     ),
     Mutant(
         "M39 no dependency counts as one whose gate is open",
-        sql("lease", "stopped.name = 'uses:' || uses", "stopped.name IS DISTINCT FROM uses"),
+        sql("lease_stopped", "stopped.name = 'uses:' || uses", "stopped.name IS DISTINCT FROM uses"),
         breakers.test_a_step_without_a_dependency_is_leased_while_a_gate_is_open,
     ),
     Mutant(
         "M39 a gate that is open keeps nobody",
-        sql("lease", "            AND mine.queue <> ALL (ARRAY(SELECT id FROM shut))\n", ""),
+        sql("lease_stopped", "            AND mine.queue <> ALL (ARRAY(SELECT id FROM shut))\n", ""),
         breakers.test_a_step_without_a_dependency_is_leased_while_a_gate_is_open,
+    ),
+    Mutant(
+        "M39 who knows of no gates leases all the same",
+        sql("lease", "        AND NOT EXISTS (SELECT 1 FROM watchbill.gate WHERE paused OR state <> 0)\n", ""),
+        breakers.test_what_uses_a_dependency_that_has_just_gone_down_is_not_leased_by_who_has_not_heard_of_it,
     ),
     Mutant(
         "a canary without the gate's lock",

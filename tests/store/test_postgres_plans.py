@@ -183,8 +183,15 @@ INDEXES: Mapping[str, set[str]] = {
         "agent_alive (id)",
         "attempt_ready (queue, (alone OR (losses >= 2)), rank, id)",
         "attempt_pkey (id)",
+        "all of gate_stopped",  # has what is paused or in trouble: mostly nothing
+    },
+    "lease_stopped": {
+        "agent_alive (id)",
+        "attempt_ready (queue, (alone OR (losses >= 2)), rank, id)",
+        "attempt_pkey (id)",
         "queue_pkey (id)",
         "run_pkey (num)",  # only while a workflow is paused
+        "all of gate_stopped",
         STOPPED,
     },
     "limited_queues": {"queue_pkey (id)"},
@@ -283,7 +290,7 @@ def texts() -> dict[str, Statement]:
         "report": composed(SCHEMA, report[:1], "report_answer", ()),
         "report_large": composed(SCHEMA, report, "report_answer", ()),
         "report_logged": composed(SCHEMA, logged, "report_answer", ()),
-        "report_uses": composed(SCHEMA, report[:1], "report_answer_uses", ()),
+        "report_uses": composed(SCHEMA, (("accepted", "report_uses"),), "report_answer_uses", ()),
         "report_rows": statements(SCHEMA)["report_rows"],
         "turn_is_there": statements(SCHEMA)["turn_is_there"],
         "turn": turn_statement(SCHEMA, a_turn(*PARTS), large=True),

@@ -150,7 +150,7 @@ class Lane:
         ready, executor, namespace = self._ready, self.executor, self._namespace
         boot = self._env.clock.boot()
         shortest = VISIBLE_AFTER
-        started = False
+        started, stopping = False, bool(stops)
         plain = ready.plain
         while executor.free > 0 and (plain or ready.ranked):
             resident, call = owner = plain.popleft() if plain else ready.take()
@@ -159,7 +159,7 @@ class Lane:
             if resident.paused:
                 resident.put_off(call)
                 continue
-            if stops and resident.is_stopped(call, stops):
+            if stopping and resident.is_stopped(call, stops):
                 self._stopped.append(owner)
                 continue
             step = call.target

@@ -57,6 +57,7 @@ _HANDED_BACK_CANCELLED: Final = msgspec.json.encode(
 )
 _CONCERNS: Final = {_A.DONE: Hint.SCHEDULER, _A.FAILED: Hint.SUPERVISOR, _A.READY: Hint.AGENT}
 _REPORT: Final = (("accepted", "report"),)
+_REPORT_USES: Final = (("accepted", "report_uses"),)
 _LARGE: Final = (("kept", "report_blobs"),)
 _LOGS: Final = (("logged", "report_logs"),)
 
@@ -73,6 +74,7 @@ class PostgresAgent:
         self._places: dict[int, dict[int, str]] = {}  # where its next tour of the gates begins
         self._dependent_heads: dict[int, Heads] = {}
         self._troubled: set[int] = set()  # agents whose last request met a dependency that is in trouble
+        self._stopped = False  # the last request met something that is paused by its name, or in trouble
         self._limited: dict[int, bool] = {}  # by queue: what it is for never changes
         self._reports = Gathering(lines, self._report_gathered)
 
@@ -252,8 +254,11 @@ class PostgresAgent:
         """Lease what is ready behind the marks."""
         values, shut = lease_values(agent, lease_no, heads.begin(queues), room), False
         for _ in range(TRIES):
-            some, shut, leased = split(await self._lines.rows(self._lines.others, "lease", values))
-            if leased or not some:
+            statement = "lease_stopped" if self._stopped else "lease"
+            found = await self._lines.rows(self._lines.others, statement, values)
+            some, stopped, shut, leased = split(found)
+            heeded, self._stopped = self._stopped or not stopped, stopped
+            if heeded and (leased or not some):
                 heads.found(place for place, _ in leased)
                 return attempt_rows([row for _, row in leased]), shut
         return [], shut
@@ -326,14 +331,18 @@ def lease_values(agent: int, lease_no: int, begins: Mapping[Queue, Place], room:
     }
 
 
-def split(found: Sequence[Row]) -> tuple[bool, bool, list[tuple[tuple[Queue, Place], Row]]]:
-    """Say whether there were candidates, and shut queues; give the leased rows, each with its queue and place there."""
+def split(found: Sequence[Row]) -> tuple[bool, bool, bool, list[tuple[tuple[Queue, Place], Row]]]:
+    """Say whether there were candidates, whether anything is stopped, and whether one of these queues is.
+
+    Gives the leased rows, each with its queue and its place there.
+    """
     leased = []
     for there in cast(Sequence[Any], found):
-        _, _, queue, lonely, rank, id = there[:6]
+        _, _, _, queue, lonely, rank, id = there[:7]
         if id is not None:
-            leased.append((((queue, lonely), (rank, id)), there[6:]))
-    return bool(found[0][0]), bool(found[0][1]), leased
+            leased.append((((queue, lonely), (rank, id)), there[7:]))
+    some, stopped, shut = (bool(said) for said in found[0][:3])
+    return some, stopped, shut, leased
 
 
 async def leased_before(db: Session, agent: int, lease_no: int) -> list[AttemptRow]:
@@ -385,8 +394,8 @@ async def write_reports(db: Session, reports: Sequence[Report], lines: Connectio
     blobs = Blobs(lines.env)
     values = report_values(said, blobs)
     logs = log_values(said)
-    parts = _REPORT + (_LARGE if blobs.found else ()) + (_LOGS if logs else ())
     uses = any(report.uses for report in reports)
+    parts = (_REPORT_USES if uses else _REPORT) + (_LARGE if blobs.found else ()) + (_LOGS if logs else ())
     answer = composed(lines.address.schema, parts, "report_answer_uses" if uses else "report_answer", ())
     accepted = cast(Sequence[Any], await db.rows(answer, values | blobs.values() | logs))
     found: dict[Key, Found] = {}

@@ -35,6 +35,7 @@ from watchbill.store.sqlite.rows import attempt_rows, queue_rows, read_needs
 from watchbill.store.tour import go_round, lease_both
 
 _A = AttemptState
+replace = msgspec.structs.replace
 
 # Where a row is, still under that fence, when the same report was accepted before. A verdict may have moved it on; that
 # a verdict and not this report failed it cannot be told apart, and need not be: the agent lets go of it either way.
@@ -258,7 +259,7 @@ def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Ro
 def pick_and_take(db: Writer, asked: Named, queues: Sequence[int], room: Room) -> tuple[list[AttemptRow], bool]:
     """Lease the most urgent rows that nothing keeps; says whether some of the queues are shut."""
     stops = stops_of(db, cast(int, asked["agent"]))
-    open_to = unstopped(db, stops, queues, troubled=False)
+    open_to = unstopped(db, stops, queues, troubled=False) if stops else queues
     steps, workflows = leasable(stops, room)
     wanted: Named = {
         "agent": asked["agent"],
@@ -291,10 +292,11 @@ def take_rows(asked: Named, db: Writer, ids: Sequence[int], canaries: Sequence[i
     found = db.run("agent_lease", asked).fetchone()
     if not ids or found is None or found[0] != AgentState.ALIVE or found[1] <= now or found[3] != Wish.NONE:
         return []
-    leased = attempt_rows(
-        db, db.run("lease_rows", {**asked, "now": now, "ids": json_text(ids), "canaries": json_text(canaries)})
-    )
+    leased = attempt_rows(db, db.run("lease_rows", {**asked, "now": now, "ids": json_text(ids)}))
     db.run("agent_leased", asked)
+    if canaries:
+        db.run("mark_canaries", {"ids": json_text(canaries)})
+        leased = [replace(row, why=CANARY) if row.id in canaries else row for row in leased]
     order = {id: place for place, id in enumerate(ids)}
     return sorted(leased, key=lambda row: order[row.id])
 

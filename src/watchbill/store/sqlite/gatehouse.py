@@ -9,7 +9,7 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import BreakerState, read_breaker, started
 from watchbill.model.gate import Candidate, Dependency, Gate, GateKey, admitted, offered, room, tokens_after
 from watchbill.model.limit import Allowance
-from watchbill.model.stop import Stops
+from watchbill.model.stop import NONE_STOPPED, Stops
 from watchbill.store.sqlite.breakers import write_breaker
 from watchbill.store.sqlite.database import Database, Named, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
@@ -96,7 +96,11 @@ def waiting(db: Database, openings: Sequence[Opening], agent: int, asked: Room) 
 
 def stops_of(db: Database, agent: int) -> Stops:
     """Read what must not start in an agent's namespace."""
-    return Stops(frozenset([name for (name,) in db.run("stopped", {"agent": agent})]))
+    found = db.run("stopped").fetchall()
+    if not found:
+        return NONE_STOPPED
+    row = db.run("namespace_of_agent", {"agent": agent}).fetchone()
+    return Stops(frozenset([name for namespace, name in found if row is not None and namespace == row[0]]))
 
 
 def unstopped(db: Database, stops: Stops, queues: Sequence[int], *, troubled: bool = True) -> list[int]:
@@ -109,7 +113,9 @@ def unstopped(db: Database, stops: Stops, queues: Sequence[int], *, troubled: bo
 
 def leasable(stops: Stops, room: Room) -> tuple[str, str | None]:
     """Give the steps that may be leased, and the workflows of which nothing may be, as statements want them."""
-    steps = [step for step in room.steps if stops.of_step(step) is None] if stops else room.steps
+    if not stops:
+        return json_text(room.steps), None
+    steps = [step for step in room.steps if stops.of_step(step) is None]
     return json_text(steps), json_text(stops.workflows) if stops.workflows else None
 
 

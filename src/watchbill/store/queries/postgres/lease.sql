@@ -1,36 +1,17 @@
 -- Lease the most urgent ready rows to an agent that is alive, in time and wanted; two agents never get the same one.
--- What failed or was lost with this agent is left to others for a while; what is paused by its name, or uses what is down,
--- is left where it is, and whether there is such a queue is said.
+-- What failed or was lost with this agent is left to others for a while.
+-- While anything is paused by its name or in trouble nothing is leased by this text, and that is said: `lease_stopped`
+-- knows what. So nobody pays for it in good times.
 -- Candidates are found without locks, twice as many as asked for, so that somebody else at the same head leaves some;
 -- in each queue from a place on, before which the caller has lately found nothing.
 WITH me AS MATERIALIZED (
-    SELECT id, namespace
+    SELECT id
     FROM watchbill.agent
     WHERE id = :agent
         AND state = 1
         AND until > (SELECT watchbill.at(:now::bigint))
         AND wish = 0
     FOR SHARE
-),
-stopped AS MATERIALIZED (
-    SELECT name
-    FROM watchbill.gate
-    WHERE namespace || '' = (SELECT namespace FROM me)
-        AND (paused OR state <> 0)
-),
-shut AS MATERIALIZED (
-    SELECT theirs.id
-    FROM stopped
-    CROSS JOIN LATERAL (
-        SELECT id
-        FROM watchbill.queue
-        WHERE id = ANY (:queues::integer[])
-            AND (
-                stopped.name = 'uses:' || uses
-                OR substr(stopped.name, 7) = ANY (watchbill.need_names(needs)) AND stopped.name LIKE 'needs:%'
-            )
-        OFFSET 0
-    ) AS theirs
 ),
 candidates AS MATERIALIZED (
     SELECT ready.id, kind.lonely, ready.rank
@@ -48,12 +29,6 @@ candidates AS MATERIALIZED (
                 AND waiting.state = 0
                 AND NOT waiting.held
                 AND waiting.step = ANY (:steps::text[])
-                AND waiting.step <> ALL (ARRAY(SELECT substr(name, 6) FROM stopped WHERE name LIKE 'step:%'))
-                AND (
-                    (SELECT count(*) FROM stopped WHERE name LIKE 'workflow:%') = 0
-                    OR (SELECT 'workflow:' || run.workflow FROM watchbill.run WHERE run.num = waiting.run)
-                        <> ALL (ARRAY(SELECT name FROM stopped))
-                )
                 AND (
                     waiting.avoid IS DISTINCT FROM :agent
                     OR waiting.avoid_until <= (SELECT watchbill.at(:now::bigint))
@@ -62,11 +37,11 @@ candidates AS MATERIALIZED (
             LIMIT 2 * kind.room
         ) AS attempt
         WHERE mine.lonely = kind.lonely
-            AND mine.queue <> ALL (ARRAY(SELECT id FROM shut))
         ORDER BY attempt.rank, attempt.id
         LIMIT 2 * kind.room
     ) AS ready
     WHERE EXISTS (SELECT 1 FROM me)
+        AND NOT EXISTS (SELECT 1 FROM watchbill.gate WHERE paused OR state <> 0)
 ),
 plain AS MATERIALIZED (
     SELECT id, rank
@@ -110,7 +85,7 @@ leased AS (
         symptom, rank, alone OR losses >= 3 AS lonely
 )
 SELECT
-    EXISTS (SELECT 1 FROM candidates), EXISTS (SELECT 1 FROM shut),
+    EXISTS (SELECT 1 FROM candidates), EXISTS (SELECT 1 FROM watchbill.gate WHERE paused OR state <> 0), false,
     queue, lonely, rank, id,
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,

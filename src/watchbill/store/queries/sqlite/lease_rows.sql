@@ -3,7 +3,7 @@ UPDATE attempt
 SET
     state = 1, fence = fence + 1, losses = losses + 1, agent = :agent, lease_no = :lease_no,
     started_at = :now, watch_at = :now + span * 1000, ended_at = NULL,
-    cancel = 0, why = CASE WHEN id IN (SELECT value FROM json_each(:canaries)) THEN 'canary' END, symptom = NULL, result = NULL, progress = NULL, progress_at = NULL
+    cancel = 0, why = NULL, symptom = NULL, result = NULL, progress = NULL, progress_at = NULL
 WHERE id IN (SELECT value FROM json_each(:ids))
     AND state = 0
     AND held = 0

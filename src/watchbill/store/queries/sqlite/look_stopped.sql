@@ -1,6 +1,6 @@
--- Name what somebody has paused in the namespace of a shard.
-SELECT name
+-- Name what somebody has paused.
+SELECT namespace, name
 FROM gate
 WHERE paused
-    AND namespace = (SELECT namespace FROM shard WHERE id = :shard)
+    AND (paused OR state <> 0)
 ORDER BY name
