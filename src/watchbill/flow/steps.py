@@ -41,7 +41,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 ISOLATIONS: Final = ("auto", "own")
-LATER_OPTIONS: Final[tuple[str, ...]] = ()
 MOST_LOCAL_RETRIES: Final = 100  # they come at once and unseen: whoever needs more wants pauses, and Retry has them
 MOST_PRIORITY: Final = 100
 LONGEST_KEY: Final = 200  # characters: keys are indexed, and read by people
@@ -255,7 +254,7 @@ class Step(Generic[P, T]):
         check_function(function, "step")
         self.name = name_of(function, options.get("name"), "step")
         owner = f"step {self.name!r}"
-        check_options(owner, options, known=StepOptions.__annotations__, later=LATER_OPTIONS)
+        check_options(owner, options, known=StepOptions.__annotations__)
         isolation = options.get("isolation", "auto")
         if isolation not in ISOLATIONS:
             raise InvalidOptionError(
