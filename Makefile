@@ -22,10 +22,11 @@ TYPED := $(wildcard src tests examples)
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/ready ## What breaks, and how it is cured: a killed process, a cloud that fails, an encoder that hangs
+demo: $(VENV)/ready ## What breaks, and how it is cured: a killed process, a cloud, an encoder, a bank
 	@$(BIN)/python examples/demo.py
 	@$(BIN)/python examples/provisioning.py
 	@$(BIN)/python examples/video.py
+	@$(BIN)/python examples/payment.py
 
 check: $(VENV)/ready ## Format, lint, types, layers, fast tests: under 60 s
 	@$(BIN)/ruff format --check --quiet $(SOURCES)

@@ -52,10 +52,14 @@ def _end(process: "subprocess.Popen[str]") -> None:
     process.wait(PATIENCE)
 
 
-def play(app: App, title: str, workflow: Any, *args: Any, id: str) -> Any:
+def play(
+    app: App, title: str, workflow: Any, *args: Any, id: str, meanwhile: Callable[[str], None] | None = None
+) -> Any:
     """Play one run to its end, and tell what broke and how it was cured; gives its result, or why there is none."""
     print(f"\n{title}")
     handle = app.sync.start(workflow, *args, id=id)
+    if meanwhile is not None:
+        meanwhile(id)
     try:
         result = handle.result(PATIENCE)
         print(f"  it ended as completed: {result}")

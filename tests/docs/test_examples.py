@@ -15,6 +15,7 @@ PATIENCE = 110
     ("scenario", "said"),
     [
         ("provisioning", ["machines: ['vm-1.create-vm.eu']", "left behind: []", "switch: all 2 retries are used up"]),
+        ("payment", ["every order is paid, and none twice", "the bank's books are closed", "managers"]),
         ("video", ["fast from 0 %, fast from 47 %, safe from 0 %", "Stalled: no progress", "'chunk-3.safe'"]),
     ],
 )

@@ -179,7 +179,7 @@ def _after_probe(failure: Failure, row: AttemptRow, policy: Policy, chance: floa
         known = msgspec.structs.replace(doubt.failure, remedy=_remedy_of(doubt.failure, policy))
         return _after_attempt(known, row, policy, chance, row.failures - int(failure.cause not in LOSSES))
     if failure.probed is Probed.UNKNOWN:
-        return _unknown("the probe cannot say whether it took effect", doubt, row)
+        return _unknown(failure.message, doubt, row)
     if doubt.asked + 1 >= MOST_PROBES:
         return _unknown(f"the probe failed {MOST_PROBES} times ({failure.type}: {failure.message})", doubt, row)
     again = msgspec.structs.replace(doubt, asked=doubt.asked + 1)
