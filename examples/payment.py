@@ -79,7 +79,7 @@ def item_for(group: str, order: str) -> str:
         for item in app.sync.inbox():
             if item.run == order and item.to == group:
                 print(f"  in the inbox of {group!r}: {item.question}")
-                return item.id
+                return str(item.id)
         time.sleep(0.1)
     sys.exit(f"nobody of {group!r} was asked about {order}")
 
