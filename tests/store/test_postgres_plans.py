@@ -237,7 +237,7 @@ INDEXES: Mapping[str, set[str]] = {
     "heal": {"incident_pkey (id)", "attempt_person (incident)", "alert_pkey (incident, kind)"},
     "feed": {
         "incident_pkey (id)",
-        "attempt_person (incident)",
+        "attempt_person (incident, id)",
         "run_pkey (num)",
         "fact_run_kind_ref_key (run, kind, ref)",
     },
