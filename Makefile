@@ -6,6 +6,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+PATIENT_WORKERS ?= 3  # of those that mostly wait for other processes
 
 # Of the store what waits, freezes, kills, or goes through every door a second time comes later.
 PATIENT_TESTS := $(wildcard tests/store/sealed tests/store/test_*interleavings.py tests/store/test_guest*.py \
@@ -21,8 +22,10 @@ TYPED := $(wildcard src tests examples)
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/ready ## A workflow that kills its own process half way, and goes on
+demo: $(VENV)/ready ## What breaks, and how it is cured: a killed process, a cloud that fails, an encoder that hangs
 	@$(BIN)/python examples/demo.py
+	@$(BIN)/python examples/provisioning.py
+	@$(BIN)/python examples/video.py
 
 check: $(VENV)/ready ## Format, lint, types, layers, fast tests: under 60 s
 	@$(BIN)/ruff format --check --quiet $(SOURCES)
@@ -33,7 +36,7 @@ check: $(VENV)/ready ## Format, lint, types, layers, fast tests: under 60 s
 
 test: check ## Everything: check, then rooms, simulation, house, docs
 ifneq ($(SLOW_TESTS),)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) $(SLOW_TESTS)
+	@$(BIN)/python -m pytest -q -n $(PATIENT_WORKERS) --dist worksteal $(SLOW_TESTS)
 endif
 
 # New seeds every time; a line that fails says which, and so it can be played again.

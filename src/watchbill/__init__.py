@@ -6,6 +6,8 @@ from watchbill.app.status import Explanation, Health, RunStatus, State, Timeline
 from watchbill.errors import (
     AlreadyAnswered,
     AlreadyDecided,
+    Ambiguous,
+    Busy,
     ClaimedByOther,
     DuplicateRun,
     ImpureWorkflowError,
@@ -29,6 +31,7 @@ from watchbill.errors import (
 )
 from watchbill.events import Event
 from watchbill.flow.context import attempt
+from watchbill.flow.ladder import Escalate, Switch
 from watchbill.flow.language import (
     Settled,
     ask,
@@ -47,15 +50,20 @@ from watchbill.flow.timers import sleep
 from watchbill.flow.workflows import Workflow
 from watchbill.model.limit import Limit
 from watchbill.model.policy import Retry
+from watchbill.model.probe import Done, NotDone, Unknown
 from watchbill.model.question import InboxItem
 from watchbill.model.secret import Secret
 
 __all__ = [
     "AlreadyAnswered",
     "AlreadyDecided",
+    "Ambiguous",
     "App",
+    "Busy",
     "ClaimedByOther",
+    "Done",
     "DuplicateRun",
+    "Escalate",
     "Event",
     "Explanation",
     "Handle",
@@ -66,6 +74,7 @@ __all__ = [
     "InvalidValueError",
     "ItemNotFound",
     "Limit",
+    "NotDone",
     "NotInWorkflowError",
     "Permanent",
     "QuestionNotFound",
@@ -85,7 +94,9 @@ __all__ = [
     "Step",
     "StepFailed",
     "StoreError",
+    "Switch",
     "TimelineEvent",
+    "Unknown",
     "WatchbillError",
     "Workflow",
     "ask",

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, Protocol, TypeVar
 
 import msgspec
@@ -449,11 +449,6 @@ class Employed:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
-    @property
-    def pid(self) -> int:
-        """Its number."""
-        return self._process.pid
-
     async def ended(self) -> int:
         """Wait until it has ended; gives its exit code, which is negative after a signal."""
         return await self._process.wait()
@@ -475,13 +470,38 @@ class Employed:
             await self._process.wait()
 
 
-async def employ(*arguments: str) -> Employed:
-    """Start a program of ours, in a session of its own: Ctrl-C is for whoever started it, who decides what follows."""
+async def employ(*arguments: str, environment: Mapping[str, str] | None = None) -> Employed:
+    """Start a program of ours, in a session of its own: Ctrl-C is for whoever started it, who decides what follows.
+
+    Its stdin stays open for as long as this process lives: see `when_employer_is_gone`.
+    """
     return Employed(
         await asyncio.create_subprocess_exec(
-            sys.executable, *arguments, start_new_session=True, stdin=asyncio.subprocess.DEVNULL
+            sys.executable,
+            *arguments,
+            start_new_session=True,
+            stdin=asyncio.subprocess.PIPE,
+            env={**os.environ, **(environment or {})},
         )
     )
+
+
+def when_employer_is_gone(tell: Callable[[], None]) -> None:
+    """Call back on the event loop when the process that employed this one has died, however it did.
+
+    Where the kernel can say so, it does, too: the pipe may have been inherited by a fork that lives on. By SIGHUP,
+    which nobody counts: when a process with threads dies, it may come several times.
+    """
+    loop = asyncio.get_running_loop()
+
+    def hear() -> None:
+        if not os.read(0, UNREAD):
+            loop.remove_reader(0)
+            tell()
+
+    loop.add_signal_handler(signal.SIGHUP, tell)
+    _be_told_of_parents_death(signal.SIGHUP)
+    loop.add_reader(0, hear)
 
 
 class Companion:
@@ -626,15 +646,17 @@ def busy_interpreter() -> Iterator[None]:
 
 def die_with_parent() -> None:
     """Have the kernel kill this process when its parent dies, where it can: Linux, by PR_SET_PDEATHSIG."""
-    import ctypes  # only a child asks
-
     parent = os.getppid()
-    try:
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
-    except (OSError, AttributeError):
-        return  # elsewhere the end of its socket tells it, as soon as its event loop turns
+    _be_told_of_parents_death(signal.SIGKILL)  # elsewhere the end of its socket tells it, once its event loop turns
     if os.getppid() != parent:  # it died before anybody was asked
         os._exit(1)
+
+
+def _be_told_of_parents_death(sign: signal.Signals) -> None:
+    import ctypes  # only a child asks
+
+    with contextlib.suppress(OSError, AttributeError):  # not everywhere
+        ctypes.CDLL(None).prctl(1, sign, 0, 0, 0)
 
 
 async def pause(seconds: float) -> None:

@@ -28,17 +28,22 @@ WatchbillError
 ├── RunFailed                  the run ended as a failure (.error, .step, .attempts)
 ├── RunCancelled               the run was cancelled
 ├── StepFailed                 a step failed for good; raised inside the workflow
-└── Permanent                  raised by a step: trying again would not help
+├── Permanent                  raised by a step: trying again would not help
+├── Busy                       raised by a step: try again later, at no cost (.retry_after)
+└── Ambiguous                  raised by a step: nobody knows whether it took effect
 """
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import msgspec
 
 __all__ = [
     "AlreadyAnswered",
     "AlreadyDecided",
+    "Ambiguous",
     "AttemptLostError",
+    "Busy",
     "ClaimedByOther",
     "DuplicateRun",
     "ErrorData",
@@ -383,3 +388,15 @@ class StepFailed(WatchbillError):
 
 class Permanent(WatchbillError):
     """Raised by a step when trying again would not help."""
+
+
+class Busy(WatchbillError):
+    """Raised by a step when what it needs is busy: `Busy("30s")` tries it again after that time, at no cost."""
+
+    def __init__(self, retry_after: timedelta | float | str, message: str = "") -> None:
+        self.retry_after = retry_after
+        super().__init__(message or f"busy: again after {retry_after}")
+
+
+class Ambiguous(WatchbillError):
+    """Raised by a step when nobody knows whether it took effect: it is asked about before it is tried again."""

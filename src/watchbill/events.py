@@ -31,6 +31,9 @@ STEP_STALLED: Final = "step.stalled"  # it runs, and does not move
 STEP_RETRIED: Final = "step.retried"
 STEP_GAVE_UP: Final = "step.gave_up"
 STEP_QUARANTINED: Final = "step.quarantined"
+STEP_SWITCHED: Final = "step.switched"  # its retries are used up: another way
+STEP_IN_DOUBT: Final = "step.in_doubt"  # it may have taken effect: that is asked before anything else
+STEP_ESCALATED: Final = "step.escalated"  # a person decides
 SLOTS_SKIPPED: Final = "slots.skipped"  # of a schedule: nobody was there, or an earlier run was live
 SCHEDULE_REFUSED: Final = "schedule.refused"  # its workflow cannot be called without arguments
 SHARDS_TAKEN: Final = "shards.taken"
@@ -80,6 +83,7 @@ TROUBLE: Final = frozenset(
         STEP_STALLED,
         STEP_GAVE_UP,
         STEP_QUARANTINED,
+        STEP_ESCALATED,
         SHARDS_LOST,
         PROCESS_BURIED,
         INCIDENT_OPENED,

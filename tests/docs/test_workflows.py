@@ -44,6 +44,9 @@ async def test_every_workflow_of_the_page_does_what_it_says(page: Any, capsys: p
             page.day: ((["a", "b"],), ["a-1", "b-1"]),
             page.forever: ((1,), "3 days"),
             page.greet: (("g",), "g-1"),
+            page.release: (("a",), "a.safe"),
+            page.payment: (("o",), "receipt for o"),
+            page.totals: (([1, 2],), 3),
         }
         for workflow, (args, result) in expected.items():
             assert await (await app.start(workflow, *args)).result(LONG) == result

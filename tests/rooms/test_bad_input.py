@@ -523,7 +523,7 @@ def test_wrong_options_are_refused_where_they_are_written() -> None:
         ({"timeout": 0}, "timeout of step 'step' must be above zero"),
         ({"retry": "3"}, "retry of step 'step' must be a number or Retry"),
         ({"retry": -1}, r"Retry\(times\) must be a whole number from 0"),
-        ({"probe": "x"}, "probe.*later version"),
+        ({"probe": "x"}, "probe of step 'step' must be a function"),
     ):
         with pytest.raises(InvalidOptionError, match=says):
 

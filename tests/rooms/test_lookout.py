@@ -7,7 +7,8 @@ import pytest
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.events import Event, Events
-from watchbill.model.run import RunRow
+from watchbill.model.incident import RESOLVED_KEPT_FOR
+from watchbill.model.run import SHARDS_PER_REGION, RunRow, shard_number
 from watchbill.model.states import RunState
 from watchbill.store.open import open_store
 from watchbill.store.protocol import Store
@@ -148,3 +149,37 @@ async def test_where_others_write_too_it_looks_by_itself(post: Post) -> None:
     for _ in range(3):
         assert await lookout.turn() == LOOK_EVERY
         post.clock.pass_by(LOOK_EVERY)
+
+
+async def test_one_that_comes_anew_resolves_nothing_about_code_before_it_has_looked_at_every_run(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("watchbill.supervisor.lookout.CODES", 1)
+    monkeypatch.setattr("watchbill.supervisor.lookout.PAGES", 1)
+    last = next(id for id in map(str, range(1_000)) if shard_number(id) == SHARDS_PER_REGION - 1)
+    first = next(id for id in map(str, range(1_000)) if shard_number(id) == 0)
+    runs = await post.scene.submit(
+        *(a_run(n, f"{first}" if n == 1 else None) for n in range(1, 4)), a_run(9, last, workflow="unheard_of")
+    )
+    assert runs[-1].shard >= max(run.shard for run in runs)
+    await post.scene.turn(runs=[a_change(run, RunState.RUNNING) for run in runs])
+    await post.passes(2 * GRACE)
+    assert post.heard("incident.opened") == ["no code for workflow 'unheard_of' version 1"]
+    post.lookouts = [post.another()]
+    await post.passes(2 * GRACE)
+    assert post.heard("incident.resolved") == []
+    await post.scene.store.scheduler.attend(ME + 1, "default", "", ("unheard_of@1",), b"{}", None)
+    await post.passes(2 * GRACE)
+    assert post.heard("incident.resolved") == ["no code for workflow 'unheard_of' version 1"]
+
+
+async def test_what_was_resolved_a_month_ago_is_forgotten(post: Post) -> None:
+    await post.put("gpu")
+    await post.passes(2 * GRACE)
+    await post.scene.store.agent.join(71, "default", "", "b", b"{}", None, needs=("gpu",))
+    await post.passes(LOOK_EVERY)
+    assert len(await post.scene.store.client.incidents("default", 10)) == 1
+    post.clock.pass_by(RESOLVED_KEPT_FOR + SECOND)
+    post.lookouts[0].hint()
+    await post.passes(2 * LOOK_EVERY)
+    assert await post.scene.store.client.incidents("default", 10) == []

@@ -30,6 +30,7 @@ def test_a_seed_that_found_a_defect_is_played_for_ever(seed):
     simulate(seed)
 
 
+@pytest.mark.timeout(600)  # ninety worlds
 def test_the_seeds_are_not_idle():
     total: Counter[str] = Counter()
     for seed in range(510, 600):

@@ -133,12 +133,15 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_ready (queue, (alone OR (losses >= 2)))",
         "all of agent_alive",
         "attempt_agent (agent)",  # what runs
+        "all of gate_paused",
+        "attempt_limited (queue, gate)",
     },
     # schedulers
     "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},
     "find_queue": {"queue_namespace_region_needs_uses_limited_key (namespace, region, needs, uses, limited)"},
     "attend": {"scheduler_pkey (id)", "all of scheduler_pkey", "all of scheduler", "all of lease"},
     "retire": {"scheduler_pkey (id)"},
+    "lift_avoid": {"all of attempt_avoid", "attempt_pkey (id)"},
     "bury": {"scheduler_pkey (id)", "agent_pkey (id)", "all of lease"},
     "take": {"lease_pkey (role, shard)"},
     "renew": {"lease_pkey (role, shard)"},
@@ -250,6 +253,7 @@ INDEXES: Mapping[str, set[str]] = {
     "settle_alerts": {"alert_pkey (incident, kind, route)"},
     "open_incident": set(),
     "resolve_incidents": {"incident_pkey (id)", "alert_pkey (incident, kind)"},
+    "forget_incidents": {"incident_resolved (resolved_at)", "incident_pkey (id)", "alert_pkey (incident)"},
     "due_codes": {"run_due (shard, wake_at)"},
     "live_codes": {"run_live (shard, (num + 0))"},
     "schedulers": {"all of scheduler"},
@@ -439,8 +443,8 @@ FROM generate_series(1, $2::int) n;
 INSERT INTO watchbill.gate (namespace, name, at_once, tokens, tokens_at, said)
 SELECT 'default', 'limit:charge:' || n, 5, 1, 1, 1 FROM generate_series(1, $2::int) n;
 
-INSERT INTO watchbill.incident (id, namespace, cause, state, members, body, opened_at)
-SELECT n, 'default', 'c' || n, 1, 1, '{}', n FROM generate_series(1, $2::int) n;
+INSERT INTO watchbill.incident (id, namespace, cause, state, members, body, opened_at, resolved_at)
+SELECT n, 'default', 'c' || n, 1, 1, '{}', n, n FROM generate_series(1, $2::int) n;
 
 INSERT INTO watchbill.alert (incident, kind, route, state, due_at)
 SELECT n, 0, 'r' || n % 3, n % 2, $1::bigint + n FROM generate_series(1, $2::int) n;
@@ -463,7 +467,7 @@ async def load(url: str, queue: int = 1) -> None:
 def test_every_statement_is_looked_at():
     others = {
         "notify", "isolation", "place", "store_time", "lock_witness", "unlock_witness",  # read nothing of ours
-        "queues", "make_shards", "make_queue", "all_shards",  # a few rows for each namespace
+        "queues", "make_shards", "make_queue", "queue_by_id", "all_shards",  # a few rows for each namespace
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening
     }  # fmt: skip

@@ -68,6 +68,7 @@ class Agent(Loop):
         self._namespace = namespace
         self._region = region
         self._id = process
+        self._known_as: int | None = None  # the last id under which it has joined
         self.called = name
         self.joined = asyncio.Event()
         self._lasting = lasting
@@ -125,7 +126,9 @@ class Agent(Loop):
             self._lasting,
             needs=written(self._capacity.have),
             slots=self._slots,
+            before=self._known_as,
         )
+        self._known_as = self._id
         self._trust_from(before)
         self._crew.serve(self)
         self.joined.set()
@@ -406,6 +409,7 @@ class Agent(Loop):
         """Everything this agent held is somebody else's now; a lost agent comes back under a new id."""
         self._lose_all()
         self._id = self.env.new_id()
+        self._said = b""  # nobody has heard it from the new one
         self._lease_no = 1
         self._lease_asked_at = None
         await self.open()

@@ -14,8 +14,9 @@ from watchbill.flow.execute import Executor
 from watchbill.flow.failures import failure_of
 from watchbill.flow.registry import Registry
 from watchbill.model.agent import Act, Room
-from watchbill.model.attempt import AttemptRow
+from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.failure import Remedy
+from watchbill.model.ladder import arguments
 from watchbill.model.policy import Policy
 
 
@@ -51,12 +52,13 @@ class InlineCrew:
         """Make an attempt of a leased row; raises Refused when its arguments do not fit the code."""
         step = self._registry.steps[row.step]  # nothing else is leased
         try:
-            args, kwargs = step.signature.decode_args(row.args)
+            args, kwargs = step.signature.decode_args(arguments(policy, row.rung, row.args))
         except InvalidValueError as error:
             failure = msgspec.structs.replace(failure_of(error), remedy=Remedy.GIVE_UP)
             raise Refused(Act.FAILED, failure) from error
         key = (namespace, row.run_id, row.part, row.call, zlib.crc32(row.args))
-        attempt = Attempt(step, args, kwargs, policy, key, row.fence)
+        body = step.asked_by() if row.kind == RowKind.PROBE else step
+        attempt = Attempt(body, args, kwargs, policy, key, row.fence)
         attempt.number, attempt.rung, attempt.losses = row.number, row.rung, row.losses - 1
         attempt.restored_body, attempt.row = row.checkpoint, row.id
         return attempt

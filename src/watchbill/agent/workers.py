@@ -42,8 +42,9 @@ from watchbill.flow.messages import (
 )
 from watchbill.flow.outbox import Outbox
 from watchbill.model.agent import Room
-from watchbill.model.attempt import AttemptRow
+from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.failure import Cause, Failure
+from watchbill.model.ladder import arguments
 from watchbill.model.policy import OWN_CHILD_FROM, Policy
 
 LOOK_EVERY: Final[Micros] = SECOND  # whether workers turn, and how large they are
@@ -184,7 +185,7 @@ class Workers:
         order = Order(
             errand=self._errands,
             step=row.step,
-            args=row.args,
+            args=arguments(policy, row.rung, row.args),
             policy=row.policy,
             key=(namespace, row.run_id, row.part, row.call, zlib.crc32(row.args)),
             fence=row.fence,
@@ -194,6 +195,7 @@ class Workers:
             row=row.id,
             started_at=row.started_at or 0,
             started_boot=0,
+            probe=row.kind == RowKind.PROBE,
         )
         return Remote(row.id, order, policy, alone=policy.own or row.losses > OWN_CHILD_FROM)
 

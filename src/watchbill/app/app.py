@@ -178,8 +178,8 @@ class App:
         have, place = parse_needs(needs), check_region(region, "rooms()")
         profile_named(profile)
         for name, value in (("slots", slots), ("threads", threads)):
-            if value < 1:
-                raise InvalidOptionError(f"rooms({name}=) must be above zero, got {value!r}")
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InvalidOptionError(f"rooms({name}=) must be above zero, and a whole number, got {value!r}")
         async with self._hall.rooms(
             scheduler=scheduler,
             agent=agent,

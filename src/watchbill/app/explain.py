@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from watchbill.app.opened import decision_in, error_in, failure_in, progress_in, question_in
-from watchbill.app.report import held_reason, is_quarantined, status_of
+from watchbill.app.report import held_reason, is_quarantined, status_of, waits_for_person
 from watchbill.app.status import Explanation
 from watchbill.app.words import moment, said_of, span
 from watchbill.clock import Micros, to_datetime
@@ -20,13 +20,13 @@ from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateRow
 from watchbill.model.limits import limits_of, mark_of
-from watchbill.model.policy import QUARANTINE_AT, Policy
+from watchbill.model.member import group_of
+from watchbill.model.policy import QUARANTINE_AT, decode_policy
 from watchbill.model.run import code_name
 from watchbill.model.states import AttemptState, RunState
+from watchbill.model.verdict import DOUBT, SETTLE
 from watchbill.model.wait import Wait, agent_command, lacking
 from watchbill.store.protocol import MOST_COUNTED, Fact, Record
-
-_decode_policy = msgspec.json.Decoder(Policy).decode
 
 _ASKED = {
     FactKind.CANCEL: "to be cancelled",
@@ -240,15 +240,36 @@ def _call(row: AttemptRow, now: Micros, facts: dict[str, Any], wait: Wait | None
             f"Call {row.call!r} is quarantined: {row.losses} times (of {QUARANTINE_AT}) the process that ran it died."
             " `retry` tries it again; `cancel` ends the run."
         )
+    elif waits_for_person(row):
+        yield from _escalated(row, told)
+    elif row.state is AttemptState.READY and row.kind == RowKind.PROBE:
+        yield f"Call {row.call!r} may have taken effect: its probe is to be asked{_kept(row, wait, told)}."
     elif row.state is AttemptState.READY:
         yield f"Call {row.call!r} is ready for attempt {row.number + 1}{_kept(row, wait, told)}."
     else:
         yield _between(row, now, told)
 
 
+def _escalated(row: AttemptRow, told: dict[str, Any]) -> Iterator[str]:
+    """Say which person decides about a call, and why."""
+    to = group_of(row.why or "", row.rung, row.policy)
+    told |= {"why": row.why, "to": to, "id": f"{row.id:x}"}
+    failure = None if row.result is None else failure_in(row.result)
+    if failure is not None:
+        told["error"], told["cause"] = f"{failure.type}: {failure.message}", failure.cause.value
+    said = "" if failure is None else f" ({failure.type}: {failure.message})"
+    whom = f"somebody of {to!r}" if to else "somebody"
+    if row.why == DOUBT:
+        unknown = f"Nobody knows whether call {row.call!r} took effect{said}"
+        yield f"{unknown}: {whom} decides, it is not tried again blindly."
+    else:
+        yield f"Call {row.call!r} failed {row.number} times{said}: {whom} decides what follows."
+    yield f"`watchbill incidents retry|provide|skip|undo|abort {row.id:x} --reason ...` decides it."
+
+
 def _kept(row: AttemptRow, wait: Wait | None, told: dict[str, Any]) -> str:
     """Say what keeps a call from starting that is ready."""
-    needs = told["needs"] = _decode_policy(row.policy).needs
+    needs = told["needs"] = decode_policy(row.policy).needs
     if row.held:
         return ": its run is paused"
     if wait is not None:
@@ -319,7 +340,7 @@ def _left(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
 
 def _between(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
     """Say why the last attempt failed, and when the next one comes."""
-    retries = _decode_policy(row.policy).retries
+    retries = decode_policy(row.policy).retries
     told |= {"failures": row.failures, "losses": row.losses, "retries": retries}
     why = ""
     if row.result is not None:
@@ -330,6 +351,9 @@ def _between(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
     tried = f"Call {row.call!r} failed {times}{why}"
     if row.state is AttemptState.FAILED:
         return f"{tried}. The supervisor is about to decide what follows."
+    if row.why == SETTLE and row.watch_at is not None:
+        told["asked_at"] = at = to_datetime(row.watch_at)
+        return f"{tried}. It may have taken effect, and may still act: its probe is asked at {moment(at)}."
     if row.watch_at is None or row.watch_at <= now:
         return f"{tried}. The next attempt is due now."
     told["next_attempt_at"] = at = to_datetime(row.watch_at)

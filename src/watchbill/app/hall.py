@@ -58,7 +58,7 @@ from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind, RetryAsked
 from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
-from watchbill.model.incident import Incident, IncidentState, incident_of
+from watchbill.model.incident import Incident, incident_of
 from watchbill.model.keys import Keys
 from watchbill.model.needs import parse_needs, written
 from watchbill.model.profile import profile_named
@@ -233,6 +233,11 @@ class Hall:
             deaf()
         self._deaf.clear()
 
+    async def failed(self) -> None:
+        """Wait until one of the open rooms has ended by itself: its store cannot be used any more."""
+        if self._house is not None:
+            await self._house.failed.wait()
+
     def _driven(self, scheduler: bool, region: str) -> Driven:
         driven = tuple(_driven_name(name, region) for name in self._registry.names()) if scheduler else ()
         return Driven(self.namespace, driven)
@@ -400,8 +405,7 @@ class Hall:
     async def incidents(self, *, resolved: bool = False) -> list[Incident]:
         """Give the incidents that are open, newest first; with those that are resolved, if asked for."""
         async with self._reading() as client:
-            rows = await client.incidents(self.namespace, EVERY)
-        return [incident_of(row) for row in rows if resolved or row.state is IncidentState.OPEN]
+            return [incident_of(row) for row in await client.incidents(self.namespace, EVERY, resolved=resolved)]
 
     async def agents(self) -> list[AgentStatus]:
         """Give the agents, those at work first."""

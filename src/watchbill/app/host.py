@@ -1,5 +1,6 @@
 """Host: the process of an agent: leases, beats and reports, and worker children that run the steps. No user code."""
 
+import asyncio
 import contextlib
 import os
 import platform
@@ -21,6 +22,8 @@ from watchbill.store.sealed import Seal
 
 DEFAULT_SLOTS: Final = 50  # attempts at once: what an ordinary host has memory and connections for
 GRACE: Final[Micros] = 10 * SECOND  # for a step that is asked to stop
+# Where no hint says that there is work, only the answer to a beat does: a start must not wait for half a minute.
+UNHINTED_BEAT: Final[Micros] = 2 * SECOND
 RECYCLE_AFTER: Final = 100_000  # attempts of one worker: what leaks slowly never gets large
 
 
@@ -31,6 +34,7 @@ class Employment(NamedTuple):
     workers: int = max(1, min(4, os.cpu_count() or 1))
     needs: tuple[str, ...] = ()
     region: str = ""
+    profile: str = "critical"  # for the rooms beside it
     name: str = ""
     beat: Micros = 2 * SECOND
     lease: Micros = 8 * SECOND
@@ -45,22 +49,21 @@ class Hosted(NamedTuple):
     agent: Agent
     crew: Workers
     url: str
+    working: "asyncio.Task[None]"  # ends by itself only when the store cannot be used any more
 
 
 OpenStore = Callable[[Ready], Awaitable[AgentAccess]]
 
 
 @contextlib.asynccontextmanager
-async def hosting(
-    env: Env, events: Events, named: Named, url: str | None, namespace: str | None, wanted: Employment
-) -> AsyncIterator[Hosted]:
+async def hosting(env: Env, events: Events, named: Named, url: str | None, wanted: Employment) -> AsyncIterator[Hosted]:
     """Work for the store that the operator names, or the program, until the end of the block."""
 
     async def open_named(ready: Ready) -> AgentAccess:
         store = await open_for_agent(url or ready.url, env)
         return store if ready.keys is None else Seal(tuple(Key(*key) for key in ready.keys)).access(store)
 
-    async with working(env, events, named, namespace, wanted, open_named) as hosted:
+    async with working(env, events, named, None, wanted, open_named) as hosted:
         yield hosted._replace(url=url or hosted.url)
 
 
@@ -94,16 +97,16 @@ async def working(
                 process=env.new_id(),
                 name=wanted.name or f"{platform.node() or 'host'}-{os.getpid()}",
                 lasting=wanted.lease,
-                beat=wanted.beat,
+                beat=wanted.beat if store.hinted else min(wanted.beat, UNHINTED_BEAT),
                 needs=wanted.needs,
                 slots=wanted.slots,
                 drain=wanted.grace,
             )
             deaf = store.listen(Hint.AGENT, agent.hint)
-            agent.start()
+            loop = agent.start()
             try:
                 with busy_interpreter():
-                    yield Hosted(agent, workers, ready.url)
+                    yield Hosted(agent, workers, ready.url, loop)
             finally:
                 deaf()
                 await agent.stop()

@@ -52,6 +52,7 @@ class House:
     ) -> None:
         self._store = store
         self._on_failure = on_failure
+        self.failed = asyncio.Event()  # a room has ended by itself
         certain = store.lasting_leases
         self._executor = Executor(env, slots=slots, threads=threads, certain=certain) if agent else None
         own = lease_of(profile, inline=agent) if lease is None else lease
@@ -144,5 +145,8 @@ class House:
 
     def _room_ended(self, task: "asyncio.Task[None]") -> None:
         error = None if task.cancelled() else task.exception()
-        if isinstance(error, StoreError) and self._on_failure is not None:
+        if not isinstance(error, StoreError):
+            return
+        self.failed.set()
+        if self._on_failure is not None:
             self._on_failure(error)

@@ -20,7 +20,6 @@ from watchbill.errors import (
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.values import encode
 from watchbill.model.decision import Decision
-from watchbill.model.member import PEOPLE
 from watchbill.model.question import CLAIM, Claim
 from watchbill.model.resolution import (
     PER_SECOND,
@@ -32,6 +31,7 @@ from watchbill.model.resolution import (
     check_reason,
 )
 from watchbill.model.states import AttemptState
+from watchbill.model.verdict import FOR_PERSONS
 from watchbill.store.protocol import EVERY, Ordered, Told
 
 LONGEST_NAME: Final = 200
@@ -157,7 +157,7 @@ class People:
             raise RunNotFound(run, self._namespace)
         if record.run.status.terminal:
             raise RunEnded(run, "deciding about its calls")
-        rows = {row.call: row for row in record.attempts if row.state is AttemptState.PARKED and row.why in PEOPLE}
+        rows = {row.call: row for row in record.attempts if row.state is AttemptState.PARKED and row.why in FOR_PERSONS}
         if call not in rows:
             raise InvalidOptionError(
                 f"call {call!r} of run {run!r} does not wait for a person{did_you_mean(call, rows) if rows else ''}"

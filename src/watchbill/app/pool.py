@@ -1,7 +1,7 @@
 """Pool: agents as processes on this machine: kept running, and as many as the work needs."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, Protocol
 
 from watchbill import events as happened
@@ -21,11 +21,6 @@ LEAVES_WITHIN: Final = 5.0  # seconds that an agent may need beyond its grace
 
 class Process(Protocol):
     """An agent's process."""
-
-    @property
-    def pid(self) -> int:
-        """Its number."""
-        ...
 
     async def ended(self) -> int:
         """Wait until it has ended; gives its exit code."""
@@ -82,13 +77,17 @@ class Pool(Loop):
             await self._start()
         return LOOK_EVERY
 
+    async def stop(self) -> None:
+        """End them all, gently, and wait until they are gone; raises what ended the loop, if anything did."""
+        try:
+            await super().stop()
+        finally:
+            await self._parted()
+
     async def close(self) -> None:
         """End them all, gently."""
-        for member in self._members:
-            self._let_go(member)
-        self._members.clear()
-        if self._leaving:
-            await asyncio.wait(self._leaving)
+        self.abandon()
+        await self._parted()
 
     def abandon(self) -> None:
         """End them all: whoever reads the store here cannot."""
@@ -96,10 +95,9 @@ class Pool(Loop):
             self._let_go(member)
         self._members.clear()
 
-    @property
-    def pids(self) -> Sequence[int]:
-        """The processes of the agents that should be there."""
-        return [member.process.pid for member in self._members]
+    async def _parted(self) -> None:
+        if self._leaving:
+            await asyncio.wait(self._leaving)
 
     async def _start(self) -> None:
         process = await self._employ()

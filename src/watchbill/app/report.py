@@ -6,12 +6,14 @@ from typing import Final
 from watchbill.app.opened import decision_in, failure_in, final_in, progress_in
 from watchbill.app.status import AttemptLog, AttemptStatus, Health, RunStatus, State, StepState, StepStatus
 from watchbill.clock import Micros, to_datetime
+from watchbill.flow.switched import read_switched
 from watchbill.model.agent import AttemptLog as StoredLog
 from watchbill.model.attempt import STARVED, AttemptRow, Progress
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.limits import limits_of
 from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import AttemptState, RunState
+from watchbill.model.verdict import FOR_PERSONS, QUARANTINE
 from watchbill.model.wait import Wait
 from watchbill.scheduler.plan import waits_for_code
 from watchbill.store.protocol import Record
@@ -48,7 +50,7 @@ def status_of(record: Record) -> RunStatus:
     if not record.known and not run.status.terminal:
         healths.append(Health.WAITING_FOR_CODE)
     state = State(run.status.word)
-    if state is State.RUNNING and live and all(is_quarantined(row) for row in live):
+    if state is State.RUNNING and live and all(waits_for_person(row) for row in live):
         state = State.WAITING
     return RunStatus(
         id=run.id,
@@ -82,12 +84,17 @@ def held_reason(record: Record) -> str | None:
 
 
 def is_quarantined(row: AttemptRow) -> bool:
+    """True when a call is held because whatever runs it dies."""
+    return row.state is AttemptState.PARKED and row.why == QUARANTINE
+
+
+def waits_for_person(row: AttemptRow) -> bool:
     """True when only a person may let this call go."""
-    return row.state is AttemptState.PARKED and row.why == "quarantine"
+    return row.state is AttemptState.PARKED and row.why in FOR_PERSONS
 
 
 def _health(row: AttemptRow, now: Micros, wait: Wait | None) -> Health:
-    if is_quarantined(row):
+    if waits_for_person(row):
         return Health.WAITING_FOR_PERSON
     if row.state is AttemptState.RUNNING and row.symptom == STARVED:
         return Health.STARVED
@@ -182,7 +189,8 @@ def _ended_step(entry: JournalEntry, judged: list[AttemptStatus]) -> StepStatus:
     attempts = list(judged)
     if failed is None:
         number = 1 + max((attempt.number for attempt in judged), default=0)
-        attempts.append(AttemptStatus(number, 0, entry.agent, _at(entry.started_at), _at(entry.at), None, None))
+        rung = read_switched(entry.body).rung if entry.outcome == Outcome.SWITCHED and not is_sealed(entry.body) else 0
+        attempts.append(AttemptStatus(number, rung, entry.agent, _at(entry.started_at), _at(entry.at), None, None))
     name = failed.step if failed is not None else step_name(entry.key)
     state = StepState.COMPLETED if failed is None else StepState.FAILED
     return StepStatus(entry.key, name, state, None, tuple(attempts))

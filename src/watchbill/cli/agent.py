@@ -36,6 +36,7 @@ def agent(  # noqa: PLR0913 - each option is one
         int | None, typer.Option(metavar="N", help="Replace a worker that has grown larger than that.")
     ] = None,
     store: StoreUrl = None,
+    employed: Annotated[bool, typer.Option("--employed", hidden=True)] = False,
 ) -> None:
     """Run steps of a program: a host that leases, beats and reports, and worker processes for the steps.
 
@@ -47,6 +48,7 @@ def agent(  # noqa: PLR0913 - each option is one
     host(
         program,
         store,
+        employed=employed,
         needs=needs,
         region=region,
         profile=profile,

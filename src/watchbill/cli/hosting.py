@@ -2,29 +2,35 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 from typing import Any
 
 import typer
 
 from watchbill.app.host import Employment, hosting
-from watchbill.env import SystemEnv
+from watchbill.cli.employing import HANDED_OVER, check_address
+from watchbill.cli.stopping import until_first
+from watchbill.env import SystemEnv, when_employer_is_gone
 from watchbill.errors import InvalidOptionError
 from watchbill.events import Events
 from watchbill.flow.program import Named, named_program
 from watchbill.model.duration import to_micros
 from watchbill.model.needs import parse_needs, written
 from watchbill.model.profile import profile_named
-from watchbill.store.address import parse_url, redacted
+from watchbill.model.run import check_region
+from watchbill.store.address import redacted
 
 BEATS_PER_LEASE = 4
 
 
-def host(program: str, store: str | None, **asked: Any) -> None:  # noqa: ANN401 - as the command's options say
-    """Host an agent."""
+def host(program: str, store: str | None, *, employed: bool = False, **asked: Any) -> None:  # noqa: ANN401 - as the command's options say
+    """Host an agent; `employed`: for `up` or `fleet`, which may hand over the store, and without which it drains."""
+    if employed and store is None:
+        store = os.environ.pop(HANDED_OVER, None)
     if store is not None:
-        parse_url(store)
-    asyncio.run(_host(named_program(program), store, employment(**asked)))
+        check_address(store)
+    asyncio.run(_host(named_program(program), store, employment(**asked), employed=employed))
 
 
 def employment(  # noqa: PLR0913 - each option is one
@@ -44,7 +50,8 @@ def employment(  # noqa: PLR0913 - each option is one
     pace = profile_named(profile)
     given: dict[str, Any] = {
         "name": name,
-        "region": region,
+        "region": check_region(region or None, "--region"),
+        "profile": profile,
         "needs": written(parse_needs(needs)),
         "beat": pace.beat,
         "lease": pace.lease,
@@ -68,34 +75,46 @@ def employment(  # noqa: PLR0913 - each option is one
     return Employment(**given)
 
 
-async def _host(named: Named, store: str | None, wanted: Employment) -> None:
+async def _host(named: Named, store: str | None, wanted: Employment, *, employed: bool) -> None:
     stop, again = asyncio.Event(), asyncio.Event()
+    _hear_signals(stop, again)
+    if employed:
+        when_employer_is_gone(stop.set)
     loop = asyncio.get_running_loop()
-    for sign in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(sign, lambda: (again if stop.is_set() else stop).set())
     async with contextlib.AsyncExitStack() as stack:
-        stopped = loop.create_task(stop.wait())
-        opening = hosting(SystemEnv(), Events(), named, store, None, wanted)
+        opening = hosting(SystemEnv(), Events(), named, store, wanted)
         entering = loop.create_task(stack.enter_async_context(opening))
-        await asyncio.wait({stopped, entering}, return_when=asyncio.FIRST_COMPLETED)
+        await until_first(stop.wait(), entering)
         if not entering.done():
             entering.cancel()  # it waits for a store
             with contextlib.suppress(asyncio.CancelledError):
                 await entering
             return
         hosted = entering.result()
-        joined = loop.create_task(hosted.agent.joined.wait())
-        await asyncio.wait({stopped, joined}, return_when=asyncio.FIRST_COMPLETED)
-        if joined.done():
+        await until_first(stop.wait(), hosted.agent.joined.wait(), hosted.working)
+        if hosted.agent.joined.is_set():
             workers = f"{wanted.workers} worker{'s' if wanted.workers > 1 else ''}"
             place = redacted(hosted.url)
             _say(f"agent {hosted.agent.called!r} is at work on {place}: {wanted.slots} slots in {workers}")
-        dismissed = loop.create_task(hosted.agent.dismissed.wait())
-        await asyncio.wait({stopped, dismissed}, return_when=asyncio.FIRST_COMPLETED)
-        stop.set()
+        await until_first(stop.wait(), hosted.agent.dismissed.wait(), hosted.working)
+        if hosted.working.done():
+            return  # its store cannot be used: leaving says why
         hurrying = loop.create_task(again.wait())
         hurrying.add_done_callback(lambda task: None if task.cancelled() else hosted.agent.hurry())
-        _say("draining; once more, and it does not wait")
+        _say("draining; at a second signal it does not wait")
+
+
+def _hear_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
+    """Have the first signal set `stop`, and the second `again`: also when it drains already, for another reason."""
+    heard = 0
+
+    def hear() -> None:
+        nonlocal heard
+        heard += 1
+        (stop if heard == 1 else again).set()
+
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(sign, hear)
 
 
 def _say(text: str) -> None:

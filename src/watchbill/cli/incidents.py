@@ -34,8 +34,10 @@ def list_incidents(
 
     where = found(store, namespace, program)
     with damage_told(where.url):
-        rows = opened_incidents(read(where.url, lambda doors: doors.incidents(where.namespace, EVERY)))
-        print_incidents([one for one in rows if everything or one.resolved_at is None], output)
+        rows = opened_incidents(
+            read(where.url, lambda doors: doors.incidents(where.namespace, EVERY, resolved=everything))
+        )
+        print_incidents(rows, output)
 
 
 @incidents.command("show")

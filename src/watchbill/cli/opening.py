@@ -1,24 +1,25 @@
 """Opening: chosen rooms of a program in this process, and its agent in one of its own."""
 
 import asyncio
-import signal
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import typer
 
 from watchbill.app.app import App
 from watchbill.app.hall import Hall
-from watchbill.app.host import GRACE as AGENT_GRACE
+from watchbill.app.host import Employment
 from watchbill.app.pool import Pool
+from watchbill.cli.employing import check_store, employer
 from watchbill.cli.hosting import employment, host
 from watchbill.cli.program import load_app
+from watchbill.cli.stopping import stop_signal, until_first
 from watchbill.clock import SECOND
-from watchbill.env import SystemEnv, employ
+from watchbill.env import Employed, SystemEnv
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.names import did_you_mean
 from watchbill.model.fleet import Load, Size
-from watchbill.store.address import parse_url, redacted
+from watchbill.store.address import redacted
 
 ROOMS: Final = ("scheduler", "agent", "supervisor")
 
@@ -28,18 +29,15 @@ def open_rooms(program: str, rooms: str, store: str | None, **asked: Any) -> Non
     chosen = chosen_rooms(rooms)
     wanted = employment(**asked)  # what is wrong is said here, not by another process
     if store is not None:
-        parse_url(store)
+        check_store(store, "up")
     if chosen == {"agent"}:
         host(program, store, **asked)
         return
     app = load_app(program)
-    command: list[str] = []
-    if "agent" in chosen:
-        command = ["-m", "watchbill", "agent", program, "--store", app.url if store is None else store]
-        for word, value in asked.items():
-            command += [f"--{word.replace('_', '-')}", str(value)] if value else []
-    grace = (wanted.grace if command else AGENT_GRACE) / SECOND
-    asyncio.run(_open(app, app.url if store is None else store, chosen, command, grace))
+    url = app.url if store is None else store
+    check_store(url, "up")
+    hires = employer(program, store, asked) if "agent" in chosen else None
+    asyncio.run(_open(app, url, chosen, hires, wanted))
 
 
 def chosen_rooms(rooms: str) -> set[str]:
@@ -55,26 +53,34 @@ def chosen_rooms(rooms: str) -> set[str]:
     return set(chosen)
 
 
-async def _open(app: App, url: str, chosen: set[str], command: Sequence[str], grace: float) -> None:
-    stop = asyncio.Event()
-    for sign in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(sign, stop.set)
-    app.meet_in(Hall(url, app.namespace, app.registry, app.events, retention=app.retention, keys=app.keys))
-    async with app.rooms(scheduler="scheduler" in chosen, agent=False, supervisor="supervisor" in chosen):
+async def _open(
+    app: App, url: str, chosen: set[str], hires: Callable[[], Awaitable[Employed]] | None, wanted: Employment
+) -> None:
+    stop = stop_signal()
+    hall = Hall(url, app.namespace, app.registry, app.events, retention=app.retention, keys=app.keys)
+    app.meet_in(hall)
+    async with app.rooms(
+        scheduler="scheduler" in chosen,
+        agent=False,
+        supervisor="supervisor" in chosen,
+        region=wanted.region or None,
+        profile=wanted.profile,
+    ):
         workflows = ", ".join(sorted(app.registry.workflows)) or "none"
         named = ", ".join(room for room in ROOMS if room in chosen)
         typer.echo(f"watchbill: {named} on {redacted(url)}; workflows: {workflows}", err=True)
+        if hires is None:
+            await until_first(stop.wait(), hall.failed())
+            return
         pool = Pool(
             SystemEnv(),
             app.events,
-            employ=lambda: employ(*command),
+            employ=hires,
             read_load=_nothing_more,
             size=Size(least=1, most=1, slots=1),
-            grace=grace,
+            grace=wanted.grace / SECOND,
         )
-        if command:
-            pool.start()
-        await stop.wait()
+        await until_first(stop.wait(), hall.failed(), pool.start())
         await pool.stop()  # the rooms go on meanwhile, and take what it hands back
 
 

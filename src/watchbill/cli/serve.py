@@ -1,7 +1,6 @@
 """Serve: all rooms of one program, until somebody says stop; `watchbill dev` starts it."""
 
 import asyncio
-import signal
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +12,7 @@ from watchbill.app.hall import Hall
 from watchbill.app.waiting import ENDS
 from watchbill.cli.main import complain
 from watchbill.cli.program import load_app
+from watchbill.cli.stopping import stop_signal, until_first
 from watchbill.errors import WatchbillError
 from watchbill.events import Event
 from watchbill.flow.guard import GUARD
@@ -50,16 +50,14 @@ class Rechecks:
 
 async def serve(app: App, url: str) -> None:
     """Open the rooms until SIGTERM or Ctrl-C."""
-    stop = asyncio.Event()
-    for sign in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(sign, stop.set)
+    stop = stop_signal()
     hall = Hall(url, app.namespace, app.registry, app.events, retention=app.retention, keys=app.keys)
     app.meet_in(hall)
     async with app.rooms():
         app.events.subscribe(Rechecks(app, hall).notice)
         workflows = ", ".join(sorted(app.registry.workflows)) or "none"
         typer.echo(f"watchbill: rooms are open on {redacted(url)}; workflows: {workflows}", err=True)
-        await stop.wait()
+        await until_first(stop.wait(), hall.failed())
 
 
 def main(program: str, store: str | None = None) -> None:

@@ -23,7 +23,7 @@ from watchbill.errors import AttemptLostError, InvalidOptionError, InvalidValueE
 from watchbill.flow.context import Attempt, Checkpoint, Finishing
 from watchbill.flow.execute import Executor
 from watchbill.flow.failures import failure_of
-from watchbill.flow.logbook import keep_logs, log_of
+from watchbill.flow.logbook import keep_logs, keep_prints, log_of
 from watchbill.flow.logs import marked_records
 from watchbill.flow.messages import (
     Ended,
@@ -112,7 +112,8 @@ class Server:
     def _attempt(self, order: Order) -> Attempt:
         step = self._find_step(order.step)
         args, kwargs = step.signature.decode_args(order.args)
-        attempt = Attempt(step, args, kwargs, _policy(order.policy), order.key, order.fence)
+        body = step.asked_by() if order.probe else step
+        attempt = Attempt(body, args, kwargs, _policy(order.policy), order.key, order.fence)
         attempt.number, attempt.rung, attempt.restored_body = order.number, order.rung, order.restored
         attempt.owner, attempt.row = order.errand, order.row
         return attempt
@@ -186,7 +187,7 @@ def _policy(body: bytes) -> Policy:
     return msgspec.structs.replace(decode_policy(body), own=False)
 
 
-async def serve(env: Env, channel: Wire) -> None:
+async def serve(env: Env, channel: Wire, when_read: Callable[[], object] = lambda: None) -> None:
     """Read the program that the parent names, and serve it."""
     frame = await channel.receive()
     if frame is None:
@@ -199,6 +200,7 @@ async def serve(env: Env, channel: Wire) -> None:
         try:
             ready, find_step, lifespan = _read(hello)
             await stack.enter_async_context(lifespan)
+            when_read()
         except Exception as error:
             outbox.put(Unready(failure_of(error, cause=Cause.KILLED)))
             await outbox.empty()
@@ -231,7 +233,8 @@ async def main(fd: int) -> None:
     """Serve the parent on an inherited socket."""
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=fd))
     with contextlib.suppress(ConnectionError), marked_records():  # without a parent there is nobody to work for
-        await serve(SystemEnv(), FramedWire(reader, writer))
+        # Logs only then: by now the program has configured its logging, and what it turned off is turned on again.
+        await serve(SystemEnv(), FramedWire(reader, writer), when_read=keep_logs)
     writer.close()
 
 
@@ -243,5 +246,5 @@ if __name__ == "__main__":
     for sign in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sign, lambda *_: None)
     faulthandler.enable()  # a crash of native code says where
-    keep_logs()
+    keep_prints()
     asyncio.run(main(int(sys.argv[1])))

@@ -13,7 +13,7 @@ from watchbill.borrowed import Borrowed, Finished, FinishPlan, borrow, check_kin
 from watchbill.clock import SECOND, Clock, Micros, to_datetime
 from watchbill.errors import AttemptLostError, InvalidValueError, WatchbillError
 from watchbill.flow.logs import StepLog, step_log
-from watchbill.flow.steps import Step, attempt_here
+from watchbill.flow.steps import attempt_here
 from watchbill.flow.values import Value, encode, plain
 from watchbill.model.attempt import Mark, has_moved
 from watchbill.model.duration import Duration, to_micros
@@ -129,7 +129,7 @@ class Attempt:
 
     def __init__(  # noqa: PLR0913 (what every attempt has)
         self,
-        step: Step[..., Any],
+        step: Any,  # noqa: ANN401 - a Step, or the Probe of one
         args: tuple[Value, ...],
         kwargs: dict[str, Value],
         policy: Policy,

@@ -13,6 +13,7 @@ from watchbill.flow.failures import failure_of, remedy_of
 from watchbill.flow.own_process import run_in_child
 from watchbill.flow.program import StepNotReachableError
 from watchbill.flow.steps import attempt_here
+from watchbill.flow.verification import verify, verify_soon
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.policy import OWN_CHILD_FROM
 
@@ -150,6 +151,8 @@ class Executor:
                 while True:
                     try:
                         value = await step.plain(*attempt.args, **attempt.kwargs)
+                        if step.verified_by is not None:
+                            await verify_soon(step, value, attempt.args, attempt.kwargs)
                         attempt.body, attempt.value = step.signature.encode_result(value)
                         break
                     except Exception as error:
@@ -202,6 +205,8 @@ class Executor:
         while True:
             try:
                 value = step.plain(*attempt.args, **attempt.kwargs)
+                if step.verified_by is not None:
+                    verify(step, value, attempt.args, attempt.kwargs)
                 attempt.body, attempt.value = step.signature.encode_result(value)
                 return
             except Exception as error:
@@ -290,7 +295,8 @@ def _may_begin(attempt: Attempt) -> bool:
 
 def _given(attempt: Attempt) -> bytes:
     """Keep the arguments: a try may change what it was given, and the next one begins with the same."""
-    return attempt.step.signature.encode_args(attempt.args, attempt.kwargs)
+    body: bytes = attempt.step.signature.encode_args(attempt.args, attempt.kwargs)
+    return body
 
 
 def _tries_again(attempt: Attempt, error: Exception, given: bytes) -> bool:

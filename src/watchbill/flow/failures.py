@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, cast
 
-from watchbill.errors import InvalidValueError, Permanent, StepFailed
-from watchbill.model.failure import Cause, Failure, FinalFailure, Remedy, RunError, kind_name
+from watchbill.clock import Micros
+from watchbill.errors import Ambiguous, Busy, InvalidValueError, Permanent, StepFailed
+from watchbill.flow.probes import NotDoneError, UnknownError
+from watchbill.flow.verification import RejectedError
+from watchbill.model.duration import to_micros
+from watchbill.model.failure import Cause, Failure, FinalFailure, Probed, Remedy, RunError, kind_name
 from watchbill.model.policy import Policy
 from watchbill.model.secret import redacted
 
@@ -21,12 +25,15 @@ def failure_of(
     error: BaseException, policy: Policy | None = None, *, cause: Cause = Cause.RAISED, hidden: Hidden = ()
 ) -> Failure:
     """Write down why an attempt failed, and whether its author wants another; `hidden` are texts to be left out."""
+    remedy = remedy_of(error, policy)
     return Failure(
         type=type_name(error),
         message=_message(error, hidden),
         traceback=_traceback(error, hidden),
-        cause=cause,
-        remedy=remedy_of(error, policy),
+        cause=_cause_of(error) if cause is Cause.RAISED else cause,
+        remedy=remedy,
+        retry_after=_patience(error) if remedy is Remedy.WAIT else 0,
+        probed=_probed(error),
     )
 
 
@@ -60,6 +67,26 @@ def type_name(error: BaseException) -> str:
         return "Exception"
 
 
+def _cause_of(error: BaseException) -> Cause:
+    if _is(error, Ambiguous):
+        return Cause.UNKNOWN
+    return Cause.REJECTED if _is(error, RejectedError) else Cause.RAISED
+
+
+def _patience(error: BaseException) -> Micros:
+    """Give how long a Busy wants to be waited for; one that does not say it like a duration is tried again soon."""
+    try:
+        return to_micros(cast(Busy, error).retry_after, what="Busy(retry_after)")
+    except Exception:
+        return 0
+
+
+def _probed(error: BaseException) -> Probed | None:
+    if _is(error, NotDoneError):
+        return Probed.NOT_DONE
+    return Probed.UNKNOWN if _is(error, UnknownError) else None
+
+
 def _is(error: BaseException, kinds: type[BaseException] | tuple[type[BaseException], ...]) -> bool:
     # isinstance() would also ask the exception itself, by __class__, and it may raise.
     return issubclass(type(error), kinds)
@@ -70,6 +97,8 @@ def remedy_of(error: BaseException, policy: Policy | None) -> Remedy:
     # A value that cannot be stored or read today cannot be tomorrow.
     if _is(error, (Permanent, InvalidValueError)) or _is_of_the_call_itself(error):
         return Remedy.GIVE_UP
+    if _is(error, Busy):
+        return Remedy.WAIT
     if policy is not None and (policy.on or policy.never):
         # By name, as the row has them: an agent in another process has no classes to compare with.
         kinds = _kinds(error)

@@ -178,6 +178,6 @@ def _below(branch: str, above: str) -> str:
 
 
 def _state(entry: JournalEntry) -> str:
-    if entry.outcome == Outcome.OK:
+    if entry.outcome in (Outcome.OK, Outcome.SWITCHED):
         return "completed"
     return "cancelled" if entry.outcome == Outcome.CANCELLED else "failed"

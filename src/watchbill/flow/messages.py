@@ -54,6 +54,7 @@ class Order(msgspec.Struct, tag=3, array_like=True):
     started_at: Micros  # in the store's time
     started_boot: Micros  # of this machine: the same clock in both processes
     begin_until: Micros | None = None  # likewise: later it may be somebody else's
+    probe: bool = False  # ask the outside world about an earlier attempt
 
 
 class Stop(msgspec.Struct, tag=4, array_like=True):

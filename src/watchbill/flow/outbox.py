@@ -28,8 +28,10 @@ class Outbox:
 
     async def _send(self) -> None:
         # A lost connection is seen by whoever listens at this end.
-        with contextlib.suppress(ConnectionError):
-            while self._messages:
-                messages, self._messages = self._messages, []
-                await self._wire.send(encode_messages(messages))
-        self._sending = None
+        try:
+            with contextlib.suppress(ConnectionError):
+                while self._messages:
+                    messages, self._messages = self._messages, []
+                    await self._wire.send(encode_messages(messages))
+        finally:
+            self._sending = None  # whatever happened: who comes next must not wait for ever

@@ -27,6 +27,7 @@ from watchbill.flow.messages import (
     encode_messages,
     encode_plan,
 )
+from watchbill.flow.probes import Probe, step_of
 from watchbill.flow.program import locate
 from watchbill.model.attempt import Mark
 from watchbill.model.failure import Cause, Failure
@@ -36,7 +37,7 @@ _decode_mark = msgspec.json.Decoder(Mark).decode
 
 async def run_in_child(env: Env, attempt: Attempt) -> None:
     """Run one attempt in a child process; sets the attempt's outcome, or a failure with cause `killed`."""
-    step = attempt.step
+    step = step_of(attempt.step)
     hello = Hello(locate(step), None, step.name, threads=1, seals=step.signature.seals)
     child = await _spawn(env)
     try:
@@ -105,6 +106,7 @@ def _order(attempt: Attempt) -> Order:
         row=attempt.row,
         started_at=attempt.started_at,
         started_boot=attempt.started_boot,
+        probe=isinstance(attempt.step, Probe),
     )
 
 

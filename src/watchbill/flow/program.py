@@ -128,6 +128,8 @@ class Named(NamedTuple):
 def named_program(name: str) -> Named:
     """Find where a program is, without reading it; the folder of a file, else the current one, is importable."""
     place, colon, app = name.rpartition(":")
+    if not name.strip() or (colon and not place):
+        raise InvalidOptionError(f"program {name!r} names none: give it as module:app, or by its file")
     if not colon or not app.isidentifier():
         place, app = name, ""
     is_file = place.endswith(".py") or os.sep in place

@@ -17,6 +17,7 @@ from asyncio import _get_running_loop, _set_running_loop
 from asyncio.tasks import _unregister_task
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context, copy_context
+from functools import partial
 from typing import Final
 from zlib import crc32
 
@@ -33,6 +34,7 @@ from watchbill.flow.endings import rebuild_ending
 from watchbill.flow.failures import step_failed
 from watchbill.flow.futures import Call, Evicted, Handle, Promise, Receive, Timer, UndoableCall, nothing, untie
 from watchbill.flow.mailbox import Mailbox, Message
+from watchbill.flow.switched import take_over
 from watchbill.flow.undo import Ended, undo_all
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.failure import FinalFailure
@@ -51,6 +53,7 @@ __all__ = [
 ]
 
 FOREVER: Final = 10_000_000_000  # seconds: sleep(math.inf) is a due time in three centuries, which a store can hold
+SWITCHED: Final = Outcome.SWITCHED  # on the way of every step
 KEPT_AT_FIRST: Final = 32  # of a list, before what is over in it is looked for
 
 # asyncio's callbacks of timers, by what the author wrote.
@@ -166,6 +169,8 @@ class WorkflowLoop(Drain):
         call = self.calls.get(key)
         if call is None or (call.digest != digest and digest is not None):
             raise not_asked(key, digest, self.calls, ended=self.ended is not None)
+        if outcome is SWITCHED:
+            value, outcome = read(call, partial(take_over, call), body), Outcome.OK
         failure = read(call, REBUILD[call.kind], body) if outcome else None
         if failure is None and value is UNSET:
             value = read(call, call.decode, body)

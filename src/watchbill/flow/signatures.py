@@ -13,6 +13,8 @@ import msgspec
 from watchbill.errors import InvalidOptionError, InvalidValueError
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.values import Annotation, Value, decoder, encode, encode_hidden, encode_in_order
+from watchbill.model.ladder import SPLAT as _SPLAT
+from watchbill.model.policy import Change
 
 Args = tuple[tuple[Value, ...], dict[str, Value]]
 Values = tuple[Value, ...] | dict[str, Value]  # bound arguments as they are encoded
@@ -21,7 +23,6 @@ _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD
 _SHAPELESS: Final = (Parameter.empty, object, typing.NoReturn, typing.Never)  # annotations that say nothing of a value
 _ATOMS: Final = (bool, int, float, str)
 UNREADABLE: Final = b'"(not shown: it may hold Secrets, and is not what the annotations say)"'
-_SPLAT: Final = "*"  # where positional arguments are beside named ones: no parameter has this name
 
 _split = msgspec.json.Decoder(list[msgspec.Raw] | dict[str, msgspec.Raw]).decode
 _split_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -119,6 +120,37 @@ class Signature:
         changed = self.encode_args(bound.args, bound.kwargs)
         self.decode_args(changed)
         return changed
+
+    @property
+    def readable(self) -> bool:
+        """True when all that the annotations name is there; it may stand further down in the module."""
+        try:
+            self._returns or self._resolve()
+        except InvalidValueError:
+            return False
+        return True
+
+    def changes(self, values: dict[str, Value]) -> tuple[Change, ...]:
+        """Give arguments by name as they replace stored ones; each must have the type of its parameter."""
+        if self._returns is None:
+            self._resolve()
+        named = {p.name for p in self.parameters.values() if p.kind is Parameter.KEYWORD_ONLY}
+        order = [p.name for p in self._positional]
+        found = []
+        for name, value in values.items():
+            if name not in named and name not in order:
+                raise InvalidValueError(f"{self._what(name)} stands for several, and cannot be replaced by name")
+            place = name if name in named else order.index(name)
+            body = msgspec.Raw(encode_in_order(value, what=self._what(name)))
+            self._decode_one(place, body)
+            found.append(Change(place, body))
+        return tuple(found)
+
+    def takes_what(self, other: "Signature") -> bool:
+        """Say whether it can be called with whatever the other one is called with."""
+        kinds = [(p.kind in _POSITIONAL, p.kind is Parameter.VAR_POSITIONAL) for p in self.parameters.values()]
+        theirs = [(p.kind in _POSITIONAL, p.kind is Parameter.VAR_POSITIONAL) for p in other.parameters.values()]
+        return kinds == theirs and _names(self) == _names(other)
 
     def argument(self, name: str, args: tuple[Value, ...], kwargs: dict[str, Value]) -> Value:
         """Give the value that a call with these arguments has for one parameter."""
@@ -298,6 +330,10 @@ class Signature:
         except Exception as error:
             name = place if isinstance(place, str) else parameter
             raise InvalidValueError(f"{self._what(name)} must be {typed}: {_reason(error, name)}") from error
+
+
+def _names(signature: Signature) -> list[str]:
+    return [p.name for p in signature.parameters.values() if p.kind not in _POSITIONAL]
 
 
 def _usable(annotation: Annotation) -> Annotation:

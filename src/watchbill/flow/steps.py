@@ -26,25 +26,22 @@ from watchbill.errors import InvalidOptionError, StepFailed
 from watchbill.flow.failures import type_name
 from watchbill.flow.functions import check_function, is_async
 from watchbill.flow.futures import Call, UndoableCall
+from watchbill.flow.ladder import Switch, Way, check_ladder, rung
 from watchbill.flow.names import check_options, did_you_mean, name_of
+from watchbill.flow.probes import Probe, check_probe
 from watchbill.flow.replay import WorkflowLoop, current
 from watchbill.flow.signatures import Signature
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import Cause
 from watchbill.model.limit import Limit, gate_name, key_text
-from watchbill.model.policy import DEFAULT_RETRIES, DEFAULT_TIMEOUT, Policy, Retry, policy_of
+from watchbill.model.policy import DEFAULT_RETRIES, DEFAULT_TIMEOUT, Cures, Policy, Retry, policy_of
+from watchbill.model.probe import Unknown
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 ISOLATIONS: Final = ("auto", "own")
-LATER_OPTIONS: Final = (
-    "idempotent",
-    "probe",
-    "then",
-    "uses",
-    "verify",
-)
+LATER_OPTIONS: Final = ("uses",)
 MOST_LOCAL_RETRIES: Final = 100  # they come at once and unseen: whoever needs more wants pauses, and Retry has them
 MOST_PRIORITY: Final = 100
 LONGEST_KEY: Final = 200  # characters: keys are indexed, and read by people
@@ -68,6 +65,10 @@ class StepOptions(TypedDict, total=False):
     isolation: Literal["auto", "own"]
     limit: Limit | None
     undo: "Step[..., Any] | None"
+    then: "Way | Iterable[Way]"
+    idempotent: bool
+    probe: Callable[..., Any] | None
+    verify: Callable[..., Any] | None
 
 
 class CallOptions(TypedDict, total=False):
@@ -141,6 +142,29 @@ def _check_local_retries(times: object, owner: str) -> int:
             " for more, or with pauses, use retry=Retry(...)"
         )
     return times
+
+
+def _unknown(*_: object, **__: object) -> Unknown:
+    return Unknown("the code has no probe= any more")
+
+
+def _check_idempotent(idempotent: object, owner: str) -> bool:
+    if not isinstance(idempotent, bool):
+        raise InvalidOptionError(f"idempotent of {owner} must be True or False, got {idempotent!r}")
+    return idempotent
+
+
+def check_verify(verify: object, step: "Step[..., Any]") -> Callable[..., Any] | None:
+    """Refuse what cannot check a result where the step runs."""
+    owner = step.signature.owner
+    if verify is None:
+        return None
+    function = verify.plain if isinstance(verify, Step) else verify
+    if not callable(function):
+        raise InvalidOptionError(f"verify of {owner} must be a function of (result, *arguments), got {verify!r:.200}")
+    if is_async(function) and not step.is_async:
+        raise InvalidOptionError(f"verify of {owner} must be a plain function, as the step is: it runs in its thread")
+    return function
 
 
 def _check_key(key: object, what: str) -> str:
@@ -234,6 +258,14 @@ class Step(Generic[P, T]):
         # In a process of its own it is watched from the start; what it takes is counted; at a gate it waits.
         self.always_has_row = self.own or any(self.asked.values()) or self.limit is not None
         self.needs_row = self.always_has_row or bool(self.needs)  # unless this process has what it needs
+        self.idempotent = _check_idempotent(options.get("idempotent", True), owner)
+        self.ladder = check_ladder(options.get("then", ()), self, Step)
+        self.verified_by = check_verify(options.get("verify"), self)
+        probe = check_probe(options.get("probe"), self)
+        self.probe = None if probe is None else Probe(probe, self)
+        # What may have to be asked about, or is checked by others, is seen from the start.
+        self.always_has_row |= not self.idempotent or self.probe is not None or self.verified_by is not None
+        self.needs_row |= self.always_has_row
         self.local_retries = _check_local_retries(options.get("local_retries", 0), owner)
         self.undone_by = check_undo(options.get("undo"), owner)
         self.home: Home | None = None  # the registry of its App
@@ -275,6 +307,15 @@ class Step(Generic[P, T]):
         self.undone_by = check_undo(step, self.signature.owner)
         return step
 
+    def asked_by(self) -> Probe:
+        """Give what asks the outside world about an attempt; code that no longer can says that nobody knows."""
+        return self.probe or Probe(_unknown, self)
+
+    def taken_by(self, name: str) -> "Step[..., Any]":
+        """Give the step of that name among those that a call of this one may switch to; itself if there is none."""
+        others = (way.step for way in self.ladder if isinstance(way, Switch) and way.step is not None)
+        return next((other for other in others if other.name == name), self)
+
     def resolve(self, workflow: Wishes = NO_WISHES, call: Wishes | None = None) -> Resolved:
         """Settle the policy of a call: the call's own wishes first, then the step's, then its workflow's."""
         asked = workflow if call is None else (workflow, call.retry, call.timeout, call.stall, call.priority)
@@ -297,7 +338,25 @@ class Step(Generic[P, T]):
             limit=None if self.limit is None else self.limit.allowance(),
             needs=self.needs,
         )
+        policy = msgspec.structs.replace(policy, cures=self._cures(policy, by_rank[-1]))
         return Resolved(policy, _encode_policy(policy), policy.first_look)
+
+    def _cures(self, policy: Policy, workflow: Wishes) -> Cures | None:
+        if self.idempotent and self.probe is None and not self.ladder:
+            return None
+        own = None if self.idempotent and self.probe is None else Cures((), self.idempotent, self.probe is not None)
+        rungs = []
+        for way in self.ladder:
+            taker, there = self, msgspec.structs.replace(policy, cures=own)
+            if isinstance(way, Switch):
+                if way.step is not None and way.step is not self:
+                    taker, there = way.step, way.step.resolve(workflow).policy
+                    bare = there.cures and msgspec.structs.replace(there.cures, ladder=())
+                    there = msgspec.structs.replace(there, cures=bare)
+                if way.needs is not None:
+                    there = msgspec.structs.replace(there, needs=_written(_read_needs(way.needs, self.signature.owner)))
+            rungs.append(rung(way, taker, there))
+        return Cures(tuple(rungs), self.idempotent, self.probe is not None)
 
     def ask(
         self, loop: WorkflowLoop, args: tuple[Any, ...], kwargs: dict[str, Any], options: Wishes | None = None
@@ -310,6 +369,8 @@ class Step(Generic[P, T]):
             copies = signature.decode_args(body)
         except TypeError as error:  # an InvalidValueError is one
             raise self._refused(error) from error
+        if self.ladder and not self._resolved:
+            self.resolve()  # here, where the run can be told, and not where its rows are made
         if self.limit is not None:
             options = msgspec.structs.replace(options or NO_WISHES, gate=self._gate(self.limit, *copies))
         key = options.key if options is not None else None

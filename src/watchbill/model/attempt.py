@@ -17,6 +17,7 @@ class RowKind(IntEnum):
 
     STEP = 0  # an agent
     ASK = 1  # a person
+    PROBE = 2  # an agent, which asks the outside world whether an earlier attempt took effect
 
 
 def first_fence(term: int) -> int:
@@ -86,11 +87,20 @@ class AttemptRow(msgspec.Struct, frozen=True):
     kind: int = 0
     held: bool = False
     symptom: str | None = None  # what its agent last said is wrong with it, while it runs
+    earlier: int = (
+        0  # attempts that neither budget counts: of rungs before this one, and of those that were told to wait
+    )
+    doubt: bytes | None = None  # a Doubt, while nobody knows whether an attempt took effect
 
     @property
     def number(self) -> int:
-        """The attempt's number, from 1: the budgets are arithmetic, each try is in exactly one of them."""
-        return self.failures + self.losses
+        """The attempt's number, from 1: the budgets are arithmetic, each try is in exactly one of them.
+
+        A probe has the number of the attempt that it asks about.
+        """
+        waits = self.state in (AttemptState.READY, AttemptState.PARKED)
+        probing = self.kind == RowKind.PROBE and not waits
+        return self.earlier + self.failures + self.losses - int(probing)
 
 
 class Progress(msgspec.Struct, frozen=True):

@@ -32,6 +32,7 @@ class Outcome(IntEnum):
     CANCELLED = 2
     UNDONE = 3  # failed, and all it had done was undone
     UNDO_FAILED = 4
+    SWITCHED = 5  # done, another way than its author first wanted: the body says which
 
 
 class JournalEntry(NamedTuple):

@@ -4,6 +4,8 @@ from enum import StrEnum
 
 import msgspec
 
+from watchbill.clock import Micros
+
 
 class Cause(StrEnum):
     """Why an attempt did not succeed (closed list)."""
@@ -25,6 +27,14 @@ class Remedy(StrEnum):
     RETRY = "retry"
     NEXT_RUNG = "next_rung"  # left out by Retry(on=, never=): no retry, but the ladder goes on
     GIVE_UP = "give_up"  # Permanent, a TypeError of the call itself, a result that cannot be encoded
+    WAIT = "wait"  # Busy: tried again when it says, and it costs nothing
+
+
+class Probed(StrEnum):
+    """What a probe says when it does not say that it is done."""
+
+    NOT_DONE = "not_done"
+    UNKNOWN = "unknown"
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -35,6 +45,16 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     traceback: str = ""
     cause: Cause = Cause.RAISED
     remedy: Remedy = Remedy.RETRY
+    retry_after: Micros = 0  # with WAIT
+    probed: Probed | None = None  # what a probe found
+
+
+class Doubt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An attempt of which nobody knows whether it took effect, while the outside world is asked."""
+
+    failure: Failure  # how it ended
+    asked: int = 0  # probes that failed
+    unwanted: bool = False  # its run has been stopped: it is asked only to know what to undo
 
 
 class FinalFailure(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -25,6 +25,8 @@ class Load(NamedTuple):
     ready: int  # rows that wait for an agent
     oldest: Micros  # for how long the first of them
     running: int
+    gated: int = 0  # rows that wait behind gates, which are not paused, as soon as these let them through
+    gated_for: Micros = 0  # the first of them
 
 
 class Size(NamedTuple):
@@ -36,12 +38,16 @@ class Size(NamedTuple):
 
 
 def load_of(queues: Sequence[QueueDepth], have: Mapping[str, int], region: str) -> Load:
-    """Sum up what waits for agents that have this, in this region."""
+    """Sum up what waits for agents that have this, in this region; what waits behind a paused gate waits for nobody."""
     ours = [queue for queue in queues if queue.region == region and meets(have, parse_needs(queue.needs))]
+    free = [queue for queue in ours if not queue.limited]
+    gated = [queue for queue in ours if queue.limited and queue.depth > queue.paused]
     return Load(
-        sum(queue.depth for queue in ours),
-        max((queue.oldest for queue in ours), default=0),
+        sum(queue.depth for queue in free),
+        max((queue.oldest for queue in free), default=0),
         sum(queue.running for queue in ours),
+        sum(queue.depth - queue.paused for queue in gated),
+        max((queue.oldest for queue in gated), default=0),
     )
 
 
@@ -49,18 +55,22 @@ def size_of(fleet: Fleet, load: Load, there: int, size: Size, now: Micros) -> tu
     """Say how many agents there should be, and what to remember for the next time."""
     if there < size.least:
         return size.least, fleet
-    if load.ready and there < size.most and _must_grow(fleet, load, there, now):
+    if there < size.most and _must_grow(fleet, load, there, size, now):
         return min(size.most, max(1, 2 * there)), Fleet(grown_at=now)
     if there <= size.least or load.ready or load.running > (there - 1) * size.slots:
         return min(there, size.most), fleet._replace(idle_since=None)
     since = now if fleet.idle_since is None else fleet.idle_since
     if now - since < SHRINK_AFTER:
         return there, fleet._replace(idle_since=since)
-    enough = -(-load.running // size.slots)
+    enough = max(-(-load.running // size.slots), 1 if load.gated else 0)  # somebody must be there when a gate opens
     return max(size.least, enough), fleet._replace(idle_since=None)
 
 
-def _must_grow(fleet: Fleet, load: Load, there: int, now: Micros) -> bool:
+def _must_grow(fleet: Fleet, load: Load, there: int, size: Size, now: Micros) -> bool:
     if there == 0:
-        return True
-    return load.oldest >= GROW_AFTER and now - fleet.grown_at >= GROW_EVERY
+        return bool(load.ready or load.gated)
+    # Agents with room take what a gate lets through at once: more of them would only wait with it.
+    full = load.running >= there * size.slots
+    waits = bool(load.ready) and load.oldest >= GROW_AFTER
+    waits = waits or (full and bool(load.gated) and load.gated_for >= GROW_AFTER)
+    return waits and now - fleet.grown_at >= GROW_EVERY

@@ -11,12 +11,10 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.model.limit import Allowance
-from watchbill.model.policy import Policy
+from watchbill.model.policy import decode_policy
 
 UNLIMITED: Final = 1 << 40
 WHOLE: Final = 1 - 1e-6  # of a token: what is missing was lost by rounding
-
-_decode_policy = msgspec.json.Decoder(Policy).decode
 
 
 class GateKey(NamedTuple):
@@ -117,6 +115,6 @@ def offered(gate: Gate, id: int, policy: bytes) -> Gate:
     """Give a gate with the numbers that a row says, if it is newer than the one that said the last ones."""
     if id <= gate.said:
         return gate
-    allowed = _decode_policy(policy).limit or Allowance()
+    allowed = decode_policy(policy).limit or Allowance()
     known = gate.said > 0
     return msgspec.structs.replace(gate, allowed=allowed, said=id, tokens=gate.tokens if known else allowed.burst)

@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
-from watchbill.clock import Micros, to_datetime
+from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.model.resolution import ACTIONS
 from watchbill.model.sealed import is_sealed, shown
+
+RESOLVED_KEPT_FOR: Final[Micros] = 30 * 86_400 * SECOND  # who reports on a month finds them
 
 
 class IncidentState(IntEnum):

@@ -96,7 +96,7 @@ def _read_rate(rate: object) -> tuple[int, Micros]:
     if match is None:
         raise InvalidOptionError(f"Limit(rate) must look like '10/s', '100/m' or '5/10s', got {rate!r}")
     starts, span = int(match[1]), match[2]
-    per = to_micros(span if span[0].isdigit() else f"1{span}", what=f"the time in Limit({rate!r})", at_least=1)
+    per = to_micros(f"1{span}" if span in UNITS else span, what=f"the time in Limit({rate!r})", at_least=1)
     if not 1 <= starts <= MOST:
         raise InvalidOptionError(f"Limit({rate!r}) must let 1 to {MOST:,} start in its time")
     return starts, per

@@ -6,11 +6,10 @@ import msgspec
 
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow, Mark
-from watchbill.model.policy import SEEN_WITHIN, Policy
+from watchbill.model.policy import SEEN_WITHIN, decode_policy
 from watchbill.model.sealed import is_sealed
 
 _decode_mark = msgspec.json.Decoder(Mark).decode
-_decode_policy = msgspec.json.Decoder(Policy).decode
 
 
 class Limits(NamedTuple):
@@ -28,7 +27,7 @@ class Limits(NamedTuple):
 
 def limits_of(row: AttemptRow) -> Limits:
     """Read the limits of a running attempt from its policy, and from what it says about itself."""
-    policy, mark = _decode_policy(row.policy), mark_of(row)
+    policy, mark = decode_policy(row.policy), mark_of(row)
     began = row.started_at if row.started_at is not None else (row.watch_at or 0) - policy.first_look
     late_at = began + policy.timeout + (0 if mark is None else mark.extended)
     moved_at = began if row.progress_at is None else max(began, row.progress_at)

@@ -1,15 +1,13 @@
 """Member: a call that waits for a person. It belongs to an incident, with all that wait for the same reason."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from watchbill.clock import Micros
 from watchbill.model.incident import IncidentRow, NewIncident
-
-# Why a parked call is moved by nobody but a person: it kills whoever runs it, its author wants that, or nobody knows
-# whether it took effect. The statements of the stores say the same.
-PEOPLE: Final = ("quarantine", "escalate", "doubt")
+from watchbill.model.policy import decode_policy
+from watchbill.model.verdict import QUARANTINE
 
 
 class WaitingCall(NamedTuple):
@@ -77,28 +75,12 @@ class Muster(msgspec.Struct, frozen=True):
     now: Micros
 
 
-class _Rung(msgspec.Struct, frozen=True):
-    to: str | None = None
-
-
-class _Cures(msgspec.Struct, frozen=True):
-    ladder: tuple[_Rung, ...] = ()
-
-
-class _Ladder(msgspec.Struct, frozen=True):
-    cures: _Cures | None = None
-
-
-_decode_ladder = msgspec.json.Decoder(_Ladder).decode
-
-
 def group_of(why: str, rung: int, policy: bytes) -> str:
     """Say which group of people a call waits for, by its author's ladder; "" is everybody."""
-    if why != "escalate":
+    if why == QUARANTINE:
         return ""
     try:
-        cures = _decode_ladder(policy).cures
+        later = decode_policy(policy).ladder[max(rung - 1, 0) :]
     except msgspec.DecodeError:
         return ""  # written by another version: everybody should know of it then
-    later = () if cures is None else cures.ladder[max(rung - 1, 0) :]
     return next((one.to for one in later if one.to is not None), "")

@@ -1,7 +1,7 @@
 """Policy: what the author wants on trouble. `Retry` is how it is written, `Policy` the fact that travels with a row."""
 
 import functools
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -52,6 +52,31 @@ class Retry(msgspec.Struct, frozen=True):
             msgspec.structs.force_setattr(self, name, tuple(kinds))
 
 
+class Change(NamedTuple):
+    """An argument that a rung gives instead of the workflow's: where it stands among the stored ones, and its JSON."""
+
+    place: int | str
+    body: msgspec.Raw
+
+
+class Rung(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is tried when the retries before it are used up: other arguments, another step or agent; or a person."""
+
+    to: str | None = None  # a group of people, "" is everybody: nothing is tried until one of them decides
+    step: str = ""  # that is called instead
+    changes: tuple[Change, ...] = ()
+    policy: "Policy | None" = None  # of its attempts, without the ladder
+    gate: str | None = None
+
+
+class Cures(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an author says about trouble beside trying again."""
+
+    ladder: tuple[Rung, ...] = ()
+    idempotent: bool = True  # False: what may have taken effect is not simply tried again
+    probe: bool = False  # the step can ask whether an attempt took effect
+
+
 class Policy(msgspec.Struct, frozen=True, gc=False):
     """The resolved policy of one call, stored with its row: no code is needed to judge by it."""
 
@@ -67,6 +92,22 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0  # added to the run's
     needs: tuple[str, ...] = ()  # what an agent must have, as queues write it
     limit: Allowance | None = None  # of the gate that its row names
+    cures: Cures | None = None
+
+    @property
+    def ladder(self) -> tuple[Rung, ...]:
+        """What is tried after the retries, in order."""
+        return () if self.cures is None else self.cures.ladder
+
+    @property
+    def idempotent(self) -> bool:
+        """True when an attempt may be tried again although it may have taken effect."""
+        return self.cures is None or self.cures.idempotent
+
+    @property
+    def probes(self) -> bool:
+        """True when the outside world can be asked whether an attempt took effect."""
+        return self.cures is not None and self.cures.probe
 
     @property
     def first_look(self) -> Micros:
@@ -93,6 +134,7 @@ def policy_of(  # noqa: PLR0913 - what an author may say
     priority: int = 0,
     needs: tuple[str, ...] = (),
     limit: Allowance | None = None,
+    cures: Cures | None = None,
 ) -> Policy:
     """Resolve what the author wrote to what is stored."""
     return Policy(
@@ -108,4 +150,5 @@ def policy_of(  # noqa: PLR0913 - what an author may say
         priority=priority,
         needs=needs,
         limit=limit,
+        cures=cures,
     )

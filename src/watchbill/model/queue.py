@@ -29,3 +29,4 @@ class QueueDepth(NamedTuple):
     oldest: Micros  # since when the oldest waits, by its rank: a head start by priority, and retries, count as waiting
     served_by: int  # agents that are alive, in time and wanted, and have by name all that it asks for
     running: int
+    paused: int = 0  # of those that are ready, how many wait behind gates that are paused; counted likewise

@@ -1,16 +1,26 @@
 """Verdict: what the Supervisor decides; applied by one conditional statement that repeats its evidence."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from watchbill.clock import Micros
-from watchbill.model.failure import Failure
+from watchbill.model.failure import Doubt, Failure
+
+# Why a row is parked.
+BACKOFF: Final = "backoff"
+SETTLE: Final = "settle"  # whoever had it may still act
+QUARANTINE: Final = "quarantine"
+ESCALATE: Final = "escalate"
+DOUBT: Final = "doubt"
+FOR_PERSONS: Final = frozenset({QUARANTINE, ESCALATE, DOUBT})  # the statements of the stores say the same
 
 
 @dataclass(frozen=True, slots=True)
 class MarkFailed:
     """The running attempt has ended, as far as anybody will believe it; what follows is judged next."""
 
+    chosen: ClassVar[str] = "mark failed"
+    rejected: ClassVar[tuple[str, ...]] = ()
     failure: Failure
     failures: int  # added: what is late counts as a failure,
     losses: int  # not as a loss; of a dead agent the loss stands, unless the attempt had a process of its own
@@ -20,29 +30,84 @@ class MarkFailed:
 class TryNow:
     """Ready again, at once."""
 
+    chosen: ClassVar[str] = "retry"
+    rejected: ClassVar[tuple[str, ...]] = ()
     rule: str
     alone: bool = False  # from now on in a process of its own
+    free: bool = False  # what came last was no attempt of the step
 
 
 @dataclass(frozen=True, slots=True)
 class TryLater:
     """Parked until the backoff is over."""
 
+    chosen: ClassVar[str] = "retry later"
+    rejected: ClassVar[tuple[str, ...]] = ()
     rule: str
     delay: Micros
+    free: bool = False  # it costs no failure
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """Ready again at once, another way, with a fresh budget."""
+
+    chosen: ClassVar[str] = "switch"
+    rejected: ClassVar[tuple[str, ...]] = ("retry", "give up")
+    rule: str
+    rung: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Parked until whoever had it can no longer act: to ask before would tell nothing."""
+
+    chosen: ClassVar[str] = "wait until it can be asked"
+    rejected: ClassVar[tuple[str, ...]] = ("retry",)
+    rule: str
+    delay: Micros
+    doubt: Doubt
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ready, to ask the outside world whether the last attempt took effect."""
+
+    chosen: ClassVar[str] = "probe"
+    rejected: ClassVar[tuple[str, ...]] = ("retry",)
+    rule: str
+    doubt: Doubt
+
+
+@dataclass(frozen=True, slots=True)
+class AskPerson:
+    """Parked until a person decides."""
+
+    chosen: ClassVar[str] = "ask a person"
+    rejected: ClassVar[tuple[str, ...]] = ("retry", "give up")
+    rule: str
+    why: str  # ESCALATE or DOUBT
+    rung: int
+    failure: Failure  # that the person should know of
+    doubt: Doubt | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
     """The call fails for good."""
 
+    chosen: ClassVar[str] = "give up"
+    rejected: ClassVar[tuple[str, ...]] = ()
     rule: str
+    failure: Failure | None = None  # if not with what its last attempt reported
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
     """Parked until a person decides: it keeps killing whoever runs it."""
 
+    chosen: ClassVar[str] = "quarantine"
+    rejected: ClassVar[tuple[str, ...]] = ("retry",)
     rule: str
 
 
@@ -50,6 +115,8 @@ class Quarantine:
 class LetEnd:
     """Running on: it was asked to stop and cannot be made to, so whoever needs its end has to wait for it."""
 
+    chosen: ClassVar[str] = "let it end"
+    rejected: ClassVar[tuple[str, ...]] = ()
     rule: str
 
 
@@ -60,7 +127,23 @@ class LookAgain:
     delay: Micros
 
 
-Verdict = MarkFailed | TryNow | TryLater | GiveUp | Quarantine | LetEnd | LookAgain
+Verdict = MarkFailed | TryNow | TryLater | Climb | Settle | Ask | AskPerson | GiveUp | Quarantine | LetEnd | LookAgain
+
+
+class Recast(NamedTuple):
+    """What a row is about from now on."""
+
+    kind: int
+    step: str
+    rung: int
+    policy: bytes
+    span: int | None  # milliseconds from a lease to the first look; None: as before
+    alone: bool
+    earlier: int  # added
+    doubt: bytes | None
+    restart: bool = False  # without the checkpoint
+    queue: int | None = None  # and then with this gate; None: both stay
+    gate: str | None = None
 
 
 class Judgement(NamedTuple):
@@ -82,4 +165,4 @@ class Judgement(NamedTuple):
     body: bytes | None  # the Decision; None when nothing was decided
     unmoved: bool = False  # evidence: what it says about itself is still `progress`, and not only its time
     progress: bytes | None = None
-    alone: bytes | None = None  # its policy, when from now on it runs in a process of its own
+    recast: Recast | None = None

@@ -31,10 +31,11 @@ from watchbill.flow.parts import (
 from watchbill.flow.recheck import compare_rows, open_loop
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Call, Continued, Diverged, WorkflowLoop
+from watchbill.flow.switched import switched_body
 from watchbill.flow.values import encode_hidden, plain
 from watchbill.flow.watchdog import Watchdog
 from watchbill.flow.workflows import Workflow
-from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
+from watchbill.model.attempt import AttemptRow, NewAttempt, RowKind, first_fence
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.facts import FactKind, read_retry
@@ -446,9 +447,11 @@ class Advance:
         if finished is not None:
             finished.host = None  # it may still have something to do after its commit, which nobody waits for
         if row.state is AttemptState.DONE:
-            outcome, body = Outcome.OK, row.result or b"null"
+            outcome, body = (Outcome.SWITCHED, switched_body(row)) if row.rung else (OK, row.result or b"null")
         else:
             outcome, body = Outcome.FAILED, _encode(final_failure(row))
+        if row.kind == RowKind.PROBE and row.state is AttemptState.DONE:
+            self._decide(resident, "done", "the probe says that it took effect, and what came of it", batch, row.call)
         if not self._feed(resident, call, outcome, body, batch, UNSET, row.fence, row.agent, row.started_at):
             batch.turn.finals_done.remove(row.id)
 
@@ -657,7 +660,7 @@ class Advance:
         batch.append(resident, call.kind, call.key, call.digest, outcome, body, fence, agent, started_at)
         if call.kind is STEP:
             resident.steps_open -= 1
-            if outcome is OK and self._events.wanted:
+            if outcome is not Outcome.FAILED and self._events.wanted:
                 duration = batch.now - started_at if started_at is not None else None
                 batch.events.append(event_of(happened.STEP_COMPLETED, resident, batch, call, "", "", duration))
         if resident.suspect:

@@ -30,6 +30,7 @@ class GuestStore:
     """The doors of agents, through whichever process owns the file."""
 
     lasting_leases = False
+    hinted = True
 
     def __init__(
         self, url: str, env: Env, transactions: Transactions, find: Callable[[], Awaitable[Guest | None]]

@@ -288,8 +288,8 @@ class ClientStore(Protocol):
         """Let nothing start behind a gate, or let it start again; false if there is no such gate."""
         ...
 
-    async def incidents(self, namespace: str, limit: int) -> list[IncidentRow]:
-        """Read the incidents of a namespace, newest first, also those that are resolved."""
+    async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
+        """Read the incidents of a namespace, newest first, also those that are resolved, or without them."""
         ...
 
     async def schedules(self, namespace: str) -> Schedules:
@@ -552,8 +552,11 @@ class AgentStore(Protocol):
         *,
         needs: Sequence[str] = (),
         slots: int = 0,
+        before: int | None = None,
     ) -> None:
         """Insert this agent, alive, with what it has (as `written`) and how many attempts; `lasting` None is for ever.
+
+        One that was lost says who it was `before`: what an operator wants of it, and has given to it, stays so.
 
         Some who left or were lost long ago, and hold nothing, are forgotten.
         """
@@ -675,6 +678,10 @@ class SupervisorStore(Protocol):
         """Resolve incidents; says which were open until now."""
         ...
 
+    async def forget_incidents(self, limit: int) -> int:
+        """Forget up to so many incidents that were resolved more than RESOLVED_KEPT_FOR ago; says how many."""
+        ...
+
     async def muster(self, limit: int) -> Muster:
         """Read what has to be done about what waits for a person; its cost grows with that, and with open incidents."""
         ...
@@ -727,6 +734,10 @@ class SupervisorStore(Protocol):
 
     async def backlog(self) -> list[QueueDepth]:
         """Read what waits in each queue of all namespaces; its cost grows with the queues, not with what waits."""
+        ...
+
+    async def queue_beside(self, queue: int, needs: Sequence[str], limited: bool) -> int:
+        """Give the queue of other needs (as `written`) in the same namespace and region, making it if it is new."""
         ...
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
@@ -786,6 +797,7 @@ class Store(Protocol):
 
     url: str
     lasting_leases: bool  # True: one process owns the file, so its leases never end and nobody else writes
+    hinted: bool  # False: what other processes write wakes nobody here; who waits for it has to look
 
     @property
     def client(self) -> ClientStore:
@@ -829,6 +841,7 @@ class AgentAccess(Protocol):
 
     url: str
     lasting_leases: bool  # False: an agent that does not beat in time is lost
+    hinted: bool  # False: what other processes write wakes nobody here; who waits for it has to look
 
     @property
     def agent(self) -> AgentStore:

@@ -27,7 +27,7 @@ from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow
 from watchbill.model.sealed import as_stored, is_sealed, opened
 from watchbill.model.states import RunState
-from watchbill.model.verdict import Judgement
+from watchbill.model.verdict import Judgement, Recast
 from watchbill.store.codec import Codec
 from watchbill.store.held import explained
 from watchbill.store.open import Reader
@@ -166,8 +166,14 @@ class Sealer:
         return judgement._replace(
             result=self._optional(judgement.result, b"verdict " + place),
             body=self._optional(judgement.body, b"judgement " + place),
+            recast=self._recast(judgement.recast, place),
             progress=as_stored(judgement.progress),
         )
+
+    def _recast(self, recast: Recast | None, place: bytes) -> Recast | None:
+        if recast is None or recast.doubt is None:
+            return recast
+        return recast._replace(doubt=self._codec.seal(recast.doubt, b"doubt " + place))
 
     def _optional(self, body: bytes | None, place: bytes) -> bytes | None:
         return None if body is None else self._codec.seal(body, place)
@@ -185,6 +191,7 @@ class Sealer:
             args=self.open_body(row.args),
             result=self._opened(row.result),
             checkpoint=self._opened(row.checkpoint),
+            doubt=self._opened(row.doubt),
             progress=self._opened_evidence(row.progress),
         )
 
@@ -366,9 +373,11 @@ class SealedClient:
         sealed = self._sealer.answer(incident, body)
         return await self._doors.order_incident(namespace, incident, actor, sealed, per_second)
 
-    async def incidents(self, namespace: str, limit: int) -> list[IncidentRow]:
+    async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
         """Read the incidents of a namespace."""
-        return [self._sealer.open_incident(row) for row in await self._doors.incidents(namespace, limit)]
+        return [
+            self._sealer.open_incident(row) for row in await self._doors.incidents(namespace, limit, resolved=resolved)
+        ]
 
     async def schedules(self, namespace: str) -> Schedules:
         """Read all schedules of a namespace."""
@@ -466,10 +475,11 @@ class SealedSupervisor:
         self._sealer = sealer
         self.processes, self.silent, self.bury, self.backlog = doors.processes, doors.silent, doors.bury, doors.backlog
         self.resolve_incidents, self.codes = doors.resolve_incidents, doors.codes
+        self.forget_gates, self.able, self.queue_beside = doors.forget_gates, doors.able, doors.queue_beside
+        self.forget_incidents = doors.forget_incidents
         self.heal, self.feed = doors.heal, doors.feed
         # What an incident says under keys does not leave the house: alerts are sent as they are stored.
         self.take_alerts, self.settle_alerts = doors.take_alerts, doors.settle_alerts
-        self.forget_gates, self.able = doors.forget_gates, doors.able
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""
@@ -546,7 +556,7 @@ class SealedStore:
     def __init__(self, store: Store, sealer: Sealer) -> None:
         self.behind = store
         self.url = store.url
-        self.lasting_leases = store.lasting_leases
+        self.lasting_leases, self.hinted = store.lasting_leases, store.hinted
         self.client: ClientStore = SealedClient(store.client, sealer)
         self.scheduler: SchedulerStore = SealedScheduler(store.scheduler, sealer)
         self.agent: AgentStore = SealedAgent(store.agent, sealer)
@@ -567,7 +577,7 @@ class SealedAccess:
 
     def __init__(self, access: AgentAccess, sealer: Sealer) -> None:
         self.url = access.url
-        self.lasting_leases = access.lasting_leases
+        self.lasting_leases, self.hinted = access.lasting_leases, access.hinted
         self.agent: AgentStore = SealedAgent(access.agent, sealer)
         self.transactions: Transactions = SealedTransactions(access.transactions, sealer)
         self._access = access

@@ -6,12 +6,13 @@ nothing and decide nothing: whoever takes rows counts again, under the locks of 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from watchbill.clock import SECOND, Micros
 from watchbill.model.agent import Room
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.gate import Candidate, Gate, GateKey, admitted, next_token_at, room
+from watchbill.model.limit import Allowance
 from watchbill.store.protocol import Limited
 
 MOST_GATES: Final = 200  # of each queue in one look: some milliseconds
@@ -28,6 +29,12 @@ class Met(NamedTuple):
     leapt: int  # the how-manieth it is by name; 0: it was found among the most urgent only
     key: GateKey
     gate: Gate
+
+
+def read_gate(*columns: Any) -> Gate:  # noqa: ANN401 - as the statements of both stores give them
+    """Read a gate."""
+    at_once, starts, per, paused, there, tokens_at, said, running = columns
+    return Gate(Allowance(at_once, starts, per), bool(paused), there, tokens_at, said, running)
 
 
 class Opening(NamedTuple):

@@ -1,16 +1,16 @@
 """Judgement: what to do about a symptom. Pure, and the only retry engine of the house."""
 
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 
 from watchbill.clock import SECOND, Micros, to_datetime
-from watchbill.model.attempt import AttemptRow, how_far
-from watchbill.model.decision import Decision
-from watchbill.model.failure import Cause, Failure, Remedy
+from watchbill.model.attempt import AttemptRow, RowKind, how_far
+from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
+from watchbill.model.lease import HOST_LEASE
 from watchbill.model.limits import limits_of, mark_of
 from watchbill.model.policy import OWN_CHILD_AFTER, OWN_CHILD_FROM, QUARANTINE_AT, Policy
-from watchbill.model.states import AttemptState
+from watchbill.model.sealed import is_sealed
 from watchbill.model.symptom import (
     AgentDead,
     BackoffOver,
@@ -23,21 +23,33 @@ from watchbill.model.symptom import (
     Unreadable,
 )
 from watchbill.model.verdict import (
+    DOUBT,
+    ESCALATE,
+    SETTLE,
+    Ask,
+    AskPerson,
+    Climb,
     GiveUp,
-    Judgement,
     LetEnd,
     LookAgain,
     MarkFailed,
     Quarantine,
+    Settle,
     TryLater,
     TryNow,
     Verdict,
 )
 
-LOSSES = frozenset({Cause.LOST, Cause.KILLED, Cause.STARVED})  # nobody's fault in the step's own code
+LOSSES: Final = frozenset({Cause.LOST, Cause.KILLED, Cause.STARVED})  # nobody's fault in the step's own code
+# So long whoever had an attempt that was taken from it may still act: it hears of it with a beat, at the latest when
+# its lease has ended; what it then asks to stop is killed after the grace.
+KILLED_AFTER: Final[Micros] = 10 * SECOND
+ACTS_FOR: Final[Micros] = HOST_LEASE + KILLED_AFTER
+MAY_STILL_ACT: Final = frozenset({Cause.LOST, Cause.LATE, Cause.STALLED})
+MOST_PROBES: Final = 3  # that fail: then a person is asked
+PROBE_AGAIN: Final[Micros] = 5 * SECOND
 
-_encode = msgspec.json.Encoder().encode
-_decode_policy = msgspec.json.Decoder(Policy).decode
+_decode_doubt = msgspec.json.Decoder(Doubt).decode
 
 
 def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> Verdict:
@@ -57,6 +69,8 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
         case CancelOverdue():
             # A thread, or code that swallows it. Called ended while it runs, it would be undone while it still acts.
             return LetEnd("asked to stop, and did not within the grace: it runs on until it returns or its agent dies")
+        case BackoffOver() if row.why == SETTLE:
+            return _ask(_doubt_of(row), row, policy)
         case BackoffOver():
             return TryNow("the backoff is over")
         case Unreadable(why=why):
@@ -88,8 +102,17 @@ def _stalled(row: AttemptRow, policy: Policy, by: Micros) -> Failure:
 
 
 def _after_failure(failure: Failure, row: AttemptRow, policy: Policy, chance: float) -> Verdict:
+    if row.kind == RowKind.PROBE:
+        return _after_probe(failure, row, policy, chance)
+    if is_in_doubt(failure, policy) and (policy.probes or not row.cancel):
+        return _in_doubt(Doubt(failure, unwanted=row.cancel), row, policy)
     if row.cancel:
         return GiveUp("the run does not want it any more")
+    return _after_attempt(failure, row, policy, chance, row.failures)
+
+
+def _after_attempt(failure: Failure, row: AttemptRow, policy: Policy, chance: float, failures: int) -> Verdict:
+    """Decide about an attempt that did not take effect, or may be tried again all the same."""
     if failure.cause in LOSSES:
         if row.losses >= QUARANTINE_AT:
             return Quarantine(f"lost {row.losses} times: whatever runs it dies")
@@ -99,93 +122,81 @@ def _after_failure(failure: Failure, row: AttemptRow, policy: Policy, chance: fl
         return TryNow(rule)
     if failure.remedy is Remedy.GIVE_UP:
         return GiveUp(f"{failure.type} is permanent")
+    if failure.remedy is Remedy.WAIT:
+        delay = spread_out(failure.retry_after, chance)
+        return TryLater("busy: again when it said, and it costs no retry", delay, free=True)
     if failure.remedy is Remedy.NEXT_RUNG:
-        return GiveUp(f"{failure.type} is left out by Retry(on=, never=)")
-    if row.failures > policy.retries:
-        return GiveUp(f"all {policy.retries} retries are used up")
-    return TryLater(f"retry {row.failures} of {policy.retries}", policy.delay_before(row.failures, chance))
+        return _next_rung(f"{failure.type} is left out by Retry(on=, never=)", failure, row, policy)
+    if failures > policy.retries:
+        return _next_rung(f"all {policy.retries} retries are used up", failure, row, policy)
+    return TryLater(f"retry {failures} of {policy.retries}", policy.delay_before(failures, chance))
 
 
-def judgement(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Judgement:
-    """Write a verdict as the store applies it, with the decision that explains it."""
-    match verdict:
-        case MarkFailed(failure=failure, failures=failures, losses=losses):
-            dead = symptom.agent if isinstance(symptom, AgentDead) else None
-            change = _change(row, AttemptState.FAILED, watch_in=0, result=_encode(failure))
-            change = change._replace(dead_agent=dead, failures=failures, losses=losses)
-            if isinstance(symptom, Late | Stalled):
-                # What it said between the look and this verdict may be that it needs longer: then it has it.
-                change = change._replace(unmoved=True, progress=row.progress)
-            return change._replace(body=_explain(row, failure, f"found {failure.cause}", "mark failed"))
-        case TryNow(rule=rule, alone=alone):
-            change = _change(row, AttemptState.READY)
-            if alone:
-                change = change._replace(alone=_encode(msgspec.structs.replace(_decode_policy(row.policy), own=True)))
-            return change._replace(body=_explain(row, _of(symptom), rule, "retry"))
-        case TryLater(rule=rule, delay=delay):
-            change = _change(row, AttemptState.PARKED, watch_in=delay, why="backoff")
-            return change._replace(body=_explain(row, _of(symptom), rule, "retry later", delay))
-        case GiveUp(rule=rule):
-            change = _change(row, AttemptState.GAVE_UP, result=row.result)
-            return change._replace(body=_explain(row, _of(symptom), rule, "give up"))
-        case LetEnd(rule=rule):
-            return _change(row, AttemptState.RUNNING)._replace(body=_explain(row, _of(symptom), rule, "let it end"))
-        case LookAgain(delay=delay):
-            return _change(row, AttemptState.RUNNING, watch_in=delay)
-        case Quarantine(rule=rule):
-            change = _change(row, AttemptState.PARKED, why="quarantine", result=row.result)
-            return change._replace(body=_explain(row, _of(symptom), rule, "quarantine"))
-        case _:
-            assert_never(verdict)
+def _next_rung(rule: str, failure: Failure, row: AttemptRow, policy: Policy) -> Verdict:
+    if row.rung >= len(policy.ladder):
+        return GiveUp(rule)
+    to = policy.ladder[row.rung].to
+    if to is None:
+        return Climb(rule, row.rung + 1)
+    return AskPerson(f"{rule}: {f'somebody of {to!r}' if to else 'somebody'} decides", ESCALATE, row.rung + 1, failure)
 
 
-def _change(
-    row: AttemptRow,
-    after: AttemptState,
-    *,
-    watch_in: int | None = None,
-    why: str | None = None,
-    result: bytes | None = None,
-) -> Judgement:
-    return Judgement(
-        id=row.id,
-        fence=row.fence,
-        state=row.state,
-        progress_at=row.progress_at,
-        dead_agent=None,
-        after=after,
-        failures=0,
-        losses=0,
-        watch_in=watch_in,
-        why=why,
-        result=result,
-        run=row.run,
-        call=row.call,
-        body=None,
-    )
+def is_in_doubt(failure: Failure, policy: Policy) -> bool:
+    """Say whether an attempt may have taken effect, and its author does not want it tried again because of that."""
+    if failure.cause is Cause.UNKNOWN:
+        return True  # it says so itself
+    if policy.idempotent or failure.cause is not Cause.RAISED:
+        return not policy.idempotent
+    named = bool(policy.on) and failure.remedy is Remedy.RETRY
+    return not named and failure.remedy not in (Remedy.GIVE_UP, Remedy.WAIT)
 
 
-def _of(symptom: Symptom) -> Failure | None:
-    if isinstance(symptom, Unreadable):
-        return Failure("Sealed", f"how it failed is {symptom.why}", cause=Cause.UNKNOWN)
-    return symptom.failure if isinstance(symptom, Failed) else None
+def _in_doubt(doubt: Doubt, row: AttemptRow, policy: Policy) -> Verdict:
+    if policy.probes and doubt.failure.cause in MAY_STILL_ACT:
+        rule = f"it may have taken effect ({doubt.failure.cause}), and until then it may still act: not asked before"
+        return Settle(rule, ACTS_FOR, doubt)
+    return _ask(doubt, row, policy)
 
 
-def _explain(row: AttemptRow, failure: Failure | None, rule: str, chosen: str, delay: int = 0) -> bytes:
-    return _encode(
-        Decision(
-            rule=rule,
-            chosen=chosen,
-            step=row.step,
-            number=row.number,
-            rung=row.rung,
-            agent=row.agent,
-            started_at=row.started_at,
-            ended_at=row.ended_at,
-            cause=failure.cause if failure is not None else None,
-            type=failure.type if failure is not None else "",
-            message=failure.message if failure is not None else "",
-            traceback=failure.traceback if failure is not None else "",
-            delay=delay,
-        )
-    )
+def _ask(doubt: Doubt, row: AttemptRow, policy: Policy) -> Verdict:
+    if policy.probes:
+        return Ask(f"it may have taken effect ({doubt.failure.cause}): the probe is asked", doubt)
+    return _unknown(f"it may have taken effect ({doubt.failure.cause}), and has no probe", doubt, row)
+
+
+def _unknown(rule: str, doubt: Doubt, row: AttemptRow) -> Verdict:
+    if doubt.unwanted:
+        return GiveUp(f"{rule}; the run does not want it any more", doubt.failure)
+    return AskPerson(f"{rule}: never tried again blindly, a person decides", DOUBT, row.rung, doubt.failure, doubt)
+
+
+def _after_probe(failure: Failure, row: AttemptRow, policy: Policy, chance: float) -> Verdict:
+    doubt = _doubt_of(row)
+    if failure.probed is Probed.NOT_DONE:
+        if doubt.unwanted:
+            undone = msgspec.structs.replace(doubt.failure, cause=Cause.RAISED)
+            return GiveUp("the probe says that it did not take effect, and the run does not want it any more", undone)
+        known = msgspec.structs.replace(doubt.failure, remedy=_remedy_of(doubt.failure, policy))
+        return _after_attempt(known, row, policy, chance, row.failures - int(failure.cause not in LOSSES))
+    if failure.probed is Probed.UNKNOWN:
+        return _unknown("the probe cannot say whether it took effect", doubt, row)
+    if doubt.asked + 1 >= MOST_PROBES:
+        return _unknown(f"the probe failed {MOST_PROBES} times ({failure.type}: {failure.message})", doubt, row)
+    again = msgspec.structs.replace(doubt, asked=doubt.asked + 1)
+    return Settle(f"the probe failed ({failure.type}: {failure.message}): asked again", PROBE_AGAIN, again)
+
+
+def _remedy_of(failure: Failure, policy: Policy) -> Remedy:
+    """Say what follows when it is certain that an attempt took no effect: it is tried again, whatever it raised."""
+    return Remedy.RETRY if not policy.idempotent else failure.remedy
+
+
+def _doubt_of(row: AttemptRow) -> Doubt:
+    if row.doubt is None or is_sealed(row.doubt):
+        return Doubt(Failure("Lost", "nothing was recorded about this attempt", cause=Cause.LOST))
+    return _decode_doubt(row.doubt)
+
+
+def spread_out(delay: Micros, chance: float) -> Micros:
+    """Give a pause and 0-25 % more, so that those who were told the same do not come back together."""
+    return delay + round(delay * 0.25 * chance)

@@ -24,6 +24,8 @@ LOOK_EVERY: Final[Micros] = 10 * SECOND
 GRACE: Final[Micros] = 60 * SECOND  # an agent or scheduler that is started anew is back long before
 CODES: Final = 1_000  # runs in one read
 PAGES: Final = 5  # reads in one look; the next look goes on
+FORGET_EVERY: Final[Micros] = 3_600 * SECOND  # incidents are kept for weeks: an hour more does no harm
+INCIDENTS_FORGOTTEN: Final = 1_000  # in one look
 GATES: Final = 1_000  # that are looked at, in one look, whether anybody uses them
 
 Cause = tuple[str, str]  # with its namespace
@@ -49,7 +51,9 @@ class Lookout(Loop):
         self._codes: dict[Cause, Trouble] = {}  # found in this round through all open runs
         self._unknown: dict[Cause, Trouble] = {}  # and in the one before
         self._run_place: tuple[int, int] | None = None
+        self._been_round = False  # through all open runs, once
         self._gate_place: tuple[str, str] | None = None
+        self._forget_at: Micros = 0
 
     def hint(self) -> None:
         """Something may wait."""
@@ -79,6 +83,7 @@ class Lookout(Loop):
     async def _look(self) -> bool:
         """Look once; says whether there is something to look at again."""
         self._gate_place = await self._store.forget_gates(self._gate_place, GATES)
+        await self._forget()
         backlog = [queue for queue in await self._store.backlog() if queue.depth]
         troubles = unserved(backlog, await self._store.able()) if backlog else []
         now = await self._look_for_code()
@@ -89,8 +94,15 @@ class Lookout(Loop):
         ]
         ripe = [one for cause, one in found.items() if self._is_ripe(one, now - self._seen[cause])]
         await self._open(ripe, {(row.namespace, row.cause) for row in there}, found, now)
-        await self._resolve([row for row in there if (row.namespace, row.cause) not in found], now)
+        healed = [row for row in there if (row.namespace, row.cause) not in found and self._can_tell(row)]
+        await self._resolve(healed, now)
         return bool(backlog or found or there or self._run_place or self._gate_place)
+
+    async def _forget(self) -> None:
+        """Forget old incidents, now and then."""
+        boot = self.env.clock.boot()
+        if boot >= self._forget_at and await self._store.forget_incidents(INCIDENTS_FORGOTTEN) < INCIDENTS_FORGOTTEN:
+            self._forget_at = boot + FORGET_EVERY
 
     async def _look_for_code(self) -> Micros:
         """Look at the next open runs; what was found in the last whole round counts until the next one is through."""
@@ -101,8 +113,13 @@ class Lookout(Loop):
             self._run_place, now = look.place, look.now
             if look.place is None:
                 self._unknown, self._codes = self._codes, {}
+                self._been_round = True
                 break
         return now
+
+    def _can_tell(self, row: IncidentRow) -> bool:
+        """Whether what was not found is not there: about code and schedulers, only after a whole round."""
+        return self._been_round or not row.cause.startswith((NO_CODE, NO_SCHEDULER))
 
     @staticmethod
     def _is_ripe(trouble: Trouble, seen_for: Micros) -> bool:

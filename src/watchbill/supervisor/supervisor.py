@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import msgspec
-
 from watchbill import events as happened
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
@@ -13,26 +11,42 @@ from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause
 from watchbill.model.lease import HOST_LEASE
-from watchbill.model.policy import Policy
+from watchbill.model.policy import Policy, Rung, decode_policy
 from watchbill.model.symptom import BackoffOver, Symptom
-from watchbill.model.verdict import GiveUp, LetEnd, LookAgain, MarkFailed, Quarantine, TryLater, TryNow, Verdict
+from watchbill.model.verdict import (
+    Ask,
+    AskPerson,
+    Climb,
+    GiveUp,
+    Judgement,
+    LetEnd,
+    LookAgain,
+    MarkFailed,
+    Quarantine,
+    Settle,
+    TryLater,
+    TryNow,
+    Verdict,
+)
 from watchbill.store.contact import Contact
 from watchbill.store.protocol import SupervisorStore
 from watchbill.supervisor.diagnose import by_silence, diagnose
-from watchbill.supervisor.judge import judge, judgement
+from watchbill.supervisor.judge import judge
+from watchbill.supervisor.judgement import judgement
 
 LOOK_LIMIT: Final = 1_000
+MOST_QUEUES: Final = 1_000  # that are remembered
 # Where others write to the store too, a lost hint, or a death, costs at most this; who beats often is missed in two.
 POLL: Final[Micros] = 2 * SECOND // 5
 BURY_EVERY: Final[Micros] = POLL  # proof of death is a few small files to read for each process
 
 _FOUND: Final = {Cause.LATE: happened.STEP_LATE, Cause.STALLED: happened.STEP_STALLED}
 
-_decode_policy = msgspec.json.Decoder(Policy).decode
+Case = tuple[AttemptRow, Symptom, Verdict]
 
 
 class Supervisor(Loop):
-    """Two rules for now: retry with backoff, give up; and what was lost is tried again, or quarantined."""
+    """Finds what is wrong, and cures it: again, elsewhere, another way, after asking, or by a person."""
 
     name = "supervisor"
 
@@ -43,6 +57,7 @@ class Supervisor(Loop):
         self._guests = False  # the one owner of a store has neighbours, too, while agents of other processes are there
         self._contact = Contact(env.clock, HOST_LEASE if lasting is None else lasting)
         self._bury_at: Micros = 0
+        self._queues: dict[tuple[int, tuple[str, ...], bool], int] = {}
 
     def hint(self) -> None:
         """The store may hold something for this room."""
@@ -69,20 +84,42 @@ class Supervisor(Loop):
         seen = {row.id for row in watch.orphans}
         cases += [(row, diagnose(row, watch.now)) for row in watch.due if row.id not in seen]
         judged = [
-            (row, symptom, judge(symptom, row, _decode_policy(row.policy), self.env.random()))
+            self._judged(row, symptom)
             for row, symptom in cases
             if symptom is not None and self._may_judge(symptom, row)
         ]
         if judged:
-            applied = await self._store.judge([judgement(*case) for case in judged])
+            applied = await self._store.judge([await self._written(case) for case in judged])
             told = [_event(*case, now=watch.now) for case, done in zip(judged, applied, strict=True) if done]
             self.tell([event for event in told if event is not None])
-        if judged:
             return 0  # there may be more; of what must not be judged yet there will be no less
         wishes = [POLL] if self._has_neighbours else []
         if watch.next_at is not None:
             wishes.append(max(0, watch.next_at - watch.now))
         return min(wishes) if wishes else None
+
+    def _judged(self, row: AttemptRow, symptom: Symptom) -> Case:
+        return row, symptom, judge(symptom, row, decode_policy(row.policy), self.env.random())
+
+    async def _written(self, case: Case) -> Judgement:
+        """Write a verdict as the store applies it; where another way leads to another queue, find that."""
+        row, _, verdict = case
+        written = judgement(*case)
+        if isinstance(verdict, Climb) and written.recast is not None:
+            policy = decode_policy(row.policy)
+            way = policy.ladder[verdict.rung - 1]
+            if _leads_elsewhere(way, row, policy):
+                queue = await self._queue(row.queue, way.policy or policy)
+                return written._replace(recast=written.recast._replace(queue=queue))
+        return written
+
+    async def _queue(self, beside: int, policy: Policy) -> int:
+        wanted = beside, policy.needs, policy.limit is not None
+        if wanted not in self._queues:
+            if len(self._queues) >= MOST_QUEUES:
+                self._queues.clear()
+            self._queues[wanted] = await self._store.queue_beside(*wanted)
+        return self._queues[wanted]
 
     @property
     def _has_neighbours(self) -> bool:
@@ -115,6 +152,11 @@ class Supervisor(Loop):
         return buried
 
 
+def _leads_elsewhere(way: Rung, row: AttemptRow, policy: Policy) -> bool:
+    there = way.policy or policy
+    return way.step != row.step or (there.needs, there.limit) != (policy.needs, policy.limit)
+
+
 def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) -> Event | None:
     match verdict:
         case MarkFailed(failure=failure):
@@ -125,6 +167,12 @@ def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) 
             return None  # nothing has happened to it
         case TryNow(rule=rule) | TryLater(rule=rule):
             return _tell(happened.STEP_RETRIED, row, now, "", rule)
+        case Climb(rule=rule, rung=rung):
+            return _tell(happened.STEP_SWITCHED, row, now, "", f"{rule}: rung {rung}")
+        case Settle(rule=rule) | Ask(rule=rule):
+            return _tell(happened.STEP_IN_DOUBT, row, now, Cause.UNKNOWN, rule)
+        case AskPerson(rule=rule, failure=failure):
+            return _tell(happened.STEP_ESCALATED, row, now, failure.cause, f"step {row.step!r}: {rule}")
         case GiveUp(rule=rule):
             return _tell(happened.STEP_GAVE_UP, row, now, "", rule)
         case Quarantine(rule=rule):

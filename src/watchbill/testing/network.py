@@ -274,6 +274,7 @@ class FarStore:
 
     def __init__(self, network: Network, life: Life) -> None:
         self.lasting_leases = network.local
+        self.hinted = True
         self._network = network
         self._life = life
         self.client = cast(ClientStore, Doors(network, life, "client"))

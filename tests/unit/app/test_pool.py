@@ -2,9 +2,12 @@
 
 import asyncio
 
+import pytest
+
 from watchbill.app.pool import LOOPING_AFTER, Pool
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
+from watchbill.errors import StoreError
 from watchbill.events import AGENT_ENDED, AGENT_LOOPING, Event, Events
 from watchbill.model.fleet import Load, Size
 
@@ -44,6 +47,7 @@ class Yard:
     def __init__(self, least: int, most: int) -> None:
         self.started: list[Member] = []
         self.load = Load(0, 0, 0)
+        self.trouble: StoreError | None = None
         self.told: list[Event] = []
         env = SystemEnv()
         self.clock = env.clock = Clock()
@@ -53,11 +57,18 @@ class Yard:
             env, events, employ=self._employ, read_load=self._read, size=Size(least, most, slots=10), grace=0.0
         )
 
+    @property
+    def there(self) -> list[int]:
+        """Those that have not ended, and should not."""
+        return [member.pid for member in self.started if not member.code.done()]
+
     async def _employ(self) -> Member:
         self.started.append(Member(len(self.started)))
         return self.started[-1]
 
     async def _read(self) -> Load:
+        if self.trouble is not None:
+            raise self.trouble
         return self.load
 
     async def turn(self, after: float = 1) -> None:
@@ -75,11 +86,11 @@ class Yard:
 async def test_the_least_are_started_and_whoever_dies_is_replaced():
     yard = Yard(2, 4)
     await yard.turn()
-    assert list(yard.pool.pids) == [0, 1]
+    assert yard.there == [0, 1]
     await yard.turn(after=60)
     await yard.dies(yard.started[0])
     await yard.turn()
-    assert list(yard.pool.pids) == [1, 2]
+    assert yard.there == [1, 2]
     assert [event.kind for event in yard.told] == [AGENT_ENDED]
     assert yard.told[0].cause == "signal 9"
     await yard.pool.close()
@@ -104,19 +115,18 @@ async def test_who_ends_soon_after_the_start_again_and_again_is_started_ever_lat
 async def test_work_that_waits_makes_it_grow_and_idleness_lets_go_of_all():
     yard = Yard(0, 4)
     await yard.turn()
-    assert not yard.pool.pids
+    assert not yard.there
     yard.load = Load(50, 0, 0)
     await yard.turn()
-    assert len(yard.pool.pids) == 1
+    assert len(yard.there) == 1
     yard.load = Load(50, 5 * SECOND, 10)
     await yard.turn(after=6)
     await yard.turn(after=6)
-    assert len(yard.pool.pids) == 4
+    assert len(yard.there) == 4
     yard.load = Load(0, 0, 0)
     await yard.turn()
     await yard.turn(after=40)
-    assert not yard.pool.pids
-    await asyncio.sleep(0)
+    assert not yard.there
     assert all(member.asked for member in yard.started)
     await yard.pool.close()
 
@@ -126,3 +136,16 @@ async def test_closing_ends_every_process():
     await yard.turn()
     await yard.pool.close()
     assert [member.asked for member in yard.started] == [True, True, True]
+
+
+async def test_a_store_that_cannot_be_used_ends_the_pool_and_every_process():
+    yard = Yard(2, 4)
+    keeping = yard.pool.start()
+    while len(yard.started) < 2:
+        await asyncio.sleep(0)
+    yard.trouble = StoreError("gone for good")
+    yard.pool.wake()
+    await asyncio.wait({keeping})
+    with pytest.raises(StoreError, match="gone for good"):
+        await yard.pool.stop()
+    assert [member.asked for member in yard.started] == [True, True]

@@ -329,7 +329,7 @@ def test_options_of_a_later_version_say_so(option):
     [
         ({"timout": 3}, "step 'encode': there is no option 'timout'; did you mean 'timeout'"),
         ({"retries": 3}, "there is no option 'retries'; did you mean 'retry'"),
-        ({"x": 3}, "there is no option 'x'; there are: isolation, limit, local_retries, name,"),
+        ({"x": 3}, "there is no option 'x'; there are: idempotent, isolation, limit, local_retries, name,"),
         ({"timeout": 0}, "timeout of step 'encode' must be above zero"),
         ({"timeout": "ten"}, "timeout of step 'encode' must look like"),
         ({"timeout": True}, "timeout of step 'encode' must be"),

@@ -1,7 +1,8 @@
 """How many agents there should be."""
 
 from watchbill.clock import SECOND
-from watchbill.model.fleet import GROW_EVERY, SHRINK_AFTER, Fleet, Load, Size, size_of
+from watchbill.model.fleet import GROW_EVERY, SHRINK_AFTER, Fleet, Load, Size, load_of, size_of
+from watchbill.model.queue import QueueDepth
 
 SIZE = Size(least=0, most=8, slots=10)
 IDLE = Load(0, 0, 0)
@@ -49,3 +50,37 @@ def test_work_in_between_begins_the_lull_anew():
 def test_it_shrinks_to_what_the_running_work_needs():
     _, fleet = size_of(Fleet(), Load(0, 0, 15), 4, SIZE, 0)
     assert size_of(fleet, Load(0, 0, 15), 4, SIZE, SHRINK_AFTER)[0] == 2
+
+
+# --- behind gates
+
+FULL, WITH_ROOM = 10, 3
+
+
+def test_what_waits_behind_a_gate_is_no_reason_to_grow_while_the_agents_have_room():
+    assert size_of(Fleet(), Load(0, 0, WITH_ROOM, 50, 60 * SECOND), 1, SIZE, 0)[0] == 1
+
+
+def test_what_waits_behind_a_gate_while_the_agents_are_full_waits_for_more_of_them():
+    assert size_of(Fleet(), Load(0, 0, FULL, 50, 60 * SECOND), 1, SIZE, 0)[0] == 2
+    assert size_of(Fleet(), Load(0, 0, FULL, 50, SECOND), 1, SIZE, 0)[0] == 1
+
+
+def test_somebody_is_there_when_a_gate_opens():
+    assert size_of(Fleet(), Load(0, 0, 0, 1, 0), 0, SIZE, 0)[0] == 1
+    _, fleet = size_of(Fleet(), Load(0, 0, 0, 5, 0), 4, SIZE, 0)
+    assert size_of(fleet, Load(0, 0, 0, 5, 0), 4, SIZE, SHRINK_AFTER)[0] == 1
+
+
+def a_queue(*, limited: bool, depth: int, oldest: int = 0, running: int = 0, paused: int = 0) -> QueueDepth:
+    return QueueDepth("default", 1, "", (), "", limited, depth, oldest, 1, running, paused)
+
+
+def test_the_load_tells_what_waits_behind_gates_from_what_waits_for_agents():
+    queues = [a_queue(limited=False, depth=3, oldest=5, running=2), a_queue(limited=True, depth=4, oldest=9, running=1)]
+    assert load_of(queues, {}, "") == Load(3, 5, 3, 4, 9)
+
+
+def test_what_waits_behind_a_paused_gate_waits_for_no_agent():
+    assert load_of([a_queue(limited=True, depth=4, oldest=9, paused=4)], {}, "") == Load(0, 0, 0)
+    assert load_of([a_queue(limited=True, depth=4, oldest=9, paused=3)], {}, "") == Load(0, 0, 0, 1, 9)

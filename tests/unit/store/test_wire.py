@@ -138,7 +138,9 @@ def test_hello_and_welcome_can_be_read_by_versions_with_other_fields():
 
 URL = "sqlite:///x.db"
 MADE: list[WatchbillError] = [
+    errors.Ambiguous("no answer"),
     errors.AttemptLostError("charge", "charge.2"),
+    errors.Busy("30s"),
     errors.DuplicateRun("o", existing="a", asked="b"),
     errors.ImpureWorkflowError("order", ("file.py:1: a clock", "file.py:2: a die")),
     errors.InvalidOptionError("no such option"),

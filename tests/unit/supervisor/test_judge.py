@@ -22,7 +22,8 @@ from watchbill.model.symptom import (
     Unreadable,
 )
 from watchbill.model.verdict import GiveUp, LetEnd, LookAgain, MarkFailed, Quarantine, TryLater, TryNow, Verdict
-from watchbill.supervisor.judge import judge, judgement
+from watchbill.supervisor.judge import judge
+from watchbill.supervisor.judgement import judgement
 
 POLICY = Policy(retries=2, backoff=10 * SECOND, factor=2.0, cap=300 * SECOND)
 
@@ -136,8 +137,9 @@ def test_from_the_first_time_that_it_starved_the_others_it_runs_alone() -> None:
     assert isinstance(verdict, TryNow)
     assert verdict.alone
     change = judgement(row, Failed(starved), verdict)
-    assert change.alone is not None
-    assert msgspec.json.decode(change.alone, type=Policy) == Policy(own=True)
+    assert change.recast is not None
+    assert change.recast.alone
+    assert msgspec.json.decode(change.recast.policy, type=Policy) == Policy(own=True)
 
 
 def test_who_runs_alone_already_stays_as_it_is() -> None:
@@ -145,7 +147,7 @@ def test_who_runs_alone_already_stays_as_it_is() -> None:
     verdict = judge(Failed(starved), a_row(failure=starved, failures=0, losses=1), Policy(own=True), 0.0)
     assert isinstance(verdict, TryNow)
     assert not verdict.alone
-    assert judgement(a_row(), Failed(starved), verdict).alone is None
+    assert judgement(a_row(), Failed(starved), verdict).recast is None
 
 
 def test_of_a_dead_agent_the_loss_stands() -> None:

@@ -80,6 +80,7 @@ class PostgresAgent:
         *,
         needs: Sequence[str] = (),
         slots: int = 0,
+        before: int | None = None,
     ) -> None:
         """Insert this agent, alive."""
         values = {
@@ -91,6 +92,7 @@ class PostgresAgent:
             "lasting": lasting,
             "needs": list(needs),
             "slots": slots,
+            "before": before,
             "kept_for": AGENTS_KEPT_FOR,
             "limit": AGENTS_FORGOTTEN,
         }
@@ -236,10 +238,12 @@ class PostgresAgent:
     async def _leave(self, agent: int) -> None:
         async def work(db: Session) -> Outcome:
             await db.rows("leave_agent", {"agent": agent})  # first: a lease under way is waited for, and then seen
+            await db.rows("lift_avoid", {})
             rows = cast(Sequence[Any], await db.rows("rows_of_agent", {"agent": agent}))
             return await write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in rows], self._lines)
 
         self._told(await self._lines.transact(work))
+        self._hints.give(Hint.AGENT)  # rows need not be left to it any more
         await self._hints.witness.forget(agent)
         self._asked.pop(agent, None)
         self._heads.pop(agent, None)

@@ -204,9 +204,9 @@ class PostgresClient:
             hints.give(Hint.AGENT)
         return done
 
-    async def incidents(self, namespace: str, limit: int) -> list[IncidentRow]:
+    async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
         """Read the incidents of a namespace, newest first."""
-        values = {"namespace": namespace, "limit": limit}
+        values = {"namespace": namespace, "limit": limit, "resolved": resolved}
         return incident_rows(await self._lines.door(lambda: self._lines.rows(self._lines.others, "incidents", values)))
 
     async def schedules(self, namespace: str) -> Schedules:

@@ -11,11 +11,10 @@ from watchbill.clock import Micros
 from watchbill.model.agent import Room
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.gate import Candidate, Gate, GateKey, admitted, offered, room, tokens_after
-from watchbill.model.limit import Allowance
 from watchbill.model.states import AttemptState
 from watchbill.store.postgres.connections import Connections, Session
 from watchbill.store.postgres.rows import attempt_rows
-from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening
+from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, read_gate
 
 SPARE = 100  # rows that are read beside those there is room for: some are behind a gate that has none left for them
 
@@ -80,14 +79,17 @@ class PostgresGatehouse:
         fitting = admitted(chosen, rooms, slots=len(chosen), alone=len(chosen))
         if not fitting:
             return []
-        started = {key: sum(one.gate == key for one in fitting) for key in {one.gate for one in fitting}}
-        passed = sorted(started)
+        fitting.sort(key=lambda one: one.id)
+        passed = sorted({one.gate for one in fitting})
+        places = {key: place for place, key in enumerate(passed, start=1)}
         values = {
             **self._me,
             **_columns({key: seen[key] for key in passed}),
-            "ids": sorted(one.id for one in fitting),
+            "ids": [one.id for one in fitting],
+            "places": [places[one.gate] for one in fitting],
             "ready": AttemptState.READY,
-            "tokens": [tokens_after(gates[key], started[key], now) for key in passed],
+            # Not yet less by those who start: of these rows some may be somebody else's by now.
+            "tokens": [tokens_after(gates[key], 0, now) for key in passed],
             "tokens_at": now,
         }
         return attempt_rows(await db.rows("lease_limited", values))
@@ -103,9 +105,3 @@ def _columns(seen: Mapping[GateKey, Gate]) -> dict[str, object]:
         "bursts": [gate.allowed.burst for gate in seen.values()],
         "saids": [gate.said for gate in seen.values()],
     }
-
-
-def read_gate(*columns: Any) -> Gate:  # noqa: ANN401 - the driver's rows are untyped
-    """Read a gate."""
-    at_once, starts, per, paused, there, tokens_at, said, running = columns
-    return Gate(Allowance(at_once, starts, per), paused, there, tokens_at, said, running)

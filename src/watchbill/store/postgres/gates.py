@@ -10,8 +10,8 @@ from watchbill.model.needs import meets, parse_needs
 from watchbill.model.states import AttemptState
 from watchbill.model.wait import Wait
 from watchbill.store.postgres.connections import Session
-from watchbill.store.postgres.gatehouse import read_gate
 from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_WAITS
+from watchbill.store.tour import read_gate
 
 Place = tuple[str, str]
 

@@ -247,6 +247,8 @@ async def bury(lines: Connections, hints: SharedHints, processes: Sequence[int],
         if await lines.rows(lines.others, "bury", values):
             hints.give(Hint.SCHEDULER)  # shards to take, and to share out anew
             hints.give(Hint.SUPERVISOR)  # rows without an agent
+            if await lines.rows(lines.others, "lift_avoid", {}):
+                hints.give(Hint.AGENT)
 
     await lines.door(work)
 

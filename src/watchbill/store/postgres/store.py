@@ -25,6 +25,7 @@ class PostgresStore:
 
     def __init__(self, lines: Connections, hints: SharedHints, place: str) -> None:
         self.url = lines.address.shown
+        self.hinted = not lines.address.pooled  # nobody can listen through a pooler of transactions
         self._lines = lines
         self._hints = hints
         self._client = PostgresClient(lines, hints)

@@ -6,11 +6,11 @@ from typing import Any, cast
 from watchbill.clock import Micros
 from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.attempt import AttemptRow
-from watchbill.model.incident import Able, CodeLook, IncidentRow, IncidentState, NewIncident
+from watchbill.model.incident import RESOLVED_KEPT_FOR, Able, CodeLook, IncidentRow, IncidentState, NewIncident
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
-from watchbill.model.verdict import Judgement
+from watchbill.model.verdict import Judgement, Recast
 from watchbill.store.hints import concerned
 from watchbill.store.postgres.alerts import settled_values, take_alerts
 from watchbill.store.postgres.blobs import Blobs
@@ -22,6 +22,7 @@ from watchbill.store.postgres.incidents import codes, incident_rows, incident_va
 from watchbill.store.postgres.people import attach_values, attached, muster, order_values, remind_values
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.scheduler import bury
+from watchbill.store.postgres.shards import find_queue
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 from watchbill.store.silence import Silence, Unwitnessed
 
@@ -74,6 +75,11 @@ class PostgresSupervisor:
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "open_incident", values))
         made = {cast(int, id) for (id,) in found}
         return self._herald([one.id in made for one in new])
+
+    async def forget_incidents(self, limit: int) -> int:
+        """Forget up to so many incidents that were resolved long ago; says how many."""
+        values = {"kept_for": RESOLVED_KEPT_FOR, "limit": limit}
+        return len(await self._lines.door(lambda: self._lines.rows(self._lines.others, "forget_incidents", values)))
 
     async def resolve_incidents(self, ids: Sequence[int]) -> list[bool]:
         """Resolve incidents; says which were open until now."""
@@ -148,6 +154,15 @@ class PostgresSupervisor:
             lambda: self._lines.run(self._lines.others, lambda db: forget_gates(db, after, limit))
         )
 
+    async def queue_beside(self, queue: int, needs: Sequence[str], limited: bool) -> int:
+        """Give the queue of other needs in the same namespace and region, making it if it is new."""
+        return await self._lines.door(lambda: self._queue_beside(queue, needs, limited))
+
+    async def _queue_beside(self, queue: int, needs: Sequence[str], limited: bool) -> int:
+        [place] = await self._lines.rows(self._lines.others, "queue_by_id", {"id": queue})
+        namespace, region, uses = cast(Sequence[Any], place)
+        return await find_queue(self._lines, namespace, region, needs, uses, limited=limited)
+
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
         return await self._lines.door(lambda: self._judge(judgements))
@@ -200,6 +215,23 @@ def rounds(judgements: Sequence[Judgement]) -> list[list[int]]:
     return shared
 
 
+def _recasts(recasts: Sequence[tuple[int, Recast]]) -> dict[str, object]:
+    return {
+        "recast_ids": [id for id, _ in recasts],
+        "kinds": [recast.kind for _, recast in recasts],
+        "steps": [recast.step for _, recast in recasts],
+        "rungs": [recast.rung for _, recast in recasts],
+        "policies": [recast.policy for _, recast in recasts],
+        "spans": [recast.span for _, recast in recasts],
+        "alones": [recast.alone for _, recast in recasts],
+        "earliers": [recast.earlier for _, recast in recasts],
+        "doubts": [recast.doubt for _, recast in recasts],
+        "restarts": [recast.restart for _, recast in recasts],
+        "queues": [recast.queue for _, recast in recasts],
+        "gates": [recast.gate for _, recast in recasts],
+    }
+
+
 def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, object]:
     """Give verdicts as columns, in the order of ids: everybody locks many rows in that order."""
     ordered = sorted(judgements, key=lambda judgement: judgement.id)
@@ -220,7 +252,7 @@ def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, obj
         "decisions": [verdict.body for verdict in ordered],
         "unmoved": [verdict.unmoved for verdict in ordered],
         "progresses": [verdict.progress for verdict in ordered],
-        "alones": [verdict.alone for verdict in ordered],
+        **_recasts([(verdict.id, verdict.recast) for verdict in ordered if verdict.recast is not None]),
         "ready_ids": [verdict.id for verdict in ordered if verdict.after == AttemptState.READY],
         "avoid_for": AVOID_FOR,
         **blobs.values(),

@@ -74,10 +74,11 @@ class SqliteAgent:
         *,
         needs: Sequence[str] = (),
         slots: int = 0,
+        before: int | None = None,
     ) -> None:
         """Insert this agent, alive."""
         values: Named = {"agent": agent, "namespace": namespace, "region": region, "name": name, "info": info}
-        values |= {"needs": json_text(needs), "slots": slots}
+        values |= {"needs": json_text(needs), "slots": slots, "before": before}
         await self._lanes.write(
             lambda db: join(db, values, lasting),
             lambda _: None if lasting is None else self._lanes.hints.give(Hint.SUPERVISOR),  # its time must be watched
@@ -136,12 +137,16 @@ class SqliteAgent:
 
     async def leave(self, agent: int) -> None:
         """Leave cleanly: rows still running are handed back, uncharged."""
-        await self._lanes.write(lambda db: leave(db, agent), self._reported)
+        await self._lanes.write(lambda db: leave(db, agent), self._left)
         self._places.pop(agent, None)
 
     def _leased(self, rows: list[AttemptRow]) -> None:
         if rows:
             self._lanes.hints.give(Hint.SUPERVISOR)  # each has a time for its next look now
+
+    def _left(self, outcome: "Outcome") -> None:
+        self._reported(outcome)
+        self._lanes.hints.give(Hint.AGENT)  # rows need not be left to it any more
 
     def _reported(self, outcome: "Outcome") -> None:
         for state, whom in _CONCERNS.items():
@@ -155,8 +160,8 @@ def join(db: Writer, agent: Named, lasting: Micros | None) -> None:
     """Insert an agent, and forget some who are gone since long."""
     now = db.now()
     gone: Named = {"agent": agent["agent"], "before": now - AGENTS_KEPT_FOR, "limit": AGENTS_FORGOTTEN}
-    db.run("prune_agents", gone)
     db.run("join_agent", {**agent, "until": until(now, lasting), "now": now})
+    db.run("prune_agents", gone)  # only then: it may be the one that this agent was before
 
 
 class Beat(NamedTuple):
@@ -318,6 +323,7 @@ def leave(db: Writer, agent: int) -> Outcome:
     rows = db.run("rows_of_agent", {"agent": agent}).fetchall()
     outcome = write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in rows])
     db.run("leave_agent", {"agent": agent, "now": db.now()})
+    db.run("lift_avoid")
     return outcome
 
 

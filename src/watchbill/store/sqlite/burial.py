@@ -11,12 +11,18 @@ from watchbill.store.sqlite.lanes import Lanes
 async def bury(lanes: Lanes, processes: Sequence[int]) -> None:
     """End what these processes hold."""
 
-    def tell(rows: int) -> None:
-        if rows:
+    def work(db: Writer) -> tuple[int, int]:
+        return end(db, processes), len(db.run("lift_avoid").fetchall())
+
+    def tell(done: tuple[int, int]) -> None:
+        ended, lifted = done
+        if ended:
             lanes.hints.give(Hint.SCHEDULER)  # shards to take, and to share out anew
             lanes.hints.give(Hint.SUPERVISOR)  # rows without an agent
+        if lifted:
+            lanes.hints.give(Hint.AGENT)  # they need not be left to others any more
 
-    await lanes.write(lambda db: end(db, processes), tell)
+    await lanes.write(work, tell)
 
 
 def end(db: Writer, processes: Sequence[int]) -> int:

@@ -188,9 +188,9 @@ class SqliteClient:
             lambda done: self._lanes.hints.give(Hint.AGENT) if done else None,
         )
 
-    async def incidents(self, namespace: str, limit: int) -> list[IncidentRow]:
+    async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
         """Read the incidents of a namespace, newest first."""
-        values: Named = {"namespace": namespace, "limit": limit}
+        values: Named = {"namespace": namespace, "limit": limit, "resolved": resolved}
         return await self._lanes.read(lambda db: incident_rows(db.run("incidents", values)))
 
     async def schedules(self, namespace: str) -> Schedules:

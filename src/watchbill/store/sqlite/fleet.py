@@ -18,8 +18,8 @@ def backlog(db: Database, namespace: str | None) -> list[QueueDepth]:
     """Read what waits in the queues of a namespace, or of all."""
     values: Named = {"namespace": namespace, "now": db.now(), "most": DEPTH_COUNTED}
     return [
-        QueueDepth(space, id, region, read_needs(needs), uses, bool(limited), depth, oldest, served_by, running)
-        for space, id, region, needs, uses, limited, depth, oldest, served_by, running in db.run("backlog", values)
+        QueueDepth(space, id, region, read_needs(needs), uses, bool(limited), *others)
+        for space, id, region, needs, uses, limited, *others in db.run("backlog", values)
     ]
 
 

@@ -1,16 +1,14 @@
 """Gatehouse: the gates of a file, and who may pass them. A look reads; whoever takes rows counts again, and writes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from watchbill.clock import Micros
 from watchbill.model.agent import Room
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.gate import Candidate, Gate, GateKey, admitted, offered, room, tokens_after
-from watchbill.model.limit import Allowance
 from watchbill.store.sqlite.database import Database, Named, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
-from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening
+from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, read_gate
 
 Take = Callable[[Writer, Sequence[int]], list[AttemptRow]]  # leases rows, if their agent may
 
@@ -79,9 +77,3 @@ def take(db: Writer, chosen: Sequence[Candidate], seen: Mapping[GateKey, Gate], 
         if started:
             db.run("spend_tokens", (*key, tokens_after(gate, started, now), now, seen[key].said))
     return rows
-
-
-def read_gate(*columns: Any) -> Gate:  # noqa: ANN401 - as the statement says
-    """Read a gate."""
-    at_once, starts, per, paused, there, tokens_at, said, running = columns
-    return Gate(Allowance(at_once, starts, per), bool(paused), there, tokens_at, said, running)

@@ -8,8 +8,8 @@ from watchbill.model.needs import meets, parse_needs
 from watchbill.model.wait import Wait
 from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_WAITS
 from watchbill.store.sqlite.database import Database, Named, Writer
-from watchbill.store.sqlite.gatehouse import read_gate
 from watchbill.store.sqlite.rows import read_needs
+from watchbill.store.tour import read_gate
 
 Place = tuple[str, str]
 

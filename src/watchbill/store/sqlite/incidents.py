@@ -6,7 +6,15 @@ from typing import Final
 
 import msgspec
 
-from watchbill.model.incident import Attending, CodeLook, IncidentRow, IncidentState, NewIncident, open_codes
+from watchbill.model.incident import (
+    RESOLVED_KEPT_FOR,
+    Attending,
+    CodeLook,
+    IncidentRow,
+    IncidentState,
+    NewIncident,
+    open_codes,
+)
 from watchbill.model.run import WAITS_FOR_CODE
 from watchbill.store.protocol import DUE_OF_SHARD
 from watchbill.store.sqlite.database import Database, Named, Writer
@@ -62,6 +70,18 @@ def _resolved(db: Writer, id: int, now: int, rows: int) -> bool:
 def tell_resolved(db: Writer, id: int, now: int) -> None:
     """Write down that whoever was to be told of an incident is to be told that it is resolved."""
     db.run("alert_resolved", {"incident": id, "now": now})
+
+
+def has_old_incidents(db: Database) -> bool:
+    """Say whether some were resolved long ago."""
+    return bool(db.run("old_incidents", {"before": db.now() - RESOLVED_KEPT_FOR}).fetchone()[0])
+
+
+def forget_incidents(db: Writer, limit: int) -> int:
+    """Forget some that were resolved long ago; says how many."""
+    forgotten = db.run("forget_incidents", {"before": db.now() - RESOLVED_KEPT_FOR, "limit": limit}).fetchall()
+    db.run_many("forget_alerts", forgotten)
+    return len(forgotten)
 
 
 def codes(db: Database, after: tuple[int, int] | None, limit: int) -> CodeLook:

@@ -27,6 +27,7 @@ class SqliteStore:
     ) -> None:
         self.url = url
         self.lasting_leases = lasting_leases
+        self.hinted = True
         self.presence = Presence(lanes.now, lambda: lanes.hints.give(Hint.SUPERVISOR))
         self._lanes = lanes
         self._owner = owner

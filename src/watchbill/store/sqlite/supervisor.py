@@ -19,10 +19,18 @@ from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Writer
 from watchbill.store.sqlite.fleet import backlog
 from watchbill.store.sqlite.gates import able, forget_gates, page_of_gates
-from watchbill.store.sqlite.incidents import codes, incident_rows, open_incidents, resolve_incidents
+from watchbill.store.sqlite.incidents import (
+    codes,
+    forget_incidents,
+    has_old_incidents,
+    incident_rows,
+    open_incidents,
+    resolve_incidents,
+)
 from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.sqlite.people import attach, feed, heal, muster, remind
 from watchbill.store.sqlite.rows import attempt_rows
+from watchbill.store.sqlite.shards import make_queue
 
 
 class SqliteSupervisor:
@@ -113,6 +121,12 @@ class SqliteSupervisor:
         if any(changed):
             self._lanes.hints.give(Hint.SUPERVISOR)  # somebody is to be told
 
+    async def forget_incidents(self, limit: int) -> int:
+        """Forget up to so many incidents that were resolved long ago; says how many."""
+        if not await self._lanes.read(has_old_incidents):
+            return 0  # whoever only looks needs no commit
+        return await self._lanes.write(lambda db: forget_incidents(db, limit))
+
     async def able(self) -> list[Able]:
         """Read what the agents have that may get work."""
         return await self._lanes.read(able)
@@ -128,6 +142,10 @@ class SqliteSupervisor:
         if idle:  # whoever only looks needs no commit
             await self._lanes.write(lambda db: forget_gates(db, idle))
         return page[-1][:2] if len(page) == limit else None
+
+    async def queue_beside(self, queue: int, needs: Sequence[str], limited: bool) -> int:
+        """Give the queue of other needs in the same namespace and region, making it if it is new."""
+        return await self._lanes.write(lambda db: queue_beside(db, queue, needs, limited))
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
@@ -145,6 +163,12 @@ class SqliteSupervisor:
             self._lanes.hints.give(whom)
         if judged.avoids:
             self._lanes.give_later(Hint.AGENT, AVOID_FOR)  # then it is for whoever must not have it now, too
+
+
+def queue_beside(db: Writer, queue: int, needs: Sequence[str], limited: bool) -> int:
+    """Give the queue of other needs in the same namespace and region, making it if it is new."""
+    namespace, region, uses = db.run("queue_by_id", {"id": queue}).fetchone()
+    return make_queue(db, namespace, region, needs, uses, limited=limited)
 
 
 def watch(db: Database, limit: int, *, expired: bool) -> Watch:
@@ -177,13 +201,21 @@ def _judge(db: Writer, judgement: Judgement, now: Micros) -> bool | None:
     """Apply one; says whether its row now waits for another agent, or None when its evidence does not hold."""
     result = judgement.result
     large = result is not None and not fits(result)
-    values = {**judgement._asdict(), "result": None if large else result, "now": now, "avoid_for": AVOID_FOR}
+    values = {
+        **judgement._asdict(),
+        "recast": None,
+        "result": None if large else result,
+        "now": now,
+        "avoid_for": AVOID_FOR,
+    }
     changed = db.run("judge", values).fetchone()
     if changed is None:
         return None
     if result is not None and large:
         # Only now: a verdict that is refused must leave no blob behind.
         db.run("judge_result", {"id": judgement.id, "result": db.spill(judgement.run, result)})
+    if judgement.recast is not None:
+        db.run("judge_recast", {"id": judgement.id, **judgement.recast._asdict()})
     if judgement.body is not None:
         db.run("judge_decision", values)
     return bool(changed[0])

@@ -459,6 +459,20 @@ async def test_many_are_forgotten_little_by_little(scene, clock):
 # --- what an operator wants
 
 
+async def test_who_was_lost_and_comes_back_is_wanted_as_before_and_has_what_it_was_given(scene, clock):
+    agents = scene.store.agent
+    await agents.join(71, "default", "", "b", b"{}", 8 * SECOND, needs=("cpu",))
+    assert await scene.store.client.order_agent("default", 71, wish=Wish.QUARANTINE, needs=("gpu=1",))
+    await scene.store.supervisor.bury([71])
+    clock.pass_by(AGENTS_KEPT_FOR + SECOND)  # it could be forgotten now, and is not before it is back
+    await agents.join(72, "default", "", "b", b"{}", 8 * SECOND, needs=("cpu",), before=71)
+    orders = await agents.beat(72, 8 * SECOND, [])
+    assert (orders.alive, orders.wish, orders.needs) == (True, Wish.QUARANTINE, ("gpu=1",))
+    await agents.join(73, "default", "", "c", b"{}", 8 * SECOND, needs=("cpu",), before=99)
+    orders = await agents.beat(73, 8 * SECOND, [])
+    assert (orders.wish, orders.needs) == (Wish.NONE, ("cpu",)), "nobody knows who that was"
+
+
 @pytest.mark.parametrize("wish", [Wish.DRAIN, Wish.QUARANTINE])
 async def test_who_is_to_drain_or_quarantined_gets_nothing_until_wanted_again(scene, run, wish):
     await scene.turn(attempts=[scene.a_row(run) for _ in range(2)])

@@ -221,6 +221,14 @@ async def test_a_rate_and_a_number_must_both_have_room(gates, clock):
     assert (found.rows, found.next_at) == ([], None)
 
 
+async def test_agents_that_come_for_the_same_rows_spend_a_token_for_each_that_starts_and_no_more(gates):
+    ids = await gates.put(20, Limit("100/s"))
+    found = await asyncio.gather(*(gates.leased(agent) for agent in (AGENT, OTHER) * 4))
+    assert sorted(id for rows in found for id in rows) == ids
+    [gate] = await gates.scene.store.client.gates("default")
+    assert (gate.running, gate.tokens) == (20, 80.0)
+
+
 async def test_nothing_that_waits_makes_no_time_to_wake_up_at(gates):
     await gates.put(1, Limit("1/m"))
     assert (await gates.lease()).next_at is None
@@ -365,3 +373,15 @@ async def test_a_gate_that_was_forgotten_still_counts_who_runs(gates, clock):
     await gates.scene.store.supervisor.forget_gates(None, 100)
     assert await gates.scene.store.client.gates("default") == []
     assert await gates.leased() == []
+
+
+# --- what waits
+
+
+async def test_the_backlog_says_what_waits_behind_paused_gates(gates):
+    await gates.put(3, Limit(at_once=5), f"{ONE}:ann")
+    await gates.put(2, Limit(at_once=5), f"{ONE}:bob")
+    await gates.leased(slots=1)
+    assert await gates.scene.store.client.order_gate("default", f"{ONE}:ann", paused=True)
+    [queue] = [queue for queue in await gates.scene.store.client.backlog("default") if queue.id == gates.queue]
+    assert (queue.limited, queue.depth, queue.running, queue.paused) == (True, 4, 1, 2)

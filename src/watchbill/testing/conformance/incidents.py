@@ -6,7 +6,15 @@ import msgspec
 import pytest
 
 from watchbill.clock import SECOND
-from watchbill.model.incident import Able, Attending, IncidentState, NewIncident, OpenCode, Told
+from watchbill.model.incident import (
+    RESOLVED_KEPT_FOR,
+    Able,
+    Attending,
+    IncidentState,
+    NewIncident,
+    OpenCode,
+    Told,
+)
 from watchbill.model.run import NewRun
 from watchbill.model.states import AttemptState, RunState
 from watchbill.testing.conformance.scene import KNOWN, ME, NOON, a_change, a_run
@@ -68,6 +76,28 @@ async def test_an_incident_is_resolved_once(scene):
     await doors.open_incidents([an_incident(1)])
     assert await doors.resolve_incidents([1, 99]) == [True, False]
     assert await doors.resolve_incidents([1]) == [False]
+
+
+async def test_those_that_are_open_are_read_without_the_others(scene):
+    doors, client = scene.store.supervisor, scene.store.client
+    await doors.open_incidents([an_incident(1), an_incident(2, "no code")])
+    await doors.resolve_incidents([1])
+    assert [row.id for row in await client.incidents("default", EVERY, resolved=False)] == [2]
+    assert len(await client.incidents("default", EVERY, resolved=True)) == 2
+
+
+async def test_those_resolved_long_ago_are_forgotten_some_at_a_time_and_no_open_one_ever(scene, clock):
+    doors, client = scene.store.supervisor, scene.store.client
+    await doors.open_incidents([an_incident(id, f"no agent for {id}") for id in (1, 2, 3, 4)])
+    await doors.resolve_incidents([1, 2])
+    clock.pass_by(RESOLVED_KEPT_FOR)
+    await doors.resolve_incidents([3])
+    assert await doors.forget_incidents(1) == 0
+    clock.pass_by(SECOND)
+    assert await doors.forget_incidents(1) == 1
+    assert await doors.forget_incidents(EVERY) == 1
+    assert await doors.forget_incidents(EVERY) == 0
+    assert {row.id for row in await client.incidents("default", EVERY)} == {3, 4}
 
 
 async def test_supervisors_that_see_the_same_open_it_once(scene):

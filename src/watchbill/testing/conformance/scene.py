@@ -1,6 +1,7 @@
 """What the store's tests are made of: a clock that stands still, builders, and a scheduler, an agent, a supervisor."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -12,7 +13,7 @@ from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.states import AttemptState, RunState
-from watchbill.model.verdict import Judgement
+from watchbill.model.verdict import Judgement, Recast
 from watchbill.store.protocol import Store, Turn, TurnAnswer
 
 NOON: Micros = 1_800_000_000 * SECOND
@@ -76,12 +77,17 @@ def a_verdict(
     dead_agent: int | None = None,
     message: str | None = "",
     unmoved: bool = False,
-    alone: bytes | None = None,
+    recast: Recast | None = None,
 ) -> Judgement:
     return Judgement(
         row.id, row.fence, row.state, row.progress_at, dead_agent, after, failures, losses, watch_in, why, result,
-        row.run, row.call, None if message is None else a_reason(message), unmoved, row.progress, alone,
+        row.run, row.call, None if message is None else a_reason(message), unmoved, row.progress, recast,
     )  # fmt: skip
+
+
+def a_recast(row: AttemptRow, **changes: Any) -> Recast:
+    same = Recast(row.kind, row.step, row.rung, row.policy, None, alone=False, earlier=0, doubt=row.doubt)
+    return same._replace(**changes)
 
 
 class Scene:

@@ -5,11 +5,12 @@ import pytest
 
 from watchbill.clock import SECOND
 from watchbill.model.agent import Act, ProgressMark, Room, Wish
-from watchbill.model.attempt import AttemptRow, first_fence
+from watchbill.model.attempt import AttemptRow, RowKind, first_fence
 from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
+from watchbill.model.verdict import Recast
 from watchbill.store.protocol import AVOID_FOR
-from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_run, a_verdict
+from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_recast, a_run, a_verdict
 
 FAILURE = b'{"type":"Late","message":"too slow"}'
 OTHER_AGENT = 71
@@ -202,12 +203,51 @@ async def test_a_note_does_not_save_anybody_where_what_it_said_is_no_evidence(sc
 
 async def test_what_shall_run_alone_waits_for_room_of_its_own_and_says_so(scene, run):
     row = await scene.row_in(AttemptState.FAILED, run)
-    assert await scene.judge(a_verdict(row, AttemptState.READY, alone=b'{"own":true}'))
+    recast = a_recast(row, policy=b'{"own":true}', alone=True)
+    assert await scene.judge(a_verdict(row, AttemptState.READY, recast=recast))
     assert (await scene.row(row.id)).policy == b'{"own":true}'
     shared = Room(slots=5, alone=0, steps=STEPS)
     assert await scene.store.agent.lease(AGENT, 901, [scene.queue], shared) == []
     [leased] = await scene.store.agent.lease(AGENT, 902, [scene.queue], Room(slots=5, alone=1, steps=STEPS))
     assert (leased.id, leased.policy) == (row.id, b'{"own":true}')
+
+
+async def test_a_row_that_climbs_is_about_something_else_from_then_on(scene, run):
+    row = await scene.row_in(AttemptState.FAILED, run)
+    other = await scene.store.supervisor.queue_beside(scene.queue, ("slow",), False)
+    recast = Recast(
+        RowKind.STEP, "charge_slowly", 2, b'{"retries":1}', 5, alone=False, earlier=3, doubt=None, restart=True,
+        queue=other, gate=None,
+    )  # fmt: skip
+    assert await scene.judge(a_verdict(row, AttemptState.READY, failures=-row.failures, recast=recast))
+    now = await scene.row(row.id)
+    assert (now.step, now.rung, now.queue, now.policy) == ("charge_slowly", 2, other, b'{"retries":1}')
+    assert (now.failures, now.earlier, now.checkpoint, now.doubt) == (0, 3, None, None)
+    assert await scene.store.agent.lease(AGENT, 901, [scene.queue], Room(5, 5, ("charge", "charge_slowly"))) == []
+    [leased] = await scene.store.agent.lease(AGENT, 902, [other], Room(5, 5, ("charge", "charge_slowly")))
+    assert (leased.id, leased.step, leased.rung, leased.args) == (row.id, "charge_slowly", 2, row.args)
+
+
+async def test_a_doubt_is_kept_until_it_is_settled(scene, run):
+    row = await scene.row_in(AttemptState.FAILED, run)
+    recast = a_recast(row, kind=RowKind.PROBE, doubt=b'{"failure":{}}')
+    assert await scene.judge(a_verdict(row, AttemptState.READY, recast=recast))
+    [leased] = await scene.store.agent.lease(AGENT, 901, [scene.queue], Room(slots=5, alone=5, steps=STEPS))
+    assert (leased.kind, leased.doubt, leased.number) == (RowKind.PROBE, b'{"failure":{}}', row.number)
+
+
+async def test_a_verdict_that_is_refused_changes_nothing_of_what_a_row_is_about(scene, run):
+    row = await scene.row_in(AttemptState.FAILED, run)
+    late = msgspec.structs.replace(row, fence=row.fence - 1)
+    assert not await scene.judge(a_verdict(late, AttemptState.READY, recast=a_recast(row, step="other", rung=1)))
+    assert await scene.row(row.id) == row
+
+
+async def test_the_queue_beside_another_is_the_same_each_time_and_in_the_same_place(scene):
+    queues = {await scene.store.supervisor.queue_beside(scene.queue, ("slow",), limited) for limited in (True, False)}
+    assert len(queues | {scene.queue}) == 3
+    assert await scene.store.supervisor.queue_beside(scene.queue, ("slow",), False) in queues
+    assert await scene.store.scheduler.queue("default", "", ("slow",), "") in queues
 
 
 async def test_what_ran_alone_stays_alone(scene, run):
@@ -310,6 +350,18 @@ async def test_after_a_backoff_it_is_tried_with_another_agent(scene, run, clock)
     assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.READY))
     assert await leased_by(scene, AGENT, OTHER_AGENT) == [False, True]
     clock.pass_by(AVOID_FOR)
+    assert await leased_by(scene, AGENT) == [True]
+
+
+@pytest.mark.parametrize("how", ["dies", "leaves"])
+async def test_who_had_it_need_not_wait_when_the_other_one_is_gone(scene, run, how):
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", 8 * SECOND)
+    assert await scene.judge(a_verdict(await failed_with_the_agent(scene, run), AttemptState.READY))
+    assert await leased_by(scene, AGENT) == [False]
+    if how == "dies":
+        await scene.store.supervisor.bury([OTHER_AGENT])
+    else:
+        await scene.store.agent.leave(OTHER_AGENT)
     assert await leased_by(scene, AGENT) == [True]
 
 

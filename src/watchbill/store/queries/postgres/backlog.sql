@@ -6,6 +6,11 @@ WITH at_work AS MATERIALIZED (
     WHERE state = 1
         AND agent IS NOT NULL
     GROUP BY queue
+),
+paused AS MATERIALIZED (
+    SELECT namespace, name
+    FROM watchbill.gate
+    WHERE paused
 )
 SELECT
     queue.namespace, queue.id, queue.region, queue.needs, queue.uses, queue.limited,
@@ -58,7 +63,27 @@ SELECT
             AND agent.region = queue.region
             AND watchbill.need_names(queue.needs) <@ watchbill.need_names(agent.needs)
     ) AS served_by,
-    coalesce((SELECT at_work.running FROM at_work WHERE at_work.queue = queue.id), 0) AS running
+    coalesce((SELECT at_work.running FROM at_work WHERE at_work.queue = queue.id), 0) AS running,
+    (
+        SELECT count(*)
+        FROM (
+            SELECT 1
+            FROM paused
+            CROSS JOIN LATERAL (
+                SELECT 1
+                FROM watchbill.attempt
+                WHERE attempt.queue = queue.id
+                    AND attempt.gate = paused.name
+                    AND attempt.state = 0
+                    AND NOT attempt.held
+                    AND attempt.gate IS NOT NULL
+                LIMIT :most::bigint
+            ) AS ready
+            WHERE paused.namespace = queue.namespace
+                AND queue.limited
+            LIMIT :most::bigint
+        ) AS kept_back
+    ) AS paused
 FROM watchbill.queue
 WHERE :namespace::text IS NULL
     OR queue.namespace = :namespace

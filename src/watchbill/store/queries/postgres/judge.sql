@@ -50,18 +50,33 @@ judged AS (
             ELSE (SELECT watchbill.at(:now::bigint)) + :avoid_for::bigint
         END,
         result = coalesce(verdict.result, attempt.result),
-        alone = attempt.alone OR verdict.alone IS NOT NULL,
-        policy = coalesce(verdict.alone, attempt.policy),
+        kind = coalesce(recast.kind, attempt.kind),
+        step = coalesce(recast.step, attempt.step),
+        rung = coalesce(recast.rung, attempt.rung),
+        policy = coalesce(recast.policy, attempt.policy),
+        span = coalesce(recast.span, attempt.span),
+        alone = coalesce(recast.alone, attempt.alone),
+        earlier = attempt.earlier + coalesce(recast.earlier, 0),
+        doubt = CASE WHEN recast.id IS NULL THEN attempt.doubt ELSE recast.doubt END,
+        checkpoint = CASE WHEN recast.restart THEN NULL ELSE attempt.checkpoint END,
+        queue = coalesce(recast.queue, attempt.queue),
+        gate = CASE WHEN recast.queue IS NULL THEN attempt.gate ELSE recast.gate END,
         ended_at = CASE WHEN attempt.state = 1 AND verdict.after <> 1 THEN (SELECT watchbill.at(:now::bigint)) ELSE ended_at END
     FROM unnest(
         :ids::bigint[], :fences::bigint[], :states::smallint[], :progress_ats::bigint[], :dead_agents::bigint[],
         :afters::smallint[], :failures::integer[], :losses::integer[], :watch_ins::bigint[], :whys::text[],
         :results::bytea[], :runs::bigint[], :calls::text[], :decisions::bytea[], :unmoved::boolean[],
-        :progresses::bytea[], :alones::bytea[]
+        :progresses::bytea[]
     ) AS verdict (
         id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result, run, call, reason,
-        unmoved, progress, alone
+        unmoved, progress
     )
+    LEFT JOIN unnest(
+        :recast_ids::bigint[], :kinds::smallint[], :steps::text[], :rungs::integer[], :policies::bytea[],
+        :spans::integer[], :alones::boolean[], :earliers::integer[], :doubts::bytea[], :restarts::boolean[],
+        :queues::integer[], :gates::text[]
+    ) AS recast (id, kind, step, rung, policy, span, alone, earlier, doubt, restart, queue, gate)
+        ON recast.id = verdict.id
     WHERE attempt.id = verdict.id
         AND attempt.fence = verdict.fence
         AND attempt.state = verdict.state

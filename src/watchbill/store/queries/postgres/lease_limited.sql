@@ -1,13 +1,6 @@
--- Lease rows that their gates, which this transaction has locked, let through; and take a token for each.
-WITH spent AS (
-    UPDATE watchbill.gate
-    SET tokens = mine.tokens, tokens_at = :tokens_at, said = greatest(gate.said, mine.said)
-    FROM unnest(:namespaces::text[], :names::text[], :tokens::double precision[], :saids::bigint[])
-        AS mine (namespace, name, tokens, said)
-    WHERE gate.namespace = mine.namespace
-        AND gate.name = mine.name
-),
-chosen AS MATERIALIZED (
+-- Lease rows that their gates, which this transaction has locked, let through; and take a token for each that was
+-- leased: one that somebody else has locked costs nothing.
+WITH chosen AS MATERIALIZED (
     SELECT id
     FROM watchbill.attempt
     WHERE id = ANY (:ids::bigint[])
@@ -29,11 +22,29 @@ leased AS (
     RETURNING
         id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
         started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result, kind, held,
-        symptom, rank
+        symptom, earlier, doubt, rank
+),
+started AS (
+    SELECT theirs.place, count(*) AS rows
+    FROM unnest(:ids::bigint[], :places::bigint[]) AS theirs (id, place)
+    JOIN leased ON leased.id = theirs.id
+    GROUP BY theirs.place
+),
+spent AS (
+    UPDATE watchbill.gate
+    SET
+        tokens = CASE WHEN gate.starts IS NULL THEN mine.tokens ELSE greatest(0, mine.tokens - started.rows) END,
+        tokens_at = :tokens_at,
+        said = greatest(gate.said, mine.said)
+    FROM unnest(:namespaces::text[], :names::text[], :tokens::double precision[], :saids::bigint[])
+        WITH ORDINALITY AS mine (namespace, name, tokens, said, place)
+    JOIN started ON started.place = mine.place
+    WHERE gate.namespace = mine.namespace
+        AND gate.name = mine.name
 )
 SELECT
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,
-    watchbill.whole(run, args), result, kind, held, symptom
+    watchbill.whole(run, args), result, kind, held, symptom, earlier, doubt
 FROM leased
 ORDER BY rank, id

@@ -1,8 +1,8 @@
 -- Let parked rows be tried again, with fresh budgets: a person has asked for it.
 UPDATE watchbill.attempt
 SET
-    state = 0, failures = 0, losses = 0, why = NULL, incident = NULL, claimed_by = NULL, watch_at = NULL,
-    rank = (SELECT now FROM mine)
+    state = 0, earlier = earlier + failures + losses, failures = 0, losses = 0, doubt = NULL, why = NULL,
+    incident = NULL, claimed_by = NULL, watch_at = NULL, rank = (SELECT now FROM mine)
 WHERE (SELECT whole FROM mine)
     AND id = ANY (:released::bigint[])
     AND state = :parked::smallint

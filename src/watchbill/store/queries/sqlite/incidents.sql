@@ -11,5 +11,6 @@ SELECT
     ordered_by
 FROM incident
 WHERE namespace = :namespace
+    AND (:resolved OR state = 0)
 ORDER BY opened_at DESC, id DESC
 LIMIT :limit

@@ -31,8 +31,6 @@ SET
     END,
     avoid_until = CASE WHEN :after <> 0 THEN avoid_until ELSE :now + :avoid_for END,
     result = coalesce(:result, result),
-    alone = alone OR :alone IS NOT NULL,
-    policy = coalesce(:alone, policy),
     ended_at = CASE WHEN state = 1 AND :after <> 1 THEN :now ELSE ended_at END
 WHERE id = :id
     AND fence = :fence

@@ -1,8 +1,8 @@
 -- Let a parked row be tried again, with fresh budgets: a person has asked for it.
 UPDATE attempt
 SET
-    state = 0, failures = 0, losses = 0, why = NULL, incident = NULL, claimed_by = NULL, watch_at = NULL,
-    rank = ?2
+    state = 0, earlier = earlier + failures + losses, failures = 0, losses = 0, doubt = NULL, why = NULL,
+    incident = NULL, claimed_by = NULL, watch_at = NULL, rank = ?2
 WHERE id = ?1
     AND state = 3
     AND kind = 0

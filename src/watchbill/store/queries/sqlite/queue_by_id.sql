@@ -1,0 +1,4 @@
+-- Say where a queue is, and of which dependency.
+SELECT namespace, region, uses
+FROM queue
+WHERE id = :id

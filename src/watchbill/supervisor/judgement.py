@@ -1,0 +1,172 @@
+"""Judgement: a verdict as the store applies it, with the decision that explains it. Pure: facts in."""
+
+from typing import assert_never
+
+import msgspec
+
+from watchbill.model.attempt import AttemptRow, RowKind
+from watchbill.model.decision import Decision
+from watchbill.model.failure import Cause, Failure
+from watchbill.model.policy import Cures, Policy, decode_policy
+from watchbill.model.states import AttemptState
+from watchbill.model.symptom import AgentDead, Failed, Late, Stalled, Symptom, Unreadable
+from watchbill.model.verdict import (
+    BACKOFF,
+    QUARANTINE,
+    SETTLE,
+    Ask,
+    AskPerson,
+    Climb,
+    GiveUp,
+    Judgement,
+    LetEnd,
+    LookAgain,
+    MarkFailed,
+    Quarantine,
+    Recast,
+    Settle,
+    TryLater,
+    TryNow,
+    Verdict,
+)
+from watchbill.supervisor.judge import LOSSES
+
+_encode = msgspec.json.Encoder().encode
+
+
+def judgement(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Judgement:
+    """Write a verdict as the store applies it, with the decision that explains it."""
+    change = _change(row, verdict, symptom)
+    if row.kind == RowKind.PROBE and isinstance(symptom, Failed):
+        # A probe is no attempt of the step: it is in neither budget.
+        lost = symptom.failure.cause in LOSSES
+        change = change._replace(failures=change.failures - int(not lost), losses=change.losses - int(lost))
+    recast = _recast(row, verdict, decode_policy(row.policy), change.failures)
+    if isinstance(verdict, Climb):
+        change = change._replace(failures=-row.failures)
+    return change._replace(recast=recast, body=_reason(row, symptom, verdict))
+
+
+def _change(row: AttemptRow, verdict: Verdict, symptom: Symptom) -> Judgement:  # noqa: C901 - one case for each
+    match verdict:
+        case MarkFailed(failure=failure, failures=failures, losses=losses):
+            dead = symptom.agent if isinstance(symptom, AgentDead) else None
+            change = _to(row, AttemptState.FAILED, watch_in=0, result=_encode(failure))
+            change = change._replace(dead_agent=dead, failures=failures, losses=losses)
+            if isinstance(symptom, Late | Stalled):
+                # What it said between the look and this verdict may be that it needs longer: then it has it.
+                change = change._replace(unmoved=True, progress=row.progress)
+            return change
+        case TryNow() | Climb() | Ask():
+            return _to(row, AttemptState.READY)
+        case TryLater(delay=delay, free=free):
+            return _to(row, AttemptState.PARKED, watch_in=delay, why=BACKOFF)._replace(failures=-int(free))
+        case Settle(delay=delay):
+            return _to(row, AttemptState.PARKED, watch_in=delay, why=SETTLE)
+        case AskPerson(why=why, failure=failure):
+            return _to(row, AttemptState.PARKED, why=why, result=_encode(failure))
+        case GiveUp(failure=failure):
+            return _to(row, AttemptState.GAVE_UP, result=row.result if failure is None else _encode(failure))
+        case LetEnd():
+            return _to(row, AttemptState.RUNNING)
+        case LookAgain(delay=delay):
+            return _to(row, AttemptState.RUNNING, watch_in=delay)
+        case Quarantine():
+            return _to(row, AttemptState.PARKED, why=QUARANTINE, result=row.result)
+        case _:
+            assert_never(verdict)
+
+
+def _recast(row: AttemptRow, verdict: Verdict, policy: Policy, failures: int) -> Recast | None:
+    """Give what a row is about from now on; None: as before."""
+    same = Recast(row.kind, row.step, row.rung, row.policy, None, policy.own, 0, row.doubt)
+    if row.kind == RowKind.PROBE:
+        same = same._replace(kind=RowKind.STEP, doubt=None)
+    match verdict:
+        case Climb(rung=rung):
+            return _climb(policy, rung)._replace(earlier=row.failures + failures)
+        case Settle(doubt=doubt):
+            return same._replace(kind=RowKind.STEP, doubt=_encode(doubt))
+        case Ask(doubt=doubt):
+            return same._replace(kind=RowKind.PROBE, doubt=_encode(doubt))
+        case AskPerson(rung=rung, doubt=doubt):
+            return same._replace(rung=rung, doubt=None if doubt is None else _encode(doubt))
+        case TryLater(free=True):
+            return same._replace(earlier=1)
+        case TryNow(alone=True):
+            return same._replace(policy=_encode(msgspec.structs.replace(policy, own=True)), alone=True)
+        case MarkFailed() | LookAgain() | LetEnd():
+            return None  # the probe itself was found dead or late: that is judged next
+        case _:
+            return same if row.kind == RowKind.PROBE else None
+
+
+def _climb(policy: Policy, rung: int) -> Recast:
+    way = policy.ladder[rung - 1]
+    there = way.policy or policy
+    there = msgspec.structs.replace(there, cures=Cures(policy.ladder, there.idempotent, there.probes))
+    return Recast(
+        RowKind.STEP, way.step, rung, _encode(there), -(-there.first_look // 1_000), there.own, 0, None,
+        restart=True, gate=way.gate,
+    )  # fmt: skip
+
+
+def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None:
+    """Write down why; what was not decided has no reason."""
+    if isinstance(verdict, LookAgain):
+        return None
+    failure = _failure(symptom, verdict)
+    decision = Decision(
+        rule=f"found {verdict.failure.cause}" if isinstance(verdict, MarkFailed) else verdict.rule,
+        chosen=verdict.chosen,
+        step=row.step,
+        number=row.number,
+        rung=row.rung,
+        agent=row.agent,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        cause=failure.cause if failure is not None else None,
+        type=failure.type if failure is not None else "",
+        message=failure.message if failure is not None else "",
+        traceback=failure.traceback if failure is not None else "",
+        delay=verdict.delay if isinstance(verdict, TryLater | Settle) else 0,
+        rejected=verdict.rejected,
+    )
+    return _encode(decision)
+
+
+def _failure(symptom: Symptom, verdict: Verdict) -> Failure | None:
+    """Give the failure that a decision is about."""
+    if isinstance(verdict, MarkFailed | AskPerson):
+        return verdict.failure
+    if isinstance(symptom, Unreadable):
+        return Failure("Sealed", f"how it failed is {symptom.why}", cause=Cause.UNKNOWN)
+    if isinstance(symptom, Failed):
+        return symptom.failure
+    return verdict.doubt.failure if isinstance(verdict, Settle | Ask) else None
+
+
+def _to(
+    row: AttemptRow,
+    after: AttemptState,
+    *,
+    watch_in: int | None = None,
+    why: str | None = None,
+    result: bytes | None = None,
+) -> Judgement:
+    return Judgement(
+        id=row.id,
+        fence=row.fence,
+        state=row.state,
+        progress_at=row.progress_at,
+        dead_agent=None,
+        after=after,
+        failures=0,
+        losses=0,
+        watch_in=watch_in,
+        why=why,
+        result=result,
+        run=row.run,
+        call=row.call,
+        body=None,
+    )

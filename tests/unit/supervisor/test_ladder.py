@@ -1,0 +1,252 @@
+"""The ladder and the doubt: for any history no budget is exceeded, and there is no cure without evidence."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.supervisor.rows import a_failure, a_row
+from watchbill.clock import SECOND
+from watchbill.model.attempt import AttemptRow, RowKind
+from watchbill.model.decision import Decision
+from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
+from watchbill.model.ladder import arguments
+from watchbill.model.policy import QUARANTINE_AT, Change, Cures, Policy, Rung
+from watchbill.model.states import AttemptState
+from watchbill.model.symptom import BackoffOver, Failed
+from watchbill.model.verdict import (
+    DOUBT,
+    ESCALATE,
+    SETTLE,
+    Ask,
+    AskPerson,
+    Climb,
+    GiveUp,
+    Quarantine,
+    Settle,
+    TryLater,
+    TryNow,
+    Verdict,
+)
+from watchbill.supervisor.judge import ACTS_FOR, MAY_STILL_ACT, MOST_PROBES, judge
+from watchbill.supervisor.judgement import judgement
+
+OTHER = Rung(step="b", policy=Policy(retries=1))
+TEAM = Rung(to="team")
+PLAIN = Policy(retries=1)
+
+
+def with_cures(*ladder: Rung, idempotent: bool = True, probe: bool = False, **policy: Any) -> Policy:
+    return Policy(retries=1, cures=Cures(ladder, idempotent, probe), **policy)
+
+
+def on(policy: Policy, failure: Failure, **row: Any) -> Verdict:
+    there = a_row(failure=failure, policy=msgspec.json.encode(policy), **row)
+    return judge(Failed(failure), there, policy, 0.0)
+
+
+def test_retries_then_each_rung_then_it_gives_up() -> None:
+    policy = with_cures(OTHER, TEAM)
+    assert isinstance(on(policy, a_failure(), failures=1), TryLater)
+    assert on(policy, a_failure(), failures=2) == Climb("all 1 retries are used up", 1)
+    escalated = on(policy, a_failure(), failures=2, rung=1)
+    assert isinstance(escalated, AskPerson)
+    assert (escalated.why, escalated.rung) == (ESCALATE, 2)
+    assert isinstance(on(policy, a_failure(), failures=2, rung=2), GiveUp)
+
+
+def test_what_is_left_out_climbs_at_once_and_what_is_permanent_never_does() -> None:
+    policy = with_cures(OTHER)
+    assert isinstance(on(policy, a_failure(remedy=Remedy.NEXT_RUNG), failures=1), Climb)
+    assert isinstance(on(policy, a_failure(remedy=Remedy.GIVE_UP), failures=1), GiveUp)
+
+
+def test_busy_waits_as_long_as_it_says_whatever_was_tried_before() -> None:
+    busy = Failure("Busy", "", remedy=Remedy.WAIT, retry_after=30 * SECOND)
+    verdict = on(with_cures(OTHER), busy, failures=2)
+    assert isinstance(verdict, TryLater)
+    assert (verdict.delay, verdict.free) == (30 * SECOND, True)
+    row = a_row(failure=busy, failures=2, policy=msgspec.json.encode(PLAIN))
+    change = judgement(row, Failed(busy), verdict)
+    assert change.recast is not None
+    assert (change.failures, change.recast.earlier) == (-1, 1)
+
+
+def test_what_may_still_act_is_not_asked_about_before_it_cannot() -> None:
+    policy = with_cures(idempotent=False, probe=True)
+    for cause in MAY_STILL_ACT:
+        verdict = on(policy, a_failure(cause), losses=1)
+        assert isinstance(verdict, Settle)
+        assert verdict.delay == ACTS_FOR
+    for cause in (Cause.KILLED, Cause.RAISED, Cause.UNKNOWN, Cause.REJECTED):
+        assert isinstance(on(policy, a_failure(cause), failures=1), Ask)
+
+
+def test_without_a_probe_a_person_decides_whether_it_took_effect() -> None:
+    verdict = on(with_cures(idempotent=False), a_failure(Cause.LOST), losses=1)
+    assert isinstance(verdict, AskPerson)
+    assert verdict.why == DOUBT
+
+
+def probed(answer: Probed | None, doubt: Doubt, policy: Policy, **row: Any) -> Verdict:
+    failure = Failure("Probed", "", probed=answer)
+    there = a_row(failure=failure, kind=RowKind.PROBE, policy=msgspec.json.encode(policy), **row)
+    there = msgspec.structs.replace(there, doubt=msgspec.json.encode(doubt))
+    return judge(Failed(failure), there, policy, 0.0)
+
+
+def test_what_did_not_take_effect_is_tried_again_within_its_budget() -> None:
+    policy = with_cures(TEAM, idempotent=False, probe=True)
+    doubt = Doubt(a_failure())
+    assert isinstance(probed(Probed.NOT_DONE, doubt, policy, failures=2), TryLater)  # one of them is the probe's
+    assert isinstance(probed(Probed.NOT_DONE, doubt, policy, failures=3), AskPerson)
+    assert isinstance(probed(Probed.UNKNOWN, doubt, policy, failures=2), AskPerson)
+
+
+def test_a_probe_that_fails_is_asked_again_a_few_times() -> None:
+    policy = with_cures(idempotent=False, probe=True)
+    for asked in range(MOST_PROBES - 1):
+        verdict = probed(None, Doubt(a_failure(), asked), policy, failures=2)
+        assert isinstance(verdict, Settle)
+        assert verdict.doubt.asked == asked + 1
+    assert isinstance(probed(None, Doubt(a_failure(), MOST_PROBES - 1), policy, failures=2), AskPerson)
+
+
+def test_what_the_run_does_not_want_any_more_is_asked_about_only_to_be_undone() -> None:
+    policy = with_cures(TEAM, idempotent=False, probe=True)
+    asked = on(policy, a_failure(), failures=1, cancel=True)
+    assert isinstance(asked, Ask)
+    assert asked.doubt.unwanted
+    for answer in Probed:
+        verdict = probed(answer, asked.doubt, policy, failures=2)
+        assert isinstance(verdict, GiveUp)
+        assert verdict.failure is not None
+    not_done = probed(Probed.NOT_DONE, Doubt(a_failure(Cause.LOST), unwanted=True), policy, failures=2)
+    assert isinstance(not_done, GiveUp)
+    assert not_done.failure is not None
+    assert not_done.failure.cause is Cause.RAISED, "so nothing is undone that was not done"
+
+
+def test_arguments_of_a_rung_replace_those_of_the_workflow_and_no_others() -> None:
+    rung = Rung(step="a", changes=(Change(1, msgspec.Raw(b'"safe"')),))
+    assert arguments(with_cures(rung), 0, b'["x","fast"]') == b'["x","fast"]'
+    assert arguments(with_cures(rung), 1, b'["x","fast"]') == b'["x","safe"]'
+    named = Rung(step="a", changes=(Change("codec", msgspec.Raw(b'"safe"')), Change(0, msgspec.Raw(b"1"))))
+    changed = msgspec.json.decode(arguments(with_cures(named), 1, b'{"*":["x"],"codec":"fast"}'))
+    assert changed == {"*": [1], "codec": "safe"}
+
+
+# --- any history
+
+
+RUNGS = st.sampled_from([OTHER, TEAM, Rung(step="c", policy=Policy(retries=0))])
+POLICIES = st.builds(
+    lambda retries, ladder, idempotent, probe, on: Policy(
+        retries=retries, cures=Cures(tuple(ladder), idempotent, probe), on=on
+    ),
+    st.integers(0, 3),
+    st.lists(RUNGS, max_size=3),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([(), ("ConnectionError",)]),
+)
+FAILURES = st.builds(
+    Failure,
+    type=st.just("ConnectionError"),
+    message=st.just("no"),
+    cause=st.sampled_from([cause for cause in Cause if cause is not Cause.CANCELLED]),
+    remedy=st.sampled_from(Remedy),
+    probed=st.sampled_from([None, None, *Probed]),
+)
+
+
+@given(POLICIES, st.lists(FAILURES, min_size=1, max_size=60), st.booleans())
+def test_any_history_ends_or_waits_and_no_budget_is_exceeded(
+    policy: Policy, failures: list[Failure], cancel: bool
+) -> None:
+    """Play what happens to one row: each attempt ends as the list says, each verdict is applied as by a store."""
+    row = a_row(state=AttemptState.READY, failures=0, losses=0, policy=msgspec.json.encode(policy))
+    budgets = [policy.retries, *((rung.policy or policy).retries for rung in policy.ladder)]
+    tries = [0] * (1 + len(policy.ladder))
+    number = 0
+    for failure in failures:
+        here = msgspec.json.decode(row.policy, type=Policy)
+        probing = row.kind == RowKind.PROBE
+        if not probing and failure.probed is not None:
+            failure = msgspec.structs.replace(failure, probed=None)
+        row = leased(row)
+        if probing:
+            assert row.number == number, "a probe has the number of the attempt in doubt"
+        else:
+            number += 1
+            assert row.number == number, "numbers grow by one, over all rungs"
+        row = ended(row, failure, cancel)
+        counts = failure.remedy is not Remedy.WAIT or failure.cause is Cause.UNKNOWN or not here.idempotent
+        if not probing and failure.cause not in (Cause.LOST, Cause.KILLED, Cause.STARVED) and counts:
+            tries[row.rung] += 1
+        verdict = judge(Failed(failure), row, here, 0.5)
+        change = judgement(row, Failed(failure), verdict)
+        reason = msgspec.json.decode(change.body or b"", type=Decision)
+        assert reason.chosen, "no cure without its reason"
+        assert reason.cause is not None, "and its evidence"
+        row = applied(row, change)
+        assert row.failures >= 0
+        assert 0 <= row.losses <= QUARANTINE_AT
+        assert row.rung <= len(policy.ladder)
+        while row.state is AttemptState.PARKED and row.why == SETTLE:
+            later = judge(BackoffOver(), row, msgspec.json.decode(row.policy, type=Policy), 0.5)
+            row = applied(row, judgement(row, BackoffOver(), later))
+        if row.state is AttemptState.GAVE_UP or isinstance(verdict, AskPerson | Quarantine):
+            return
+        if row.state is AttemptState.PARKED:
+            if row.why == DOUBT:
+                return
+            row = msgspec.structs.replace(row, state=AttemptState.READY)
+        assert row.state is AttemptState.READY
+        if not policy.idempotent and not policy.ladder and isinstance(verdict, TryNow | TryLater) and not probing:
+            named = bool(policy.on) and failure.remedy is Remedy.RETRY and failure.cause is Cause.RAISED
+            assert named or failure.remedy is Remedy.WAIT, "never tried again blindly"
+    for rung, allowed in enumerate(budgets):
+        assert tries[rung] <= allowed + 1 or policy.ladder[rung - 1 : rung] == (TEAM,)
+
+
+def leased(row: AttemptRow) -> AttemptRow:
+    return msgspec.structs.replace(
+        row, state=AttemptState.RUNNING, fence=row.fence + 1, losses=row.losses + 1, cancel=False, result=None
+    )
+
+
+def ended(row: AttemptRow, failure: Failure, cancel: bool) -> AttemptRow:
+    lost = failure.cause in (Cause.LOST, Cause.KILLED, Cause.STARVED)
+    return msgspec.structs.replace(
+        row,
+        state=AttemptState.FAILED,
+        losses=row.losses - int(not lost),
+        failures=row.failures + int(not lost),
+        cancel=cancel,
+        result=msgspec.json.encode(failure),
+    )
+
+
+def applied(row: AttemptRow, change: Any) -> AttemptRow:
+    row = msgspec.structs.replace(
+        row,
+        state=AttemptState(change.after),
+        failures=row.failures + change.failures,
+        losses=row.losses + change.losses,
+        why=change.why,
+        result=change.result or row.result,
+    )
+    if change.recast is None:
+        return row
+    to = change.recast
+    return msgspec.structs.replace(
+        row,
+        kind=to.kind,
+        step=to.step,
+        rung=to.rung,
+        policy=to.policy,
+        earlier=row.earlier + to.earlier,
+        doubt=to.doubt,
+    )
