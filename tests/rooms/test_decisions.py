@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.keys import FIRST
 from tests.rooms.scene import LONG, Ear, ends
 from watchbill import (
     AlreadyDecided,
@@ -339,6 +340,24 @@ async def test_an_escalation_is_for_its_group_and_what_is_in_doubt_for_everybody
         await app.resolve(found["s"].id, "provide", "it is there", by="ada", reason="the customer says so")
         assert [await ends(run) for run in runs] == ["p paid", "it is there"]
     assert sorted(calls) == ["p", "p", "s"], "what is in doubt is not tried blindly"
+
+
+async def test_what_is_decided_under_keys_is_sealed_and_shows_no_value(url: str) -> None:
+    app = App(url, keys=FIRST)
+    shop = Shop(app)
+    runs = await shop.stuck(shop.order, "o-1", "o-2")
+    async with app.rooms():
+        incident, item = await shop.incident(), await shop.item()
+        assert incident.said.endswith("no line to the bank for o-1")
+        await app.resolve(item.id, "provide", {"hunter": 22}, by="ada", reason="a try")
+        refused = await shop.item(lambda item: item.refused)
+        assert str(refused.refused).endswith("the result does not fit 'charge'")
+        await app.resolve(item.id, "retry", args={"cents": "hunter22"}, by="ada", reason="a try")
+        await shop.item(lambda item: "arguments" in str(item.refused))
+        assert "hunter" not in str([await run.timeline() for run in runs])
+        await app.resolve(incident.id, "provide", "in cash", by="ada", reason="all of them")
+        assert [await ends(run) for run in runs] == ["in cash", "in cash"]
+    shop.ear.close()
 
 
 # --- once
