@@ -40,6 +40,9 @@ SHARDS_TAKEN: Final = "shards.taken"
 SHARDS_READY: Final = "shards.ready"  # every live run of the shards just taken has been looked at
 SHARDS_LOST: Final = "shards.lost"
 SHARDS_GIVEN: Final = "shards.given"  # to another scheduler, so that each has its share
+GATE_OPENED: Final = "gate.opened"  # the breaker of a dependency: nothing that uses it starts
+GATE_HALF_OPENED: Final = "gate.half_opened"  # one attempt may try
+GATE_CLOSED: Final = "gate.closed"  # the dependency is up again: those who wait leave at a pace
 INCIDENT_OPENED: Final = "incident.opened"  # something that somebody must know of: .note says what to do
 INCIDENT_RESOLVED: Final = "incident.resolved"
 QUESTION_REMINDED: Final = "question.reminded"  # half of its time is over, and nobody has answered
@@ -86,6 +89,7 @@ TROUBLE: Final = frozenset(
         STEP_ESCALATED,
         SHARDS_LOST,
         PROCESS_BURIED,
+        GATE_OPENED,
         INCIDENT_OPENED,
         ALERT_FAILED,
         AGENT_ENDED,

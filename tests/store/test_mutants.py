@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.store import test_breaker_interleavings as breakers
 from tests.store import test_interleavings as interleaving
 from tests.store import test_locks as locks
 from tests.store import test_lost_hints as hints
@@ -169,6 +170,26 @@ MUTANTS = (
         "lease by an agent out of time",
         sql("lease", "        AND until > (SELECT watchbill.at(:now::bigint))\n", ""),
         interleaving.test_7_an_agent_out_of_time_leases_nothing_until_it_has_beaten,
+    ),
+    Mutant(
+        "M39 no dependency counts as one whose gate is open",
+        sql("lease_stopped", "stopped.name = 'uses:' || uses", "stopped.name IS DISTINCT FROM uses"),
+        breakers.test_a_step_without_a_dependency_is_leased_while_a_gate_is_open,
+    ),
+    Mutant(
+        "M39 a gate that is open keeps nobody",
+        sql("lease_stopped", "            AND mine.queue <> ALL (ARRAY(SELECT id FROM shut))\n", ""),
+        breakers.test_a_step_without_a_dependency_is_leased_while_a_gate_is_open,
+    ),
+    Mutant(
+        "M39 who knows of no gates leases all the same",
+        sql("lease", "        AND NOT EXISTS (SELECT 1 FROM watchbill.gate WHERE paused OR state <> 0)\n", ""),
+        breakers.test_what_uses_a_dependency_that_has_just_gone_down_is_not_leased_by_who_has_not_heard_of_it,
+    ),
+    Mutant(
+        "a canary without the gate's lock",
+        sql("lock_breakers", "\nFOR UPDATE", ""),
+        breakers.test_13_two_agents_ask_at_the_same_moment_and_one_gets_the_canary,
     ),
     Mutant(
         "M32 lost lease reply never given again",

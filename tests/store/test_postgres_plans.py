@@ -57,6 +57,10 @@ LARGE = {
 }
 SMALL = {"lease", "scheduler", "queue", "shard", "meta"}
 
+# What is paused by its name or in trouble: few, mostly nothing; and how a row is compared with it.
+STOPPED = "gate_stopped ((namespace || ''::text))"
+STOPS = (STOPPED, "agent_pkey (id)", "queue_pkey (id)", "run_pkey (num)")
+
 # By which columns of which index each hot text finds its rows. What stands behind an index is its condition: a column
 # that is missing there is compared row by row.
 INDEXES: Mapping[str, set[str]] = {
@@ -104,7 +108,16 @@ INDEXES: Mapping[str, set[str]] = {
         "queue_pkey (id)",
         "queue_namespace_region_needs_uses_limited_key (namespace, limited)",
     },
+    "gates_standing": {"gate_pkey (namespace)"},
+    "dependencies": {
+        "queue_namespace_region_needs_uses_limited_key (namespace)",
+        "attempt_agent (agent)",  # what runs
+        "attempt_ready (queue)",
+    },
+    "stopped_gates": {STOPPED},
+    "make_gate": set(),
     "order_gate": {"gate_pkey (namespace, name)"},
+    "drop_gate": {"gate_pkey (namespace, name)"},
     "waits_of_run": {
         "attempt_run (run)",
         "attempt_gate (gate)",
@@ -135,6 +148,7 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_agent (agent)",  # what runs
         "all of gate_paused",
         "attempt_limited (queue, gate)",
+        STOPPED,
     },
     # schedulers
     "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},
@@ -155,6 +169,8 @@ INDEXES: Mapping[str, set[str]] = {
         "schedule_due (shard, wake_at)",
         "schedule_waiting (shard)",
         "run_pkey (num)",
+        "shard_pkey (id)",
+        STOPPED,
     },
     "look_schedules": {"schedule_pkey (id)", "run_pkey (num)"},
     "look_due": {"run_pkey (num)"},
@@ -191,7 +207,18 @@ INDEXES: Mapping[str, set[str]] = {
         "agent_alive (id)",
         "attempt_ready (queue, (alone OR (losses >= 2)), rank, id)",
         "attempt_pkey (id)",
+        "all of gate_stopped",  # has what is paused or in trouble: mostly nothing
     },
+    "lease_stopped": {
+        "agent_alive (id)",
+        "attempt_ready (queue, (alone OR (losses >= 2)), rank, id)",
+        "attempt_pkey (id)",
+        "queue_pkey (id)",
+        "run_pkey (num)",  # only while a workflow is paused
+        "all of gate_stopped",
+        STOPPED,
+    },
+    "limited_queues": {"queue_pkey (id)"},
     "limited_gates": {
         "attempt_limited (queue, gate)",
         "attempt_limited (queue, gate, (alone OR (losses >= 2)))",
@@ -199,11 +226,24 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_gate (gate)",
         "gate_pkey (namespace, name)",
         "queue_pkey (id)",
+        "attempt_pkey (id)",  # the canary
     },
-    "limited_rows": {"attempt_limited (queue, gate, (alone OR (losses >= 2)))"},
+    "limited_rows": {"attempt_limited (queue, gate, (alone OR (losses >= 2)))", *STOPS},
+    "dependent_rows": {"attempt_ready (queue, (alone OR (losses >= 2)))", *STOPS},
+    "passing": {"queue_pkey (id)", "gate_pkey (namespace, name)", "attempt_pkey (id)", "attempt_ready (queue)"},
+    "lock_breakers": {"gate_pkey (namespace, name)"},
+    "breakers_locked": {"gate_pkey (namespace, name)", "attempt_pkey (id)"},
+    "set_breakers": {"gate_pkey (namespace, name)"},
+    "meet_breakers": {"queue_pkey (id)"},
+    "breakers_of_queues": {"queue_pkey (id)", "gate_pkey (namespace, name)"},
     "lock_gates": {"agent_alive (id)"},
     "gates_locked": {"gate_pkey (namespace, name)", "attempt_gate (gate)", "queue_pkey (id)"},
-    "lease_limited": {"gate_pkey (namespace, name)", "attempt_pkey (id)"},
+    "lease_limited": {
+        "gate_pkey (namespace, name)",
+        "attempt_pkey (id)",
+        "all of gate_stopped",  # has what is paused or in trouble, and nothing else
+        "queue_namespace_region_needs_uses_limited_key (namespace)",
+    },
     "lock_agent": {"agent_alive (id)"},
     "leased_rows": {"attempt_agent (agent)"},
     "report": {"attempt_pkey (id)"},
@@ -211,12 +251,19 @@ INDEXES: Mapping[str, set[str]] = {
     "undecided": {"attempt_pkey (id)"},
     "report_large": {"attempt_pkey (id)"},
     "report_logged": {"attempt_pkey (id)"},
+    "report_uses": {"attempt_pkey (id)", "queue_pkey (id)", "gate_pkey (namespace, name)"},
     "report_rows": {"attempt_pkey (id)"},
     "leave_agent": {"agent_alive (id)"},
     "rows_of_agent": {"attempt_agent (agent)"},
     "unwitness": {"agent_pkey (id)"},
     # supervisors
-    "watch": {"attempt_watch (watch_at)", "attempt_agent (agent)", "agent_alive (id)"},
+    "watch": {"attempt_watch (watch_at)", "attempt_agent (agent)", "agent_alive (id)", "all of gate_stopped"},
+    "breakers": {
+        "all of gate_stopped",
+        "attempt_ready (queue)",
+        "queue_namespace_region_needs_uses_limited_key (namespace)",
+    },
+    "move_breakers": {"gate_pkey (namespace, name)"},
     "attempts_by_id": {"attempt_pkey (id)"},
     "judge": {
         "agent_pkey (id)",
@@ -293,6 +340,7 @@ def texts() -> dict[str, Statement]:
         "report": composed(SCHEMA, report[:1], "report_answer", ()),
         "report_large": composed(SCHEMA, report, "report_answer", ()),
         "report_logged": composed(SCHEMA, logged, "report_answer", ()),
+        "report_uses": composed(SCHEMA, (("accepted", "report_uses"),), "report_answer_uses", ()),
         "report_rows": statements(SCHEMA)["report_rows"],
         "turn_is_there": statements(SCHEMA)["turn_is_there"],
         "turn": turn_statement(SCHEMA, a_turn(*PARTS), large=True),

@@ -13,6 +13,7 @@ import msgspec
 
 from watchbill.agent.capacity import Capacity, Served, served_by
 from watchbill.agent.crew import Crew, Errand, Refused
+from watchbill.agent.pace import Paces
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.errors import StoreUnreachableError
@@ -21,6 +22,7 @@ from watchbill.flow.context import Checkpoint
 from watchbill.loop import Loop
 from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room, Wish
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.breaker import is_ill, shown_error
 from watchbill.model.failure import Cause, Failure
 from watchbill.model.needs import parse_needs, written
 from watchbill.model.policy import OWN_CHILD_FROM, decode_policy
@@ -76,6 +78,8 @@ class Agent(Loop):
         self._beats_are_polls = beat is not None  # an answer to a beat says whether something is ready
         self._capacity = Capacity(parse_needs(needs))
         self._slots = slots
+        self._paces = Paces()
+        self._queues: dict[tuple[int, int], int] = {}  # of the attempts that use a dependency
         self._drain = drain
         self.dismissed = asyncio.Event()  # an operator wants it to drain
         self._served: list[Served] | None = None  # queues in the order in which they are asked; None: to be read
@@ -256,7 +260,20 @@ class Agent(Loop):
             if attempt.finishing is not None:
                 self._undecided[_row(attempt)] = attempt
             else:
-                self._reports.append((_report(attempt, stopping=self._stopping), attempt, None))
+                self._reports.append((self._report_of(attempt), attempt, None))
+
+    def _report_of(self, attempt: Errand) -> Report:
+        """Say how an attempt ended, and what that tells of the dependency that it uses."""
+        report, uses, failure = _report(attempt, stopping=self._stopping), attempt.policy.uses, attempt.failure
+        if not uses or report.act not in (Act.DONE, Act.FAILED):
+            return report
+        report = report._replace(queue=self._queues.pop((report.id, report.fence), 0))
+        if failure is None:
+            return report._replace(uses=uses)
+        if not is_ill(failure) or attempt.cancelled:
+            return report
+        pace = self._paces.of(uses, self.env.clock.boot())
+        return report._replace(uses=uses, error=shown_error(failure), pace=pace)
 
     async def _decide(self) -> None:
         """Report those that called finish() once its transaction has ended: a report would wait for it, and all others.
@@ -269,7 +286,7 @@ class Agent(Loop):
         for row in [row for row in self._undecided if row not in still]:
             attempt = self._undecided.pop(row)
             self._waited_for.discard(row)
-            self._reports.append((_report(attempt, stopping=self._stopping), attempt, None))
+            self._reports.append((self._report_of(attempt), attempt, None))
         for row in still - self._waited_for:
             self._waited_for.add(row)
             attempt = self._undecided[row]
@@ -301,6 +318,7 @@ class Agent(Loop):
 
     def _forget(self, attempt: Errand) -> None:
         row = _row(attempt)
+        self._queues.pop((row, attempt.fence), None)
         if self._running.get(row) is attempt:  # not the next attempt of the same row
             del self._running[row]
             self._moved.pop(row, None)
@@ -486,6 +504,9 @@ class Agent(Loop):
             return
         self._running[row.id] = attempt
         attempt.started_boot = asked_at
+        if attempt.policy.uses:
+            self._paces.note(attempt.policy.uses, asked_at)
+            self._queues[row.id, row.fence] = row.queue
         attempt.failure = self.refusal(attempt)
         if attempt.failure is not None:
             self.finished(attempt)

@@ -13,7 +13,7 @@ class Served(NamedTuple):
 
     queues: tuple[int, ...]
     takes: Mapping[str, int]
-    limited: bool = False  # their rows have to pass gates
+    limited: bool = False  # their rows have to pass gates, or use a dependency that may be troubled
 
 
 class Capacity:
@@ -45,9 +45,9 @@ def served_by(have: Mapping[str, int], queues: Sequence[QueueRow]) -> list[Serve
     """
     asked = [(queue, parse_needs(queue.needs)) for queue in queues]
     met = [(queue, needs) for queue, needs in asked if meets(have, needs)]
-    found = [Served((queue.id,), _amounts(needs), queue.limited) for queue, needs in met if _amounts(needs)]
+    found = [Served((queue.id,), _amounts(needs), queue.gated) for queue, needs in met if _amounts(needs)]
     for limited in (False, True):
-        ids = tuple(queue.id for queue, needs in met if not _amounts(needs) and queue.limited is limited)
+        ids = tuple(queue.id for queue, needs in met if not _amounts(needs) and queue.gated is limited)
         if ids:
             found.append(Served(ids, {}, limited))
     return found

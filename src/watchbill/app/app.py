@@ -307,7 +307,7 @@ class App:
         )
 
     async def gates(self) -> list[GateRow]:
-        """Give the gates that limited calls pass, by name: what is allowed, how many run and wait, which are paused."""
+        """Give the gates, by name: limits, dependencies and how they are, and what is paused."""
         stop_if_reading()
         return await self._hall.gates()
 

@@ -16,6 +16,7 @@ from watchbill.app.words import moment, said_of, span
 from watchbill.clock import Micros, to_datetime
 from watchbill.flow.values import plain
 from watchbill.model.attempt import STARVED, AttemptRow, RowKind
+from watchbill.model.breaker import USES, BreakerState
 from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateRow
@@ -187,6 +188,9 @@ def _scheduled(record: Record, facts: dict[str, Any]) -> Iterator[str]:
         yield f"It is scheduled, and begins at {moment(begins)}, in {_since(record.now, run.wake_at)}."
     elif run.paused:
         yield "It is due, and begins when it is resumed."
+    elif record.stop is not None:
+        facts["stop"] = record.stop
+        yield f"It is due, and waits for {stopped_by(record.stop)}."
     else:
         yield (
             f"It has been due for {_since(run.wake_at or run.created_at, record.now)}, and waits for a scheduler:"
@@ -274,6 +278,9 @@ def _kept(row: AttemptRow, wait: Wait | None, told: dict[str, Any]) -> str:
         return ": its run is paused"
     if wait is not None:
         told |= {"needs": wait.needs, "region": wait.region or None, "served": wait.served, "gate": wait.gate}
+        if wait.stop is not None:
+            told["stop"] = wait.stop
+            return f", and waits for {stopped_by(wait.stop)}"
         if not wait.served:
             command = agent_command(wait.needs, wait.region)
             return f", but there is {lacking(wait.needs, wait.region)}; start one: {command}"
@@ -282,6 +289,22 @@ def _kept(row: AttemptRow, wait: Wait | None, told: dict[str, Any]) -> str:
             return f", and waits for {kept}"
     able = f"has {' and '.join(needs)} free and knows" if needs else "knows"
     return f"; an agent that {able} the step will take it"
+
+
+def stopped_by(gate: GateRow) -> str:
+    """Say what is paused, or in trouble, and keeps a call."""
+    if gate.paused:
+        at = "" if gate.paused_at is None else f" since {moment(gate.paused_at)}"
+        why = f" ({gate.paused_why})" if gate.paused_why else ""
+        return f"{gate.name!r}, paused by {gate.paused_by}{at}{why}: `watchbill gates open {gate.name}`"
+    name = f"dependency {gate.name.removeprefix(USES)!r}"
+    if gate.breaker == BreakerState.CLOSING.word:
+        return f"its turn: {name} is up again, and those who wait leave at {gate.pace or 0:g} a second"
+    opened = "" if gate.opened_at is None else f" at {moment(gate.opened_at)}"
+    said = f"{name}: its breaker opened{opened} after {gate.why}"
+    if gate.next_try_at is None:
+        return f"{said}; one attempt tries now"
+    return f"{said}; the next try is at {moment(gate.next_try_at)}"
 
 
 def kept_by(gate: GateRow) -> str | None:

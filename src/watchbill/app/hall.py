@@ -56,7 +56,7 @@ from watchbill.model.alert import Route
 from watchbill.model.call import JournalRow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind, RetryAsked
-from watchbill.model.gate import GateRow
+from watchbill.model.gate import GateAct, GateOrder, GateRow
 from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident, incident_of
 from watchbill.model.keys import Keys
@@ -67,6 +67,7 @@ from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import RunState
+from watchbill.model.stop import check_gate
 from watchbill.store.open import (
     Driven,
     Reader,
@@ -394,12 +395,14 @@ class Hall:
         async with self._reading() as client:
             return await client.gates(self.namespace)
 
-    async def order_gate(self, name: str, *, paused: bool) -> None:
-        """Let nothing start behind a gate, or let it start again; durable when this returns."""
-        if not await self.write(lambda client: client.order_gate(self.namespace, name, paused)):
+    async def order_gate(self, name: str, act: GateAct, *, by: str, reason: str = "") -> None:
+        """Do what a person wants of a gate; durable when this returns."""
+        order = GateOrder(check_gate(name, act), act, by, reason)
+        if not await self.write(lambda client: client.order_gate(self.namespace, order)):
             known = did_you_mean(name, [gate.name for gate in await self.gates()])
             raise InvalidOptionError(
-                f"there is no gate {name!r}{known} (a gate is there from the first call on that has to pass it)"
+                f"there is no gate {name!r}{known} (that of a limit is there from the first call on that must pass it,"
+                " another one while it is paused)"
             )
 
     async def incidents(self, *, resolved: bool = False) -> list[Incident]:

@@ -100,6 +100,8 @@ def _health(row: AttemptRow, now: Micros, wait: Wait | None) -> Health:
         return Health.STARVED
     if row.state is AttemptState.RUNNING and (overdue := _overdue(row, now)) is not None:
         return overdue
+    if row.state is AttemptState.READY and wait is not None and wait.stop is not None:
+        return Health.WAITING_FOR_DEPENDENCY
     if row.failures or row.state in (AttemptState.FAILED, AttemptState.PARKED):
         return Health.RETRYING
     if row.state is AttemptState.READY and wait is not None and wait.served and wait.gate is not None:

@@ -1,4 +1,4 @@
-"""Gates: `watchbill gates list`, `pause` and `open`: what limited calls must pass."""
+"""Gates: `watchbill gates list`, `pause`, `open` and `close`: limits, dependencies, and what is paused by its name."""
 
 from typing import Annotated, TypeAlias
 
@@ -7,17 +7,26 @@ import typer
 from watchbill.cli.options import Format, Namespace, Output, ProgramName, StoreUrl
 
 gates = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Look at the gates of limited calls, and pause them."
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Look at limits and dependencies, and pause what must not start.",
 )
 
-Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The gate's name, as the list has it.")]
+Name: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="step:NAME, workflow:NAME, needs:NAME, uses:NAME, or a limit as the list has it."
+    ),
+]
+Reason: TypeAlias = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: whoever finds it so will ask.")]
+By: TypeAlias = Annotated[str, typer.Option(envvar="USER", metavar="NAME", help="Who wants it.")]
 
 
 @gates.command("list")
 def list_gates(
     store: StoreUrl = None, program: ProgramName = None, namespace: Namespace = None, output: Output = Format.TABLE
 ) -> None:
-    """List gates by name: what they allow, how many run and wait behind them, and which are paused."""
+    """List gates by name: limits, dependencies and how they are, how many run and wait there, and what is paused."""
     from watchbill.cli.output import print_gates
     from watchbill.cli.place import found
     from watchbill.cli.reading import damage_told, read
@@ -28,39 +37,63 @@ def list_gates(
 
 
 @gates.command("pause")
-def pause_gate(
+def pause_gate(  # noqa: PLR0913 - each option is one
     name: Name,
+    reason: Reason = "",
+    by: By = "somebody",
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Let nothing start behind a gate until it is opened; what runs goes on."""
-    _order(name, (store, namespace, program), output, paused=True)
+    """Let nothing of this name start, anywhere, until it is opened; what runs goes on."""
+    _order(name, "pause", (by, reason), (store, namespace, program), output)
 
 
 @gates.command("open")
-def open_gate(
+def open_gate(  # noqa: PLR0913 - each option is one
     name: Name,
+    reason: Reason = "",
+    by: By = "somebody",
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Open a gate that is paused: what waits starts, as its limit allows."""
-    _order(name, (store, namespace, program), output, paused=False)
+    """Let it go: what was paused starts again, and a dependency that was down counts as up."""
+    _order(name, "open", (by, reason), (store, namespace, program), output)
 
 
-def _order(name: str, place: tuple[str | None, str | None, str | None], output: Format, *, paused: bool) -> None:
+@gates.command("close")
+def close_gate(  # noqa: PLR0913 - each option is one
+    name: Name,
+    reason: Reason = "",
+    by: By = "somebody",
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    namespace: Namespace = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Say that a dependency (uses:NAME) is down: nothing that uses it starts until one attempt that tries is done."""
+    _order(name, "close", (by, reason), (store, namespace, program), output)
+
+
+def _order(
+    name: str,
+    act: str,
+    why: tuple[str, str],
+    place: tuple[str | None, str | None, str | None],
+    output: Format,
+) -> None:
     from watchbill.app.hall import Hall
     from watchbill.cli.acting import at_the_hall
     from watchbill.cli.output import print_gates
     from watchbill.cli.place import found
     from watchbill.cli.reading import check_there
-    from watchbill.model.gate import GateRow
+    from watchbill.model.gate import GateAct, GateRow
 
     async def order(hall: Hall) -> list[GateRow]:
-        await hall.order_gate(name, paused=paused)
+        await hall.order_gate(name, GateAct(act), by=why[0], reason=why[1])
         return [gate for gate in await hall.gates() if gate.name == name]
 
     where = found(*place)

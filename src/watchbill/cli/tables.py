@@ -270,7 +270,7 @@ def list_of_gates(gates: Sequence[GateRow]) -> list[Block]:
     """Give a line for each gate."""
     if not gates:
         return [Text("no gates")]
-    table = _table("NAME", "AT ONCE", "RATE", "RUNNING", "WAITING", "STANDING")
+    table = _table("NAME", "AT ONCE", "RATE", "RUNNING", "WAITING", "FAILURES", "STANDING")
     for gate in gates:
         waiting = f"{gate.waiting:,} or more" if gate.waiting >= MOST_COUNTED else str(gate.waiting)
         table.add_row(
@@ -279,9 +279,23 @@ def list_of_gates(gates: Sequence[GateRow]) -> list[Block]:
             _cell(gate.rate or ""),
             _cell(str(gate.running)),
             _cell(waiting),
-            _cell("paused", style="yellow") if gate.paused else Text(),
+            _cell("" if gate.failures is None else str(gate.failures)),
+            _cell(_gate_standing(gate), style="yellow" if gate.paused or gate.next_try_at is not None else ""),
         )
     return [table]
+
+
+def _gate_standing(gate: GateRow) -> str:
+    """Say in some words how a gate stands."""
+    if gate.paused:
+        by = f" by {gate.paused_by}" if gate.paused_by else ""
+        return f"paused{by}: {gate.paused_why}" if gate.paused_why else f"paused{by}"
+    if gate.breaker is None or gate.opened_at is None:
+        return gate.breaker or ""
+    if gate.pace is not None:
+        return f"{gate.breaker}: {gate.pace:g} leave in a second"
+    tried = "" if gate.next_try_at is None else f", the next try is at {moment(gate.next_try_at)}"
+    return f"{gate.breaker} since {moment(gate.opened_at)}{tried}: {gate.why}"
 
 
 def list_of_agents(agents: Sequence[AgentStatus]) -> list[Block]:

@@ -23,11 +23,9 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     return f"; there are: {', '.join(choices)}" if choices else ""
 
 
-def check_options(what: str, given: Iterable[str], *, known: Collection[str], later: Collection[str] = ()) -> None:
-    """Refuse options that nobody knows, and those that a later version will."""
+def check_options(what: str, given: Iterable[str], *, known: Collection[str]) -> None:
+    """Refuse options that nobody knows."""
     for name in given:
-        if name in later:
-            raise InvalidOptionError(f"{what}: option {name!r} comes with a later version; leave it out for now")
         if name not in known:
             raise InvalidOptionError(f"{what}: there is no option {name!r}{did_you_mean(name, known)}")
 

@@ -41,7 +41,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 ISOLATIONS: Final = ("auto", "own")
-LATER_OPTIONS: Final = ("uses",)
 MOST_LOCAL_RETRIES: Final = 100  # they come at once and unseen: whoever needs more wants pauses, and Retry has them
 MOST_PRIORITY: Final = 100
 LONGEST_KEY: Final = 200  # characters: keys are indexed, and read by people
@@ -64,6 +63,7 @@ class StepOptions(TypedDict, total=False):
     priority: int | None
     isolation: Literal["auto", "own"]
     limit: Limit | None
+    uses: str | None
     undo: "Step[..., Any] | None"
     then: "Way | Iterable[Way]"
     idempotent: bool
@@ -204,6 +204,19 @@ def _written(needs: Mapping[str, int]) -> tuple[str, ...]:
     return written(needs)
 
 
+def _check_uses(uses: object, owner: str) -> str:
+    if uses is None:
+        return ""
+    from watchbill.model.needs import is_name  # most steps use nothing that others do
+
+    if not is_name(uses):
+        raise InvalidOptionError(
+            f"uses= of {owner} must name one dependency, like 'stripe', with up to 63 of a-z, 0-9, '.', '_' and '-',"
+            f" beginning with a letter or a digit, got {uses!r:.200}"
+        )
+    return str(uses)
+
+
 def check_undo(undo: object, owner: str) -> "Step[..., Any] | None":
     """Refuse what is no step."""
     if undo is not None and not isinstance(undo, Step):
@@ -241,7 +254,7 @@ class Step(Generic[P, T]):
         check_function(function, "step")
         self.name = name_of(function, options.get("name"), "step")
         owner = f"step {self.name!r}"
-        check_options(owner, options, known=StepOptions.__annotations__, later=LATER_OPTIONS)
+        check_options(owner, options, known=StepOptions.__annotations__)
         isolation = options.get("isolation", "auto")
         if isolation not in ISOLATIONS:
             raise InvalidOptionError(
@@ -255,8 +268,9 @@ class Step(Generic[P, T]):
         self.limit = check_limit(options.get("limit"), self.signature)
         self.asked = _read_needs(options.get("needs"), owner)
         self.needs = _written(self.asked)
+        self.uses = _check_uses(options.get("uses"), owner)
         # In a process of its own it is watched from the start; what it takes is counted; at a gate it waits.
-        self.always_has_row = self.own or any(self.asked.values()) or self.limit is not None
+        self.always_has_row = self.own or any(self.asked.values()) or self.limit is not None or bool(self.uses)
         self.needs_row = self.always_has_row or bool(self.needs)  # unless this process has what it needs
         self.idempotent = _check_idempotent(options.get("idempotent", True), owner)
         self.ladder = check_ladder(options.get("then", ()), self, Step)
@@ -337,6 +351,7 @@ class Step(Generic[P, T]):
             priority=next((w.priority for w in by_rank if w.priority is not None), 0),
             limit=None if self.limit is None else self.limit.allowance(),
             needs=self.needs,
+            uses=self.uses,
         )
         policy = msgspec.structs.replace(policy, cures=self._cures(policy, by_rank[-1]))
         return Resolved(policy, _encode_policy(policy), policy.first_look)

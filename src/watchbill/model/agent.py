@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import SECOND, Micros
+from watchbill.model.breaker import Ended
 
 AGENTS_KEPT_FOR: Final[Micros] = 24 * 3600 * SECOND  # since they are gone: who looks the next morning finds them
 AGENTS_FORGOTTEN: Final = 100  # of those gone longer, at a time
@@ -55,6 +56,23 @@ class Report(NamedTuple):
     act: int
     body: bytes | None = None  # result, Failure or checkpoint
     log: bytes | None = None  # its last words, at most LOG_LIMIT; not with a checkpoint
+    uses: str = ""  # the dependency of which its end says something: done, it is well; failed, it is not
+    queue: int = 0  # in which its row was, if it uses one: also of a row that is gone its end says something
+    error: str = ""  # that failure in a line, to be shown with the dependency
+    pace: float = 0.0  # what this agent has started in a second, of late, that uses it
+
+
+def ended_by(report: Report, agent: int | None, queue: int) -> Ended:
+    """Give what a report says of the dependency that its attempt uses."""
+    return Ended(queue, report.id, report.fence, report.act == Act.DONE, report.error, agent, report.pace)
+
+
+def says_late(report: Report) -> bool:
+    """Say whether a report that is not accepted says something all the same: whoever was done was answered.
+
+    Those that finish in a transaction of their user's own are not accepted: their rows are done before they report.
+    """
+    return bool(report.uses and report.queue) and report.act == Act.DONE
 
 
 class AttemptLog(NamedTuple):

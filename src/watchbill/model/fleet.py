@@ -40,8 +40,9 @@ class Size(NamedTuple):
 def load_of(queues: Sequence[QueueDepth], have: Mapping[str, int], region: str) -> Load:
     """Sum up what waits for agents that have this, in this region; what waits behind a paused gate waits for nobody."""
     ours = [queue for queue in queues if queue.region == region and meets(have, parse_needs(queue.needs))]
-    free = [queue for queue in ours if not queue.limited]
-    gated = [queue for queue in ours if queue.limited and queue.depth > queue.paused]
+    moving = [queue for queue in ours if not queue.stopped]  # more agents would let none of the others start
+    free = [queue for queue in moving if not queue.limited]
+    gated = [queue for queue in moving if queue.limited and queue.depth > queue.paused]
     return Load(
         sum(queue.depth for queue in free),
         max((queue.oldest for queue in free), default=0),

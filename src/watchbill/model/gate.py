@@ -5,15 +5,27 @@ tokens come steadily, up to a second's worth, and each start takes one.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 import msgspec
 
-from watchbill.clock import SECOND, Micros
-from watchbill.model.limit import Allowance
+from watchbill.clock import SECOND, Micros, to_datetime
+from watchbill.model.breaker import (
+    UNLIMITED,
+    USES,
+    Breaker,
+    BreakerState,
+    closing,
+    gate_of,
+    may_start,
+    opened,
+    read_breaker,
+)
+from watchbill.model.limit import LIMIT, Allowance
 from watchbill.model.policy import decode_policy
 
-UNLIMITED: Final = 1 << 40
 WHOLE: Final = 1 - 1e-6  # of a token: what is missing was lost by rounding
 
 
@@ -45,12 +57,61 @@ class GateRow(msgspec.Struct, frozen=True):
     waiting: int  # counted up to a limit
     tokens: float | None
     paused: bool
+    paused_by: str | None = None
+    paused_why: str | None = None
+    paused_at: datetime | None = None
+    breaker: str | None = None  # of a dependency: closed, open, half-open or closing
+    failures: int | None = None  # that it has counted
+    why: str | None = None  # it opened
+    opened_at: datetime | None = None
+    next_try_at: datetime | None = None
+    pace: float | None = None  # what may leave in a second while it is closing
+
+
+class Standing(NamedTuple):
+    """What is stored about a gate beside its limit: its breaker, and who has paused it."""
+
+    paused: bool = False
+    breaker: bytes | None = None
+    paused_by: str | None = None
+    paused_why: str | None = None
+    paused_at: Micros | None = None
+
+
+class GateAct(StrEnum):
+    """What a person wants of a gate."""
+
+    PAUSE = "pause"  # nothing starts behind it until it is opened
+    OPEN = "open"  # whatever kept it is over
+    CLOSE = "close"  # of a dependency: it is down, and only a canary tries now and then
+
+
+class GateOrder(msgspec.Struct, frozen=True):
+    """An order, as it is given."""
+
+    name: str
+    act: GateAct
+    by: str
+    reason: str
+
+
+class Dependency(NamedTuple):
+    """The gate of a dependency as it stands."""
+
+    key: GateKey
+    paused: bool
+    breaker: Breaker
+    canary_runs: bool
+
+    def room(self, now: Micros) -> int:
+        """Give how many more may start now."""
+        return 0 if self.paused else may_start(self.breaker, now, canary_runs=self.canary_runs)
 
 
 class Candidate(NamedTuple):
-    """A row that waits behind a gate."""
+    """A row that waits behind gates: of its limit, of its dependency, or both."""
 
-    gate: GateKey
+    gates: tuple[GateKey, ...]
     id: int
     rank: Micros
     lonely: bool  # it needs a process of its own
@@ -94,6 +155,71 @@ def shown_gate(name: str, gate: Gate, waiting: int, now: Micros) -> GateRow:
     return GateRow(name, gate.allowed.at_once, gate.allowed.rate_text, gate.running, waiting, there, gate.paused)
 
 
+def shown_standing(row: GateRow, standing: Standing) -> GateRow:
+    """Give a gate with how it stands: its breaker if it is of a dependency, and who has paused it."""
+    paused_at = None if standing.paused_at is None else to_datetime(standing.paused_at)
+    row = msgspec.structs.replace(
+        row,
+        paused=standing.paused,
+        paused_by=standing.paused_by if standing.paused else None,
+        paused_why=standing.paused_why if standing.paused else None,
+        paused_at=paused_at if standing.paused else None,
+    )
+    if not row.name.startswith(USES):
+        return row
+    breaker = read_breaker(standing.breaker)
+    if breaker.state is BreakerState.CLOSED:
+        return msgspec.structs.replace(row, breaker=breaker.state.word, failures=breaker.failed)
+    return msgspec.structs.replace(
+        row,
+        breaker=breaker.state.word,
+        failures=breaker.failed,
+        why=f"{breaker.why}, the last with {breaker.error}" if breaker.error else breaker.why,
+        opened_at=to_datetime(breaker.opened_at),
+        next_try_at=to_datetime(breaker.next_at) if breaker.state is BreakerState.OPEN else None,
+        pace=round(breaker.rate, 3) if breaker.state is BreakerState.CLOSING else None,
+    )
+
+
+def paused_by(order: GateOrder) -> bool | None:
+    """Say whether a gate is paused after an order; None: as before."""
+    return None if order.act is GateAct.CLOSE else order.act is GateAct.PAUSE
+
+
+def is_made_by(order: GateOrder) -> bool:
+    """Say whether an order makes its gate: only those of limits are there before, or cannot be ordered about."""
+    return order.act is not GateAct.OPEN and not order.name.startswith(LIMIT)
+
+
+def is_forgotten_by(order: GateOrder) -> bool:
+    """Say whether nothing is left of a gate after an order: a name that is no longer paused is no gate."""
+    return order.act is GateAct.OPEN and not order.name.startswith((LIMIT, USES))
+
+
+def with_dependencies(
+    gates: Iterable[GateRow], dependencies: Iterable[tuple[str, int, int]], standings: Mapping[str, Standing]
+) -> list[GateRow]:
+    """Give all gates as people see them, by name: also dependencies that were never in trouble."""
+    rows = {gate.name: gate for gate in gates}
+    rows |= {gate_of(uses): bare_gate(gate_of(uses), running, waiting) for uses, running, waiting in dependencies}
+    return [shown_standing(rows[name], standings.get(name, Standing())) for name in sorted(rows)]
+
+
+def bare_gate(name: str, running: int = 0, waiting: int = 0) -> GateRow:
+    """Give a gate without a limit as people see it."""
+    return GateRow(name, None, None, running, waiting, None, False)
+
+
+def ordered(breaker: Breaker, order: GateOrder, now: Micros) -> Breaker:
+    """Give what an order makes of the breaker of a dependency."""
+    if order.act is GateAct.CLOSE and breaker.state is not BreakerState.OPEN:
+        why = f"closed by {order.by}" + (f" ({order.reason})" if order.reason else "")
+        return opened(breaker, why, now)
+    if order.act is GateAct.OPEN and breaker.state in (BreakerState.OPEN, BreakerState.HALF_OPEN):
+        return closing(breaker, now)
+    return breaker
+
+
 def admitted(
     candidates: Iterable[Candidate], rooms: Mapping[GateKey, int], *, slots: int, alone: int
 ) -> list[Candidate]:
@@ -103,9 +229,10 @@ def admitted(
     for candidate in sorted(candidates, key=lambda one: (one.rank, one.id)):
         if len(chosen) >= slots:
             break
-        if left.get(candidate.gate, 0) <= 0 or (candidate.lonely and alone <= 0):
+        if any(left.get(gate, 0) <= 0 for gate in candidate.gates) or (candidate.lonely and alone <= 0):
             continue
-        left[candidate.gate] -= 1
+        for gate in candidate.gates:
+            left[gate] -= 1
         alone -= candidate.lonely
         chosen.append(candidate)
     return chosen

@@ -12,6 +12,7 @@ from watchbill.model.duration import UNITS, to_micros
 
 MOST: Final = 1_000_000  # at once, or in a time: beyond it nothing is limited
 LONGEST_KEY: Final = 200  # characters: it is part of the gate's name, which is indexed, and read by people
+LIMIT: Final = "limit:"  # how the names of the gates of limits begin
 _RATE: Final = r"(\d+)\s*/\s*(.+)"
 
 
@@ -77,7 +78,7 @@ class Allowance(msgspec.Struct, frozen=True, gc=False):
 
 def gate_name(step: str, key: str | None) -> str:
     """Name the gate of a step's limit, or of one value of its key."""
-    return f"limit:{step}" if key is None else f"limit:{step}:{key}"
+    return f"{LIMIT}{step}" if key is None else f"{LIMIT}{step}:{key}"
 
 
 def key_text(value: object, owner: str) -> str:

@@ -32,6 +32,11 @@ def parse_needs(value: Needs) -> dict[str, int]:
     return needs
 
 
+def is_name(name: object) -> bool:
+    """Say whether something can be the name of a capability, or of a dependency."""
+    return isinstance(name, str) and _NAME.match(name) is not None
+
+
 def written(needs: Mapping[str, int]) -> tuple[str, ...]:
     """Write needs as they are stored: sorted, so that the same needs are the same words."""
     return tuple(sorted(f"{name}={amount}" if amount else name for name, amount in needs.items()))
@@ -69,7 +74,7 @@ def _read(part: str) -> tuple[str, int]:
 
 
 def _name(name: str) -> str:
-    if isinstance(name, str) and _NAME.match(name):
+    if is_name(name):
         return name
     raise InvalidOptionError(
         f"needs= has {name!r}: a capability has up to 63 of a-z, 0-9, '.', '_' and '-', and begins with a letter or a"

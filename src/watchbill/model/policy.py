@@ -92,6 +92,7 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0  # added to the run's
     needs: tuple[str, ...] = ()  # what an agent must have, as queues write it
     limit: Allowance | None = None  # of the gate that its row names
+    uses: str = ""  # the dependency behind whose breaker it waits
     cures: Cures | None = None
 
     @property
@@ -134,6 +135,7 @@ def policy_of(  # noqa: PLR0913 - what an author may say
     priority: int = 0,
     needs: tuple[str, ...] = (),
     limit: Allowance | None = None,
+    uses: str = "",
     cures: Cures | None = None,
 ) -> Policy:
     """Resolve what the author wrote to what is stored."""
@@ -150,5 +152,6 @@ def policy_of(  # noqa: PLR0913 - what an author may say
         priority=priority,
         needs=needs,
         limit=limit,
+        uses=uses,
         cures=cures,
     )

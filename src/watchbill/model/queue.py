@@ -15,6 +15,11 @@ class QueueRow(NamedTuple):
     uses: str  # the name of the dependency behind which it waits, or nothing
     limited: bool  # its rows wait for more than an agent with room
 
+    @property
+    def gated(self) -> bool:
+        """True when it must be asked as gates want it: its rows have a limit, or their dependency may be troubled."""
+        return self.limited or bool(self.uses)
+
 
 class QueueDepth(NamedTuple):
     """What waits in a queue, and who is there for it."""
@@ -30,3 +35,4 @@ class QueueDepth(NamedTuple):
     served_by: int  # agents that are alive, in time and wanted, and have by name all that it asks for
     running: int
     paused: int = 0  # of those that are ready, how many wait behind gates that are paused; counted likewise
+    stopped: bool = False  # its dependency is down, or somebody has paused what it uses or needs: nothing starts

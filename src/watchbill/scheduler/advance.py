@@ -45,6 +45,7 @@ from watchbill.model.run import LONGEST_ID, NewRun, RunRow, cause_of_hold, child
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.secret import redacted
 from watchbill.model.states import AttemptState, RunState
+from watchbill.model.stop import NONE_STOPPED
 from watchbill.scheduler import codeless
 from watchbill.scheduler.arrivals import due_time, in_order
 from watchbill.scheduler.batch import Batch
@@ -113,6 +114,7 @@ class Advance:
         self._local = local  # this process runs attempts itself
         self._events = events
         self._queues = queues
+        self.stops = NONE_STOPPED  # what somebody has paused by its name
         self.watchdog: Watchdog | None = None
         self.stopping: set[int] = set()  # runs that wait for rows to end before they undo
         self.waiting: dict[int, AttemptRow] = {}  # rows that wait for a person, of whom somebody has decided something
@@ -685,7 +687,7 @@ class Advance:
         if loop.cancels:
             for call in loop.take_cancels():
                 self._stop(resident, call, batch)  # first: an undo must not begin before what it undoes has ended
-        at_once = not resident.paused and not resident.fading
+        at_once = not resident.paused and not resident.fading and not self.stops
         for call in loop.take_commands():
             if at_once and self._local and call.kind is STEP and not call.target.needs_row:
                 resident.steps_open += 1
@@ -767,9 +769,15 @@ class Advance:
         if call.kind is Kind.ASK:
             self._put_question(resident, call, batch)
             return
-        if self._local and self._queues.may_be_rowless(call.target):
+        rowless = self._local and self._queues.may_be_rowless(call.target)
+        if rowless and not resident.is_stopped(call, self.stops):
             batch.started.append((resident, call))
         else:
+            self._insert(resident, call, batch, lambda facts, new: ready_row(facts, new, resident.term))
+
+    def let_wait(self, resident: Resident, call: Call, batch: Batch) -> None:
+        """Give a call a row that was to begin in this process, and is paused by its name."""
+        if not resident.gone and resident.asks(call):
             self._insert(resident, call, batch, lambda facts, new: ready_row(facts, new, resident.term))
 
     def _dispatch_waiting(self, resident: Resident, batch: Batch) -> None:

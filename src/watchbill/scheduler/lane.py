@@ -17,6 +17,7 @@ from watchbill.flow.context import Attempt
 from watchbill.flow.execute import Executor
 from watchbill.flow.replay import Call
 from watchbill.model.failure import Cause, Failure
+from watchbill.model.stop import NONE_STOPPED, Stops
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.plan import HEAD_START
 from watchbill.scheduler.residence import Resident
@@ -48,6 +49,7 @@ class Lane:
         self._ended: list[Attempt] = []
         self._moved: list[Attempt] = []
         self._ready = ReadyCalls()
+        self._stopped: list[tuple[Resident, Call]] = []  # of these, what is paused by its name
         # One queue per span, each in order of start: no timer per step, and the head is always the next one due. What
         # has ended leaves at once: a second's worth of dead attempts would be most of what the collector looks at.
         self._unseen: dict[Micros, OrderedDict[Attempt, Micros]] = {}
@@ -121,6 +123,11 @@ class Lane:
                     queue[attempt] = due  # it had to wait for a thread
         return [attempt for attempt in dict.fromkeys(visible) if attempt.row is None and runs_here(attempt)]
 
+    def take_stopped(self) -> list[tuple[Resident, Call]]:
+        """Take the calls that were to start, and are paused by their names."""
+        stopped, self._stopped = self._stopped, []
+        return stopped
+
     def let_go(self, batch: Batch) -> None:
         """Stop, or hand over to the agent, what the committed turn says."""
         for attempt in batch.stopped:
@@ -138,12 +145,12 @@ class Lane:
         """Start these when there are slots; their turn is committed."""
         self._ready.put_all(calls, self._env.clock.boot())
 
-    def start(self, now: Micros) -> None:
+    def start(self, now: Micros, stops: Stops = NONE_STOPPED) -> None:
         """Start what is ready, as far as there are slots. The caller has made sure that the lease is trusted."""
         ready, executor, namespace = self._ready, self.executor, self._namespace
         boot = self._env.clock.boot()
         shortest = VISIBLE_AFTER
-        started = False
+        started, stopping = False, bool(stops)
         plain = ready.plain
         while executor.free > 0 and (plain or ready.ranked):
             resident, call = owner = plain.popleft() if plain else ready.take()
@@ -151,6 +158,9 @@ class Lane:
                 continue  # the workflow no longer waits for it
             if resident.paused:
                 resident.put_off(call)
+                continue
+            if stopping and resident.is_stopped(call, stops):
+                self._stopped.append(owner)
                 continue
             step = call.target
             policy, _, look = step.resolve(resident.workflow.defaults, call.options)
@@ -177,7 +187,7 @@ class Lane:
     @property
     def waiting(self) -> bool:
         """True when a turn has something to take here."""
-        return bool(self._ended or self._moved)
+        return bool(self._ended or self._moved or self._stopped)
 
     def abandon(self, resident: Resident) -> None:
         """Stop a run's attempts and hear nothing of them: its shard is lost, or the run has ended."""
@@ -190,6 +200,7 @@ class Lane:
     def stop(self, residents: Iterable[Resident]) -> None:
         """Start nothing more, and cancel what can be cancelled; threads go on until they return."""
         self._ready.clear()
+        self._stopped.clear()
         for resident in residents:
             for attempt in list(resident.local.values()):
                 self.executor.cancel(attempt)

@@ -1,4 +1,4 @@
-"""Queues: where the rows of each step wait for an agent: one for each set of needs, one more behind gates."""
+"""Queues: where the rows of each step wait for an agent: by needs, dependency, and whether they have limits."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,8 +8,8 @@ from watchbill.flow.steps import Step
 from watchbill.model.needs import meets
 from watchbill.store.protocol import SchedulerStore
 
-Kind = tuple[tuple[str, ...], bool]  # needs, and whether its rows have to pass gates
-PLAIN: Final[Kind] = ((), False)
+Kind = tuple[tuple[str, ...], str, bool]  # needs, the dependency, and whether its rows have to pass gates
+PLAIN: Final[Kind] = ((), "", False)
 
 
 class Queues:
@@ -34,9 +34,9 @@ class Queues:
     async def make(self) -> None:
         """Find, or make, the queue of every step."""
         steps = list(self._registry.steps.values())
-        for needs, limited in sorted({PLAIN, *(_kind(step) for step in steps)} - self._ids.keys()):
-            id = await self._store.queue(self._namespace, self._region, needs, "", limited=limited)
-            self._ids[needs, limited] = id
+        for needs, uses, limited in sorted({PLAIN, *(_kind(step) for step in steps)} - self._ids.keys()):
+            id = await self._store.queue(self._namespace, self._region, needs, uses, limited=limited)
+            self._ids[needs, uses, limited] = id
         self._steps = len(steps)
 
     @property
@@ -54,4 +54,4 @@ class Queues:
 
 
 def _kind(step: Step[..., Any]) -> Kind:
-    return step.needs, step.limit is not None
+    return step.needs, step.uses, step.limit is not None

@@ -13,6 +13,7 @@ from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import first_fence
 from watchbill.model.call import Kind
 from watchbill.model.run import RunChange, RunRow, child_id
+from watchbill.model.stop import Stops
 from watchbill.scheduler.plan import SUSPECT_FROM
 
 MOST_SAID: Final = 10  # of what a run waits for
@@ -163,6 +164,11 @@ class Resident:
             return False
         self.waiting.remove(call)
         return True
+
+    def is_stopped(self, call: Call, stops: Stops) -> bool:
+        """Say whether a call is paused by the name of its step, its workflow, or of what it needs or uses."""
+        step = call.target
+        return bool(stops) and stops.of(step.needs, step.uses, step.name, self.workflow.name) is not None
 
     def asks(self, call: Call | Deadline) -> bool:
         """True while the workflow still waits for this very call."""

@@ -26,6 +26,7 @@ from watchbill.model.facts import FactKind
 from watchbill.model.lease import Taken
 from watchbill.model.run import WAITS_FOR_CODE, RunRow, change_of
 from watchbill.model.states import RunState
+from watchbill.model.stop import Stops
 from watchbill.scheduler import codeless
 from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.arrivals import due_time, in_order
@@ -491,6 +492,7 @@ class Scheduler(Loop):
         look = await self._store.look(shards, known, self._look_limit, self._schedules.names)
         self._time.saw(look.now)
         self._contact.heard()
+        self._heed(look.stopped)
         look = _without(look, self._suspects.runs() | self._long.runs())
         self._look_at = None if look.next_due is None else max(look.next_due, look.now + WAKE_APART)
         here, asleep = self._residence.runs, self._residence.asleep
@@ -507,6 +509,11 @@ class Scheduler(Loop):
         loaded = await self._load(wanted)
         del self._reloaded[:reloaded]  # only now: without an answer they are asked for again
         return look, loaded
+
+    def _heed(self, stopped: tuple[str, ...]) -> None:
+        """Take note of what must not start: what would begin here gets a row, and waits as everything else does."""
+        if len(stopped) != len(self._advance.stops.names) or not self._advance.stops.names.issuperset(stopped):
+            self._advance.stops = Stops(frozenset(stopped))
 
     def _take_in(self, batch: Batch, look: Look | None, loaded: list[Loaded]) -> None:
         """Run workflows on with everything that has arrived: own outcomes first, then by the time the store saw it.
@@ -544,6 +551,8 @@ class Scheduler(Loop):
                 self._advance.outcome(attempt, batch)
         for attempt in lane.take_visible():
             self._advance.unveil(attempt, batch)
+        for resident, call in lane.take_stopped():
+            self._advance.let_wait(resident, call, batch)
 
     def _plan_finish(self, attempt: Attempt) -> FinishPlan | None:
         """Plan how a rowless attempt finishes in the user's transaction; None when it needs its row for that."""
@@ -613,7 +622,9 @@ class Scheduler(Loop):
         return self._registry.find(run.workflow, run.version) is not None
 
     def _is_due(self, run: RunRow, now: Micros) -> bool:
-        return self._knows(run) and not run.paused and run.wake_at is not None and run.wake_at <= now
+        if run.paused or self._advance.stops.of_workflow(run.workflow) is not None:
+            return False
+        return self._knows(run) and run.wake_at is not None and run.wake_at <= now
 
     def _take_arrived(self, look: Look | None, timers: DueTimers, batch: Batch) -> None:
         """Deliver finals, facts and timers to runs in memory, each run's in order of time."""
@@ -729,7 +740,7 @@ class Scheduler(Loop):
         """Start attempts on the lane, but only while the lease is certain, and once the agent beside us has joined."""
         lane = self._lane
         if lane is not None and not self._draining and lane.executor.rows is not None and self._leases.trusted:
-            lane.start(self._time.now())
+            lane.start(self._time.now(), self._advance.stops)
 
     def _behind(self) -> bool:
         """True while there is more to do than one turn could."""

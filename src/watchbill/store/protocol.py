@@ -17,10 +17,11 @@ from watchbill.clock import SECOND, Micros
 from watchbill.model.agent import AgentRow, Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.attempt import AttemptRow, NewAttempt
+from watchbill.model.breaker import BreakerRow, Ended, Move
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
-from watchbill.model.gate import GateRow
+from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
@@ -143,6 +144,7 @@ class Record(msgspec.Struct, frozen=True):
     region: str = ""  # where it lives
     served: bool = True  # a scheduler attends its region
     waits: tuple[Wait, ...] = ()  # of its calls that are ready: what keeps them
+    stop: GateRow | None = None  # its workflow is paused
 
     @property
     def cancelling(self) -> bool:
@@ -284,8 +286,12 @@ class ClientStore(Protocol):
         """Read all gates of a namespace, by name; those who wait are counted up to MOST_COUNTED."""
         ...
 
-    async def order_gate(self, namespace: str, name: str, paused: bool) -> bool:
-        """Let nothing start behind a gate, or let it start again; false if there is no such gate."""
+    async def order_gate(self, namespace: str, order: GateOrder) -> bool:
+        """Do what a person wants of a gate; false if there is no such gate.
+
+        Only the gates of limits must be there: a step, workflow, capability or dependency can be paused before anybody
+        has met it.
+        """
         ...
 
     async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
@@ -335,6 +341,7 @@ class Look(msgspec.Struct, frozen=True):
     more: bool  # a limit cut something off: look again at once
     now: Micros
     schedules: tuple[ScheduleRow, ...] = ()  # a slot is due, or waits no longer; not paused
+    stopped: tuple[str, ...] = ()  # the gates of the namespace that somebody has paused
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -597,7 +604,10 @@ class AgentStore(Protocol):
         ...
 
     async def lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
-        """Lease likewise from limited queues, what the gates of the rows let through, by number and by rate.
+        """Lease likewise from queues with limits or dependencies: what the gates of the rows let through.
+
+        Of a dependency that is well, everything; of one that is open, nothing; of one that is half-open one row, the
+        canary, which says so (`why`); of one that is closing as many as its pace allows.
 
         How many run behind a gate is counted under its lock, so that no two agents exceed it, and what a dead agent
         held is free again when its row ends. A full gate hides none of the others.
@@ -629,6 +639,7 @@ class Watch(msgspec.Struct, frozen=True):
     more: bool
     now: Micros
     guests: bool = False  # agents are there whose leases end by time: look again soon, nobody else may say a word
+    breakers: bool = False  # the breaker of a dependency is due for a look
 
 
 class SupervisorStore(Protocol):
@@ -732,11 +743,23 @@ class SupervisorStore(Protocol):
         """Forget gates that nobody uses, among the next ones after a place; gives where to go on."""
         ...
 
+    async def hear(self, ended: Sequence[Ended]) -> None:
+        """Take in how attempts have ended that use a dependency, and were judged before they could say so."""
+        ...
+
+    async def breakers(self) -> list[BreakerRow]:
+        """Read the breakers that are due for a look."""
+        ...
+
+    async def move_breakers(self, moves: Sequence[Move]) -> list[bool]:
+        """Write breakers that are still as they were seen; says which were. Agents hear of it."""
+        ...
+
     async def backlog(self) -> list[QueueDepth]:
         """Read what waits in each queue of all namespaces; its cost grows with the queues, not with what waits."""
         ...
 
-    async def queue_beside(self, queue: int, needs: Sequence[str], limited: bool) -> int:
+    async def queue_beside(self, queue: int, needs: Sequence[str], uses: str, limited: bool) -> int:
         """Give the queue of other needs (as `written`) in the same namespace and region, making it if it is new."""
         ...
 

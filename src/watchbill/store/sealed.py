@@ -17,6 +17,7 @@ from watchbill.clock import Micros
 from watchbill.errors import DuplicateRun
 from watchbill.model.agent import Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
+from watchbill.model.breaker import Ended
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.incident import IncidentRow, NewIncident
@@ -143,7 +144,8 @@ class Sealer:
     def report(self, report: Report) -> Report:
         """Seal the result, failure or checkpoint of an attempt, and its last words."""
         place = b"report %d %d %d" % (report.id, report.fence, report.act)
-        return report._replace(body=self._optional(report.body, place), log=self._log(report))
+        # The line about its failure would stand in the open.
+        return report._replace(body=self._optional(report.body, place), log=self._log(report), error="")
 
     def _log(self, report: Report) -> bytes | None:
         if report.log is None:
@@ -480,6 +482,7 @@ class SealedSupervisor:
         self.heal, self.feed = doors.heal, doors.feed
         # What an incident says under keys does not leave the house: alerts are sent as they are stored.
         self.take_alerts, self.settle_alerts = doors.take_alerts, doors.settle_alerts
+        self.breakers, self.move_breakers = doors.breakers, doors.move_breakers
 
     async def watch(self, limit: int, *, expired: bool = True) -> Watch:
         """Read what is due for a look."""
@@ -516,6 +519,10 @@ class SealedSupervisor:
     async def remind(self, reminders: Sequence[Reminder], decisions: Sequence[tuple[int, bytes]]) -> list[bool]:
         """Remind of questions that are open."""
         return await self._doors.remind(reminders, [(id, self._sealer.said(id, body)) for id, body in decisions])
+
+    async def hear(self, ended: Sequence[Ended]) -> None:
+        """Take in how attempts have ended; what they said of it would stand in the open."""
+        await self._doors.hear([end._replace(error="") for end in ended])
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds."""

@@ -5,14 +5,16 @@ that, the next look goes on from there. So a crowd behind one gate hides nobody,
 nothing and decide nothing: whoever takes rows counts again, under the locks of their gates.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from watchbill.clock import SECOND, Micros
 from watchbill.model.agent import Room
 from watchbill.model.attempt import AttemptRow
-from watchbill.model.gate import Candidate, Gate, GateKey, admitted, next_token_at, room
+from watchbill.model.breaker import next_start_at
+from watchbill.model.gate import Candidate, Dependency, Gate, GateKey, admitted, next_token_at, room
 from watchbill.model.limit import Allowance
+from watchbill.model.policy import OWN_CHILD_FROM, decode_policy
 from watchbill.store.protocol import Limited
 
 MOST_GATES: Final = 200  # of each queue in one look: some milliseconds
@@ -29,6 +31,14 @@ class Met(NamedTuple):
     leapt: int  # the how-manieth it is by name; 0: it was found among the most urgent only
     key: GateKey
     gate: Gate
+    dependency: Dependency | None = None  # that the rows of the queue use
+
+
+class Passing(NamedTuple):
+    """A dependency that is troubled and lets some start, before a queue whose rows have no limit."""
+
+    queue: int
+    dependency: Dependency
 
 
 def read_gate(*columns: Any) -> Gate:  # noqa: ANN401 - as the statements of both stores give them
@@ -38,25 +48,32 @@ def read_gate(*columns: Any) -> Gate:  # noqa: ANN401 - as the statements of bot
 
 
 class Opening(NamedTuple):
-    """A gate that has room, before one queue."""
+    """Gates that have room, before one queue; of those with a limit that gate is the first."""
 
     queue: int
-    key: GateKey
+    gates: tuple[GateKey, ...]
     room: int
+    limited: bool = True
 
 
 class Gatehouse(Protocol):
     """What a tour needs of a store."""
 
     async def look(self, afters: Mapping[int, str]) -> tuple[Micros, list[Met]]:
-        """Find gates behind which rows wait in these queues, by name from a place on; and the time it is."""
+        """Find gates behind which rows wait in these queues, by name from a place on; and the time, if there are."""
+        ...
+
+    async def passing(self, queues: Sequence[int]) -> tuple[Micros, list[Passing]]:
+        """Find which of these queues use a dependency that lets some start; and the time, if there are any."""
         ...
 
     async def waiting(self, openings: Sequence[Opening], slots: int, alone: int) -> list[Candidate]:
         """Find the most urgent rows behind gates that have room."""
         ...
 
-    async def take(self, chosen: Sequence[Candidate], gates: Mapping[GateKey, Gate]) -> list[AttemptRow]:
+    async def take(
+        self, chosen: Sequence[Candidate], gates: Mapping[GateKey, Gate], dependencies: Sequence[GateKey]
+    ) -> list[AttemptRow]:
         """Lease rows, as many of them as their gates let through now; these say what is allowed, in order of names."""
         ...
 
@@ -75,6 +92,7 @@ class Tour:
         self._more_at: dict[GateKey, Micros | None] = {}
         self._gates: dict[GateKey, Gate] = {}
         self._rooms: dict[GateKey, int] = {}
+        self._dependencies: dict[GateKey, Dependency] = {}
         self._later: Micros | None = None
 
     @property
@@ -112,15 +130,40 @@ class Tour:
                 self._gates[met.key] = met.gate
         self._more_at.update({key: next_token_at(gate, now) for key, gate in self._gates.items()})
         self._rooms = {key: free for key, gate in self._gates.items() if (free := room(gate, now)) > 0}
-        return [Opening(met.queue, met.key, self._rooms[met.key]) for met in found if met.key in self._rooms]
+        self._depend_on([met.dependency for met in found if met.dependency is not None], now)
+        openings = []
+        for met in found:
+            gates = (met.key,) if met.dependency is None else (met.key, met.dependency.key)
+            if all(key in self._rooms for key in gates):
+                openings.append(Opening(met.queue, gates, min(self._rooms[key] for key in gates)))
+        return openings
+
+    def met_passing(self, found: Sequence[Passing], now: Micros) -> list[Opening]:
+        """Take in which dependencies let some start; gives those that have room."""
+        self._gates, self._rooms = {}, {}
+        self._depend_on([passing.dependency for passing in found], now)
+        keys = [(passing.queue, passing.dependency.key) for passing in found]
+        return [Opening(queue, (key,), self._rooms[key], limited=False) for queue, key in keys if key in self._rooms]
+
+    def _depend_on(self, dependencies: Sequence[Dependency], now: Micros) -> None:
+        self._dependencies = {dependency.key: dependency for dependency in dependencies}
+        for key, dependency in self._dependencies.items():
+            self._more_at[key] = next_start_at(dependency.breaker, now)
+            if (free := dependency.room(now)) > 0:
+                self._rooms[key] = free
 
     def chosen(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Choose whom to take."""
         return admitted(candidates, self._rooms, slots=self._slots, alone=self._alone)
 
     def before(self, chosen: Iterable[Candidate]) -> dict[GateKey, Gate]:
-        """Give the gates that these must pass, in order of their names."""
-        return {key: self._gates[key] for key in sorted({one.gate for one in chosen})}
+        """Give the gates of limits that these must pass, in order of their names."""
+        keys = {key for one in chosen for key in one.gates if key in self._gates}
+        return {key: self._gates[key] for key in sorted(keys)}
+
+    def depended_on(self, chosen: Iterable[Candidate]) -> list[GateKey]:
+        """Give the gates of dependencies that these must pass, in order of their names."""
+        return sorted({key for one in chosen for key in one.gates if key in self._dependencies})
 
     def took(self, rows: Sequence[AttemptRow], chosen: Sequence[Candidate]) -> None:
         """Take note of what was leased; the same gates are looked at again, others may come behind those."""
@@ -144,19 +187,67 @@ class Tour:
             self._later = now + LOOK_ON
 
 
-async def go_round(house: Gatehouse, places: dict[int, str], queues: Sequence[int], room: Room) -> Limited:
-    """Lease the most urgent rows that gates let through, as many as there is room for."""
+async def go_round(
+    house: Gatehouse, places: dict[int, str], queues: Sequence[int], room: Room, troubled: Sequence[int] = ()
+) -> Limited:
+    """Lease the most urgent rows that gates let through, as many as there is room for.
+
+    `troubled`: queues without limits of which some use what is troubled; those come first, since they are few.
+    """
     tour = Tour(places, queues, room)
     rows: list[AttemptRow] = []
-    now = 0
+    now, tries = 0, TRIES if troubled else 0
+    while tries > 0 and tour.slots > 0:
+        at, passing = await house.passing(troubled)
+        now = at or now
+        openings = tour.met_passing(passing, now)
+        chosen = tour.chosen(await house.waiting(openings, tour.slots, tour.alone)) if openings else []
+        if not chosen:
+            break
+        taken = await house.take(chosen, {}, tour.depended_on(chosen))
+        tour.took(taken, chosen)
+        rows += taken
+        tries = tries - 1 if taken else 0  # others were quicker: they will be asked for again
     while not tour.over:
-        now, found = await house.look(tour.afters)
+        at, found = await house.look(tour.afters)
+        now = at or now
         openings = tour.met(found, now)
         chosen = tour.chosen(await house.waiting(openings, tour.slots, tour.alone)) if openings else []
         if chosen:
-            taken = await house.take(chosen, tour.before(chosen))
+            taken = await house.take(chosen, tour.before(chosen), tour.depended_on(chosen))
             tour.took(taken, chosen)
             rows += taken
         else:
             tour.passed(found, now)
     return Limited(rows, tour.next_at, now)
+
+
+Take = Callable[[Room], Awaitable[tuple[list[AttemptRow], bool]]]  # rows; and whether some of their queues are shut
+Round = Callable[[Room, Sequence[int]], Awaitable[Limited]]
+
+
+async def lease_both(  # noqa: PLR0913 - what the two stores have in common
+    troubled: set[int], agent: int, room: Room, free: Sequence[int], take: Take, go: Round
+) -> Limited:
+    """Lease from queues without limits, whose rows use dependencies, and from those with limits.
+
+    Of a dependency that is well anything is taken at once, as from any queue. Only when one was found to be in trouble
+    its gate is asked; the next time it is asked first, so that the others leave room for the canary.
+    """
+    found = Limited([], None)
+    known = agent in troubled
+    if known:
+        found = await go(room, free)
+        room = less(room, found.rows)
+    rows, shut = (await take(room)) if free and room.slots > 0 else (list[AttemptRow](), known)
+    room = less(room, rows)
+    (troubled.add if shut else troubled.discard)(agent)
+    if not known:
+        found = await go(room, free if shut else ())
+    return Limited([*found.rows, *rows], found.next_at, found.now)
+
+
+def less(room: Room, rows: Sequence[AttemptRow]) -> Room:
+    """Give what room is left beside rows that were leased."""
+    alone = sum(row.losses > OWN_CHILD_FROM or decode_policy(row.policy).own for row in rows)
+    return room._replace(slots=room.slots - len(rows), alone=room.alone - alone)

@@ -1,5 +1,7 @@
 """Supervisor: the room that looks for trouble. Reads only what is due, decides in pure functions, writes down why."""
 
+import dataclasses
+from collections.abc import Iterator
 from typing import Final
 
 from watchbill import events as happened
@@ -9,6 +11,7 @@ from watchbill.errors import StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.breaker import CANARY, Ended, is_ill, shown_error
 from watchbill.model.failure import Cause
 from watchbill.model.lease import HOST_LEASE
 from watchbill.model.policy import Policy, Rung, decode_policy
@@ -30,6 +33,7 @@ from watchbill.model.verdict import (
 )
 from watchbill.store.contact import Contact
 from watchbill.store.protocol import SupervisorStore
+from watchbill.supervisor.dependencies import Dependencies
 from watchbill.supervisor.diagnose import by_silence, diagnose
 from watchbill.supervisor.judge import judge
 from watchbill.supervisor.judgement import judgement
@@ -53,11 +57,12 @@ class Supervisor(Loop):
     def __init__(self, env: Env, events: Events, *, store: SupervisorStore, lasting: Micros | None) -> None:
         super().__init__(env, events)
         self._store = store
+        self._dependencies = Dependencies(env, store)
         self._shared = lasting is not None
         self._guests = False  # the one owner of a store has neighbours, too, while agents of other processes are there
         self._contact = Contact(env.clock, HOST_LEASE if lasting is None else lasting)
         self._bury_at: Micros = 0
-        self._queues: dict[tuple[int, tuple[str, ...], bool], int] = {}
+        self._queues: dict[tuple[int, tuple[str, ...], str, bool], int] = {}
 
     def hint(self) -> None:
         """The store may hold something for this room."""
@@ -92,6 +97,12 @@ class Supervisor(Loop):
             applied = await self._store.judge([await self._written(case) for case in judged])
             told = [_event(*case, now=watch.now) for case, done in zip(judged, applied, strict=True) if done]
             self.tell([event for event in told if event is not None])
+            ended = [end for case, done in zip(judged, applied, strict=True) if done for end in _said(*case)]
+            if ended:
+                await self._store.hear(ended)
+        if watch.breakers:
+            self.tell(await self._dependencies.tend())
+        if judged or watch.breakers:
             return 0  # there may be more; of what must not be judged yet there will be no less
         wishes = [POLL] if self._has_neighbours else []
         if watch.next_at is not None:
@@ -99,7 +110,7 @@ class Supervisor(Loop):
         return min(wishes) if wishes else None
 
     def _judged(self, row: AttemptRow, symptom: Symptom) -> Case:
-        return row, symptom, judge(symptom, row, decode_policy(row.policy), self.env.random())
+        return row, symptom, _spared(row, judge(symptom, row, decode_policy(row.policy), self.env.random()))
 
     async def _written(self, case: Case) -> Judgement:
         """Write a verdict as the store applies it; where another way leads to another queue, find that."""
@@ -114,7 +125,7 @@ class Supervisor(Loop):
         return written
 
     async def _queue(self, beside: int, policy: Policy) -> int:
-        wanted = beside, policy.needs, policy.limit is not None
+        wanted = beside, policy.needs, policy.uses, policy.limit is not None
         if wanted not in self._queues:
             if len(self._queues) >= MOST_QUEUES:
                 self._queues.clear()
@@ -154,7 +165,20 @@ class Supervisor(Loop):
 
 def _leads_elsewhere(way: Rung, row: AttemptRow, policy: Policy) -> bool:
     there = way.policy or policy
-    return way.step != row.step or (there.needs, there.limit) != (policy.needs, policy.limit)
+    return way.step != row.step or (there.needs, there.uses, there.limit) != (policy.needs, policy.uses, policy.limit)
+
+
+def _spared(row: AttemptRow, verdict: Verdict) -> Verdict:
+    """Charge a canary nothing: it has tried for all the others that use its dependency."""
+    if row.why == CANARY and isinstance(verdict, MarkFailed) and verdict.failures:
+        return dataclasses.replace(verdict, failures=0)
+    return verdict
+
+
+def _said(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Iterator[Ended]:
+    """Say what a verdict tells of the dependency that a row uses; what was reported was heard with its report."""
+    if isinstance(verdict, MarkFailed) and is_ill(verdict.failure) and decode_policy(row.policy).uses:
+        yield Ended(row.queue, row.id, row.fence, False, shown_error(verdict.failure), row.agent)
 
 
 def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) -> Event | None:

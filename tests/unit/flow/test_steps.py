@@ -14,7 +14,7 @@ import pytest
 from watchbill.clock import SECOND
 from watchbill.errors import InvalidOptionError, StepFailed
 from watchbill.flow.replay import Call, WorkflowLoop
-from watchbill.flow.steps import LATER_OPTIONS, MOST_RESOLVED, NO_WISHES, Step, Wishes
+from watchbill.flow.steps import MOST_RESOLVED, NO_WISHES, Step, Wishes
 from watchbill.model.call import Outcome
 from watchbill.model.policy import Policy, Retry
 
@@ -316,12 +316,6 @@ def test_a_step_is_looked_at_when_it_may_be_late_or_stalled():
     assert Step(encode, timeout="10s", stall="1s").resolve().first_look == 2_000_000, "and what was said has a second"
     assert Step(encode, timeout="1s", stall="10s").resolve().first_look == 1_000_000
     assert Step(encode).resolve().policy.timeout == 3_600_000_000, "no step runs for ever"
-
-
-@pytest.mark.parametrize("option", LATER_OPTIONS)
-def test_options_of_a_later_version_say_so(option):
-    with pytest.raises(InvalidOptionError, match=f"step 'encode': option '{option}' comes with a later version"):
-        Step(encode, **{option: 1})  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def a_rate(starts: int, per: int = SECOND, *, there: float = 0.0, at_once: int |
 
 
 def a_candidate(id: int, gate: GateKey = A, *, rank: int = 0, lonely: bool = False) -> Candidate:
-    return Candidate(gate, id, rank or id, lonely)
+    return Candidate((gate,), id, rank or id, lonely)
 
 
 # --- room

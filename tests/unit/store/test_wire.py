@@ -3,6 +3,7 @@
 import types
 import typing
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -43,6 +44,8 @@ def anything(annotation: Any) -> st.SearchStrategy[Any]:
         return st.text(st.characters(codec="utf-8"), max_size=20)
     if annotation is bytes:
         return st.binary(max_size=20)
+    if annotation is datetime:
+        return st.datetimes(timezones=st.just(UTC))
     if annotation in (bool, type(None)):
         return st.sampled_from([True, False] if annotation is bool else [None])
     if issubclass(annotation, Enum):

@@ -1,6 +1,6 @@
 """Agent: the doors of those who execute. A lease gives a fence; whatever they report counts only under it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -16,12 +16,16 @@ from watchbill.model.agent import (
     Report,
     Room,
     Wish,
+    ended_by,
+    says_late,
 )
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.breaker import Ended
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.queue import QueueRow
 from watchbill.model.states import AttemptState
 from watchbill.store.postgres.blobs import Blobs
+from watchbill.store.postgres.breakers import hear, would_change
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.gatehouse import PostgresGatehouse
 from watchbill.store.postgres.gather import Gathering
@@ -30,7 +34,7 @@ from watchbill.store.postgres.marks import Heads, Place, Queue
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.statements import composed
 from watchbill.store.protocol import Hint, Limited
-from watchbill.store.tour import go_round
+from watchbill.store.tour import go_round, lease_both
 
 _A = AttemptState
 Key = tuple[int, int]  # id and fence of an attempt
@@ -53,6 +57,7 @@ _HANDED_BACK_CANCELLED: Final = msgspec.json.encode(
 )
 _CONCERNS: Final = {_A.DONE: Hint.SCHEDULER, _A.FAILED: Hint.SUPERVISOR, _A.READY: Hint.AGENT}
 _REPORT: Final = (("accepted", "report"),)
+_REPORT_USES: Final = (("accepted", "report_uses"),)
 _LARGE: Final = (("kept", "report_blobs"),)
 _LOGS: Final = (("logged", "report_logs"),)
 
@@ -67,6 +72,10 @@ class PostgresAgent:
         self._asked: dict[int, int] = {}
         self._heads: dict[int, Heads] = {}
         self._places: dict[int, dict[int, str]] = {}  # where its next tour of the gates begins
+        self._dependent_heads: dict[int, Heads] = {}
+        self._troubled: set[int] = set()  # agents whose last request met a dependency that is in trouble
+        self._stopped = False  # the last request met something that is paused by its name, or in trouble
+        self._limited: dict[int, bool] = {}  # by queue: what it is for never changes
         self._reports = Gathering(lines, self._report_gathered)
 
     async def join(  # noqa: PLR0913
@@ -190,17 +199,45 @@ class PostgresAgent:
         if again := await self._leased_before(agent, lease_no):
             return again
         heads = self._heads.setdefault(agent, Heads(self._lines.env.clock))
-        rows = await self._lease_behind(heads, agent, lease_no, queues, room)
-        if not rows and heads.found_nothing():
-            rows = await self._lease_behind(heads, agent, lease_no, queues, room)
+        rows, _ = await self._lease_from(heads, agent, lease_no, queues, room)
         self._leased(rows)
         return rows
+
+    async def _lease_from(
+        self, heads: Heads, agent: int, lease_no: int, queues: Sequence[int], room: Room
+    ) -> tuple[list[AttemptRow], bool]:
+        """Lease what is ready; says whether some of the queues are shut, by what they use or need."""
+        rows, shut = await self._lease_behind(heads, agent, lease_no, queues, room)
+        if not rows and heads.found_nothing():
+            rows, shut = await self._lease_behind(heads, agent, lease_no, queues, room)
+        return rows, shut
 
     async def _lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
         if again := await self._leased_before(agent, lease_no):
             return Limited(again, None)
-        house = PostgresGatehouse(self._lines, agent, lease_no, room, self._leased)
-        return await go_round(house, self._places.setdefault(agent, {}), queues, room)
+        limited = await self._which_limited(queues)
+        free = [queue for queue in queues if queue not in limited]
+
+        async def tour(room: Room, troubled: Sequence[int]) -> Limited:
+            house = PostgresGatehouse(self._lines, agent, lease_no, room, self._leased)
+            places = self._places.setdefault(agent, {})
+            return await go_round(house, places, sorted(limited), room, troubled)
+
+        async def take(room: Room) -> tuple[list[AttemptRow], bool]:
+            heads = self._dependent_heads.setdefault(agent, Heads(self._lines.env.clock))
+            rows, shut = await self._lease_from(heads, agent, lease_no, free, room)
+            self._leased(rows)
+            return rows, shut
+
+        return await lease_both(self._troubled, agent, room, free, take, tour)
+
+    async def _which_limited(self, queues: Sequence[int]) -> set[int]:
+        """Say which of these queues have rows with limits; the others use a dependency."""
+        new = [queue for queue in queues if queue not in self._limited]
+        if new:
+            found = await self._lines.rows(self._lines.others, "limited_queues", {"queues": new})
+            self._limited.update(cast(Sequence[Any], found))
+        return {queue for queue in queues if self._limited.get(queue, False)}
 
     async def _leased_before(self, agent: int, lease_no: int) -> list[AttemptRow]:
         """Give what a request with that number got, if this is a repeat."""
@@ -215,15 +252,18 @@ class PostgresAgent:
 
     async def _lease_behind(
         self, heads: Heads, agent: int, lease_no: int, queues: Sequence[int], room: Room
-    ) -> list[AttemptRow]:
+    ) -> tuple[list[AttemptRow], bool]:
         """Lease what is ready behind the marks."""
-        values = lease_values(agent, lease_no, heads.begin(queues), room)
+        values, shut = lease_values(agent, lease_no, heads.begin(queues), room), False
         for _ in range(TRIES):
-            some, leased = split(await self._lines.rows(self._lines.others, "lease", values))
-            if leased or not some:
+            statement = "lease_stopped" if self._stopped else "lease"
+            found = await self._lines.rows(self._lines.others, statement, values)
+            some, stopped, shut, leased = split(found)
+            heeded, self._stopped = self._stopped or not stopped, stopped
+            if heeded and (leased or not some):
                 heads.found(place for place, _ in leased)
-                return attempt_rows([row for _, row in leased])
-        return []
+                return attempt_rows([row for _, row in leased]), shut
+        return [], shut
 
     async def _report_gathered(self, asked: Sequence[Sequence[Report]]) -> Sequence[list[Answer] | Exception]:
         """Write what several callers report, as if it were one list."""
@@ -231,6 +271,8 @@ class PostgresAgent:
             self._lines.others,
             lambda db: write_reports(db, [report for reports in asked for report in reports], self._lines),
         )
+        if outcome.ended and await hear(self._lines, outcome.ended):
+            self._hints.give(Hint.SUPERVISOR)
         self._told(outcome)
         answers = iter(outcome.answers)
         return [[next(answers) for _ in reports] for reports in asked]
@@ -247,6 +289,8 @@ class PostgresAgent:
         await self._hints.witness.forget(agent)
         self._asked.pop(agent, None)
         self._heads.pop(agent, None)
+        self._dependent_heads.pop(agent, None)
+        self._troubled.discard(agent)
         self._places.pop(agent, None)
 
     def _told(self, outcome: "Outcome") -> None:
@@ -291,14 +335,18 @@ def lease_values(agent: int, lease_no: int, begins: Mapping[Queue, Place], room:
     }
 
 
-def split(found: Sequence[Row]) -> tuple[bool, list[tuple[tuple[Queue, Place], Row]]]:
-    """Say whether there were candidates, and give the leased rows, each with its queue and its place there."""
+def split(found: Sequence[Row]) -> tuple[bool, bool, bool, list[tuple[tuple[Queue, Place], Row]]]:
+    """Say whether there were candidates, whether anything is stopped, and whether one of these queues is.
+
+    Gives the leased rows, each with its queue and its place there.
+    """
     leased = []
     for there in cast(Sequence[Any], found):
-        _, queue, lonely, rank, id = there[:5]
+        _, _, _, queue, lonely, rank, id = there[:7]
         if id is not None:
-            leased.append((((queue, lonely), (rank, id)), there[5:]))
-    return bool(found[0][0]), leased
+            leased.append((((queue, lonely), (rank, id)), there[7:]))
+    some, stopped, shut = (bool(said) for said in found[0][:3])
+    return some, stopped, shut, leased
 
 
 async def leased_before(db: Session, agent: int, lease_no: int) -> list[AttemptRow]:
@@ -317,6 +365,7 @@ class Outcome(msgspec.Struct, frozen=True):
     answers: list[Answer]
     reached: frozenset[AttemptState]
     freed: bool = False  # one of them has left its gate: others may pass it
+    ended: tuple[Ended, ...] = ()  # what matters to the breakers of the dependencies that they use
 
 
 class Said(NamedTuple):
@@ -327,6 +376,7 @@ class Said(NamedTuple):
     kept: bool
     checkpoint: bytes | None
     log: bytes | None = None
+    ill: bool = False  # its dependency is
 
 
 _NOTHING: Final = Said(Act.CHECKPOINT, None, False, None)
@@ -348,23 +398,41 @@ async def write_reports(db: Session, reports: Sequence[Report], lines: Connectio
     blobs = Blobs(lines.env)
     values = report_values(said, blobs)
     logs = log_values(said)
-    parts = _REPORT + (_LARGE if blobs.found else ()) + (_LOGS if logs else ())
-    accepted = await db.rows(composed(lines.address.schema, parts, "report_answer", ()), values | blobs.values() | logs)
+    uses = any(report.uses for report in reports)
+    parts = (_REPORT_USES if uses else _REPORT) + (_LARGE if blobs.found else ()) + (_LOGS if logs else ())
+    answer = composed(lines.address.schema, parts, "report_answer_uses" if uses else "report_answer", ())
+    accepted = cast(Sequence[Any], await db.rows(answer, values | blobs.values() | logs))
     found: dict[Key, Found] = {}
-    for id, fence, cancel, gated in cast(Sequence[Any], accepted):
+    for id, fence, cancel, gated, *_ in accepted:
         found[id, fence] = Found(_A.RUNNING, cancel, gated)
+    ended = tuple(said_of_dependencies(reports, accepted)) if uses else ()
     refused = sorted({id for id, fence in said if (id, fence) not in found})
     if refused:
         for id, fence, state, cancel in cast(Sequence[Any], await db.rows("report_rows", {"ids": refused})):
             if state != _A.RUNNING:  # leased meanwhile: not to this report
                 found[id, fence] = Found(_A(state), cancel)
-    return answered(reports, found)
+    return msgspec.structs.replace(answered(reports, found), ended=ended)
+
+
+def said_of_dependencies(reports: Sequence[Report], accepted: Sequence[Sequence[Any]]) -> Iterator[Ended]:
+    """Say what matters to breakers: every failure, and of the rest what changes one that was in trouble of late."""
+    there = {(id, fence): columns for id, fence, _, _, *columns in accepted}
+    for report in reports:
+        columns = there.pop((report.id, report.fence), None) if report.uses else None
+        if columns is None:
+            if says_late(report):
+                yield ended_by(report, None, report.queue)
+            continue
+        agent, queue, now, breaker = columns
+        ended = ended_by(report, agent, queue)
+        if not ended.well or (breaker is not None and would_change(breaker, ended, now)):
+            yield ended
 
 
 def summed_up(reports: Sequence[Report]) -> dict[Key, Said]:
     """Sum up what is said about each attempt: what ended it first, and the last checkpoint before that."""
     said: dict[Key, Said] = {}
-    checkpoint, hand_back = int(Act.CHECKPOINT), int(Act.HAND_BACK)
+    checkpoint, hand_back, failed = int(Act.CHECKPOINT), int(Act.HAND_BACK), int(Act.FAILED)
     for report in reports:
         key = (report.id, report.fence)
         act, before = report.act, said.get(key, _NOTHING)
@@ -374,7 +442,7 @@ def summed_up(reports: Sequence[Report]) -> dict[Key, Said]:
             said[key] = Said(act, None, True, report.body)
         else:
             body = _HANDED_BACK_CANCELLED if act == hand_back else report.body
-            said[key] = Said(act, body, before.kept, before.checkpoint, report.log)
+            said[key] = Said(act, body, before.kept, before.checkpoint, report.log, act == failed and bool(report.uses))
     return said
 
 
@@ -389,6 +457,7 @@ def report_values(said: Mapping[Key, Said], blobs: Blobs) -> dict[str, object]:
         "bodies": [blobs.stored_if_any(said[key].body, of=key[0], fence=key[1]) for key in keys],
         "kept": [said[key].kept for key in keys],
         "checkpoints": [blobs.stored_if_any(said[key].checkpoint, of=key[0], fence=key[1]) for key in keys],
+        "ills": [said[key].ill for key in keys],
     }
 
 

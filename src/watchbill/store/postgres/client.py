@@ -15,7 +15,7 @@ from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.call import JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
-from watchbill.model.gate import GateRow
+from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import IncidentRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked, Claim
@@ -23,6 +23,7 @@ from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
 from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
+from watchbill.model.wait import stop_of_workflow
 from watchbill.store.bodies import joined
 from watchbill.store.held import explained
 from watchbill.store.postgres.blobs import Blobs
@@ -30,7 +31,7 @@ from watchbill.store.postgres.checkup import checkup
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.deletion import delete
 from watchbill.store.postgres.fleet import agents, backlog
-from watchbill.store.postgres.gates import gates, waits
+from watchbill.store.postgres.gates import gates, order_gate, stopped_gates, waits
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.incidents import incident_rows
@@ -195,13 +196,13 @@ class PostgresClient:
         """Read all gates of a namespace, by name."""
         return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: gates(db, namespace)))
 
-    async def order_gate(self, namespace: str, name: str, paused: bool) -> bool:
-        """Pause a gate, or open it again; false if there is no such gate."""
+    async def order_gate(self, namespace: str, order: GateOrder) -> bool:
+        """Do what a person wants of a gate; false if there is no such gate."""
         hints = self._writing()
-        values = {"namespace": namespace, "name": name, "paused": paused}
-        done = bool(await self._lines.door(lambda: self._lines.rows(self._lines.others, "order_gate", values)))
-        if done:
-            hints.give(Hint.AGENT)
+        done = await self._lines.door(lambda: self._lines.transact(lambda db: order_gate(db, namespace, order)))
+        if done:  # what may start, what is to be told, and what begins in a scheduler's own process
+            for whom in (Hint.AGENT, Hint.SUPERVISOR, Hint.SCHEDULER):
+                hints.give(whom)
         return done
 
     async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
@@ -510,7 +511,8 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         told=tuple(facts(await db.rows("load_facts", these))),
         parent=None if run.parent is None else await _id_of(db, run.parent),
         known=cast(bool, known),
-        waits=await waits(db, namespace, run.num, cast(Micros, now)),
+        waits=await waits(db, namespace, run, cast(Micros, now)),
+        stop=stop_of_workflow(await stopped_gates(db, namespace), run.workflow),
         region=cast(str, region),
         served=cast(bool, served),
     )

@@ -4,11 +4,25 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from watchbill.clock import Micros
-from watchbill.model.gate import GateRow, shown_gate
+from watchbill.model.breaker import USES, read_breaker
+from watchbill.model.gate import (
+    GateKey,
+    GateOrder,
+    GateRow,
+    Standing,
+    is_forgotten_by,
+    is_made_by,
+    ordered,
+    paused_by,
+    shown_gate,
+    with_dependencies,
+)
 from watchbill.model.incident import Able
 from watchbill.model.needs import meets, parse_needs
+from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState
-from watchbill.model.wait import Wait
+from watchbill.model.wait import Wait, kept_by
+from watchbill.store.postgres.breakers import write_breakers
 from watchbill.store.postgres.connections import Session
 from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_WAITS
 from watchbill.store.tour import read_gate
@@ -18,8 +32,33 @@ Place = tuple[str, str]
 
 async def gates(db: Session, namespace: str) -> list[GateRow]:
     """Read all gates of a namespace."""
-    rows = await db.rows("gates", {"namespace": namespace, "most": MOST_COUNTED})
-    return [shown_gate(name, read_gate(*gate), waiting, now) for name, *gate, waiting, now in cast(Sequence[Any], rows)]
+    values = {"namespace": namespace, "most": MOST_COUNTED}
+    rows = cast(Sequence[Any], await db.rows("gates", values))
+    limited = [shown_gate(name, read_gate(*gate), waiting, now) for name, *gate, waiting, now in rows]
+    standings = await _standings(db, "gates_standing", namespace)
+    return with_dependencies(limited, cast(Sequence[Any], await db.rows("dependencies", values)), standings)
+
+
+async def _standings(db: Session, statement: str, namespace: str) -> dict[str, Standing]:
+    found = cast(Sequence[Any], await db.rows(statement, {"namespace": namespace}))
+    return {name: Standing(*columns) for name, *columns in found}
+
+
+async def order_gate(db: Session, namespace: str, order: GateOrder) -> bool:
+    """Do what a person wants of a gate."""
+    where = {"namespace": namespace, "name": order.name}
+    if is_made_by(order):
+        await db.rows("make_gate", where)
+    wanted = {"paused": paused_by(order), "by": order.by, "reason": order.reason}
+    found = cast(Sequence[Any], await db.rows("order_gate", {**where, **wanted}))
+    if not found:
+        return False
+    if order.name.startswith(USES):
+        before = read_breaker(found[0][0])
+        await write_breakers(db, {GateKey(namespace, order.name): (before, ordered(before, order, found[0][1]))})
+    if is_forgotten_by(order):
+        await db.rows("drop_gate", where)
+    return True
 
 
 async def forget_gates(db: Session, after: Place | None, limit: int) -> Place | None:
@@ -36,16 +75,23 @@ async def able(db: Session) -> list[Able]:
     return [Able(namespace, region, tuple(needs)) for namespace, region, needs in rows]
 
 
-async def waits(db: Session, namespace: str, run: int, now: Micros) -> tuple[Wait, ...]:
+async def stopped_gates(db: Session, namespace: str) -> dict[str, Standing]:
+    """Read what keeps anything of a namespace from starting, by name."""
+    return await _standings(db, "stopped_gates", namespace)
+
+
+async def waits(db: Session, namespace: str, run: RunRow, now: Micros) -> tuple[Wait, ...]:
     """Say what the ready rows of a run wait for."""
-    values = {"run": run, "ready": AttemptState.READY, "most": MOST_COUNTED, "limit": MOST_WAITS}
+    values = {"run": run.num, "ready": AttemptState.READY, "most": MOST_COUNTED, "limit": MOST_WAITS}
     rows = cast(Sequence[Any], await db.rows("waits_of_run", values))
     if not rows:
         return ()
     living = [(one.region, parse_needs(one.needs)) for one in await able(db) if one.namespace == namespace]
     found = []
-    for id, region, needs, name, *gate, before in rows:
+    stopped = await stopped_gates(db, namespace)
+    for id, region, needs, uses, step, name, *gate, before in rows:
         served = any(where == region and meets(have, parse_needs(needs)) for where, have in living)
         shown = None if name is None else shown_gate(name, read_gate(*gate), before, now)
-        found.append(Wait(id, tuple(needs), region, served, shown))
+        stop = kept_by(stopped, (needs, uses, step, run.workflow), name)
+        found.append(Wait(id, tuple(needs), region, served, shown, stop))
     return tuple(found)

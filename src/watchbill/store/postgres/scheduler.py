@@ -298,7 +298,7 @@ async def look(
         "share": share + 1,
     }
     found = cast(Sequence[Any], await db.row("look", asked))
-    now, nums, fact_ids, final_ids, schedule_ids, next_due, next_slot = found
+    now, nums, fact_ids, final_ids, schedule_ids, next_due, next_slot, stopped = found
     woken = [RunState.SCHEDULED, RunState.WAITING]
     due = run_rows(await _found(db, "look_due", nums, {"nums": nums, "woken_by_time": woken}))
     told = facts(await _found(db, "look_facts", fact_ids, {"ids": fact_ids}))
@@ -306,7 +306,7 @@ async def look(
     slots = schedule_rows(await _found(db, "look_schedules", schedule_ids, {"ids": schedule_ids}))
     more = _cut(share, due, told, finals, slots)
     next_at = min([at for at in (next_due, next_slot) if at is not None], default=None)
-    return Look(tuple(due), tuple(told), tuple(finals), next_at, more, now, slots)
+    return Look(tuple(due), tuple(told), tuple(finals), next_at, more, now, slots, tuple(stopped))
 
 
 async def _found(db: Session, statement: str, ids: Sequence[int], values: Mapping[str, object]) -> list[Row]:

@@ -6,6 +6,7 @@ from typing import Any, cast
 from watchbill.clock import Micros
 from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.breaker import BreakerRow, Ended, Move
 from watchbill.model.incident import RESOLVED_KEPT_FOR, Able, CodeLook, IncidentRow, IncidentState, NewIncident
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.queue import QueueDepth
@@ -14,6 +15,7 @@ from watchbill.model.verdict import Judgement, Recast
 from watchbill.store.hints import concerned
 from watchbill.store.postgres.alerts import settled_values, take_alerts
 from watchbill.store.postgres.blobs import Blobs
+from watchbill.store.postgres.breakers import breakers, hear, move_breakers
 from watchbill.store.postgres.connections import Connections, Session
 from watchbill.store.postgres.fleet import backlog
 from watchbill.store.postgres.gates import able, forget_gates
@@ -154,14 +156,30 @@ class PostgresSupervisor:
             lambda: self._lines.run(self._lines.others, lambda db: forget_gates(db, after, limit))
         )
 
-    async def queue_beside(self, queue: int, needs: Sequence[str], limited: bool) -> int:
+    async def queue_beside(self, queue: int, needs: Sequence[str], uses: str, limited: bool) -> int:
         """Give the queue of other needs in the same namespace and region, making it if it is new."""
-        return await self._lines.door(lambda: self._queue_beside(queue, needs, limited))
+        return await self._lines.door(lambda: self._queue_beside(queue, needs, uses, limited))
 
-    async def _queue_beside(self, queue: int, needs: Sequence[str], limited: bool) -> int:
+    async def _queue_beside(self, queue: int, needs: Sequence[str], uses: str, limited: bool) -> int:
         [place] = await self._lines.rows(self._lines.others, "queue_by_id", {"id": queue})
-        namespace, region, uses = cast(Sequence[Any], place)
+        namespace, region = cast(Sequence[Any], place)
         return await find_queue(self._lines, namespace, region, needs, uses, limited=limited)
+
+    async def hear(self, ended: Sequence[Ended]) -> None:
+        """Take in how attempts have ended that use a dependency."""
+        if await self._lines.door(lambda: hear(self._lines, ended)):
+            self._hints.give(Hint.SUPERVISOR)
+
+    async def breakers(self) -> list[BreakerRow]:
+        """Read the breakers that are due for a look."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, breakers))
+
+    async def move_breakers(self, moves: Sequence[Move]) -> list[bool]:
+        """Write breakers that are still as they were seen; says which were."""
+        moved = await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: move_breakers(db, moves)))
+        if any(moved):
+            self._hints.give(Hint.AGENT)
+        return moved
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
@@ -186,7 +204,7 @@ class PostgresSupervisor:
 async def watch(db: Session, limit: int, *, expired: bool) -> Watch:
     """Find due rows and orphans, then read them; one more of each than asked for tells whether there are more."""
     found = await db.row("watch", {"limit": limit + 1, "expired": expired})
-    now, due_ids, orphan_ids, next_at = cast(Sequence[Any], found)
+    now, due_ids, orphan_ids, next_at, due_breakers = cast(Sequence[Any], found)
     wanted = sorted({*due_ids, *orphan_ids})
     rows: dict[int, AttemptRow] = {}
     if wanted:
@@ -196,7 +214,7 @@ async def watch(db: Session, limit: int, *, expired: bool) -> Watch:
     orphans = [rows[id] for id in orphan_ids if id in rows and rows[id].state is AttemptState.RUNNING]
     more = len(due_ids) > limit or len(orphan_ids) > limit
     # Where many processes share a store, there may always be agents of others.
-    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, guests=True)
+    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, guests=True, breakers=due_breakers)
 
 
 def _is_due(row: AttemptRow, now: int) -> bool:

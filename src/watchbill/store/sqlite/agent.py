@@ -18,19 +18,24 @@ from watchbill.model.agent import (
     Report,
     Room,
     Wish,
+    ended_by,
+    says_late,
 )
 from watchbill.model.attempt import STARVED, AttemptRow
+from watchbill.model.breaker import CANARY, Ended
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.queue import QueueRow
 from watchbill.model.states import AttemptState
 from watchbill.store.protocol import Hint, Limited
+from watchbill.store.sqlite.breakers import hear
 from watchbill.store.sqlite.database import Named, Value, Writer, json_text, until
-from watchbill.store.sqlite.gatehouse import SqliteGatehouse
+from watchbill.store.sqlite.gatehouse import SqliteGatehouse, leasable, stops_of, unstopped
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, queue_rows, read_needs
-from watchbill.store.tour import go_round
+from watchbill.store.tour import go_round, lease_both
 
 _A = AttemptState
+replace = msgspec.structs.replace
 
 # Where a row is, still under that fence, when the same report was accepted before. A verdict may have moved it on; that
 # a verdict and not this report failed it cannot be told apart, and need not be: the agent lets go of it either way.
@@ -42,6 +47,7 @@ _AFTERWARDS: Final = {
     Act.HAND_BACK: {_A.READY, _A.FAILED, _A.GAVE_UP},
     Act.CHECKPOINT: set[AttemptState](),
 }
+_TURNED_AWAY: Final = -1  # a canary that says that its dependency is ill: charged nothing
 # In this order: a checkpoint counts only while its attempt runs.
 _STATEMENTS: Final[dict[int, str]] = {
     Act.CHECKPOINT: "report_checkpoint",
@@ -49,6 +55,7 @@ _STATEMENTS: Final[dict[int, str]] = {
     Act.FAILED: "report_failed",
     Act.DIED: "report_died",
     Act.HAND_BACK: "report_hand_back",
+    _TURNED_AWAY: "report_turned_away",
 }
 _HANDED_BACK_CANCELLED: Final = msgspec.json.encode(
     Failure("Cancelled", "handed back after its run was cancelled", cause=Cause.CANCELLED, remedy=Remedy.GIVE_UP)
@@ -62,6 +69,8 @@ class SqliteAgent:
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
         self._places: dict[int, dict[int, str]] = {}  # by agent: where its next tour of the gates begins
+        self._troubled: set[int] = set()  # agents whose last request met a dependency that is in trouble
+        self._limited: dict[int, bool] = {}  # by queue: what it is for never changes
 
     async def join(  # noqa: PLR0913
         self,
@@ -116,9 +125,27 @@ class SqliteAgent:
         again = await self._lanes.write(lambda db: leased_before(db, asked))
         if again:
             return Limited(again, None)
-        take = partial(take_rows, asked)
-        house = SqliteGatehouse(self._lanes, agent, room, take, self._leased)
-        return await go_round(house, self._places.setdefault(agent, {}), queues, room)
+        limited = await self._which_limited(queues)
+        free = [queue for queue in queues if queue not in limited]
+
+        async def tour(room: Room, troubled: Sequence[int]) -> Limited:
+            house = SqliteGatehouse(self._lanes, agent, room, partial(take_rows, asked), self._leased)
+            return await go_round(house, self._places.setdefault(agent, {}), sorted(limited), room, troubled)
+
+        async def take(room: Room) -> tuple[list[AttemptRow], bool]:
+            return await self._lanes.write(
+                lambda db: pick_and_take(db, asked, free, room), lambda found: self._leased(found[0])
+            )
+
+        return await lease_both(self._troubled, agent, room, free, take, tour)
+
+    async def _which_limited(self, queues: Sequence[int]) -> set[int]:
+        """Say which of these queues have rows with limits; the others use a dependency."""
+        new = [queue for queue in queues if queue not in self._limited]
+        if new:
+            found = await self._lanes.read(lambda db: queue_rows(db.run("queues_by_id", {"queues": json_text(new)})))
+            self._limited.update({row.id: row.limited for row in found})
+        return {queue for queue in queues if self._limited.get(queue, False)}
 
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
         """Write outcomes and checkpoints, each under its fence.
@@ -139,6 +166,7 @@ class SqliteAgent:
         """Leave cleanly: rows still running are handed back, uncharged."""
         await self._lanes.write(lambda db: leave(db, agent), self._left)
         self._places.pop(agent, None)
+        self._troubled.discard(agent)
 
     def _leased(self, rows: list[AttemptRow]) -> None:
         if rows:
@@ -154,6 +182,8 @@ class SqliteAgent:
                 self._lanes.hints.give(whom)
         if outcome.freed and _A.READY not in outcome.reached:
             self._lanes.hints.give(Hint.AGENT)
+        if outcome.moved and _A.FAILED not in outcome.reached:
+            self._lanes.hints.give(Hint.SUPERVISOR)
 
 
 def join(db: Writer, agent: Named, lasting: Micros | None) -> None:
@@ -228,15 +258,25 @@ def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Ro
     asked: Named = {"agent": agent, "lease_no": lease_no}
     if again := leased_before(db, asked):
         return again
+    return pick_and_take(db, asked, queues, room)[0]
+
+
+def pick_and_take(db: Writer, asked: Named, queues: Sequence[int], room: Room) -> tuple[list[AttemptRow], bool]:
+    """Lease the most urgent rows that nothing keeps; says whether some of the queues are shut."""
+    stops = stops_of(db, cast(int, asked["agent"]))
+    open_to = unstopped(db, stops, queues, troubled=False) if stops else queues
+    steps, workflows = leasable(stops, room)
     wanted: Named = {
-        "agent": agent,
+        "agent": asked["agent"],
         "now": db.now(),
-        "queues": json_text(queues),
-        "steps": json_text(room.steps),
+        "queues": json_text(open_to),
+        "steps": steps,
+        "workflows": workflows,
         "limit": room.slots,
         "alone": room.alone,
     }
-    return take_rows(asked, db, [id for (id,) in db.run("lease_pick", wanted)])
+    picked = [id for (id,) in db.run("lease_pick", wanted)]
+    return take_rows(asked, db, picked), len(open_to) < len(queues)
 
 
 def leased_before(db: Writer, asked: Named) -> list[AttemptRow]:
@@ -251,7 +291,7 @@ def leased_before(db: Writer, asked: Named) -> list[AttemptRow]:
     return attempt_rows(db, db.run("leased_rows", asked))
 
 
-def take_rows(asked: Named, db: Writer, ids: Sequence[int]) -> list[AttemptRow]:
+def take_rows(asked: Named, db: Writer, ids: Sequence[int], canaries: Sequence[int] = ()) -> list[AttemptRow]:
     """Lease these rows to an agent that is alive, in time and wanted."""
     now = db.now()
     found = db.run("agent_lease", asked).fetchone()
@@ -259,6 +299,9 @@ def take_rows(asked: Named, db: Writer, ids: Sequence[int]) -> list[AttemptRow]:
         return []
     leased = attempt_rows(db, db.run("lease_rows", {**asked, "now": now, "ids": json_text(ids)}))
     db.run("agent_leased", asked)
+    if canaries:
+        db.run("mark_canaries", {"ids": json_text(canaries)})
+        leased = [replace(row, why=CANARY) if row.id in canaries else row for row in leased]
     order = {id: place for place, id in enumerate(ids)}
     return sorted(leased, key=lambda row: order[row.id])
 
@@ -275,6 +318,9 @@ class Held(NamedTuple):
     cancel: int
     run: int
     gate: str | None
+    queue: int
+    agent: int | None
+    why: str | None
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -283,6 +329,7 @@ class Outcome(msgspec.Struct, frozen=True):
     answers: list[Answer]
     reached: frozenset[AttemptState]
     freed: bool = False  # one of them has left its gate: others may pass it
+    moved: bool = False  # the breaker of a dependency is in another state now
 
 
 def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
@@ -293,17 +340,23 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
     writes: dict[int, list[tuple[Value, ...]]] = {act: [] for act in _STATEMENTS}
     logs: list[tuple[Value, ...]] = []
     reached: set[AttemptState] = set()
-    answers, freed = [], False
+    answers, ended, freed = [], list[Ended](), False
     for report in reports:
         row = rows.get(report.id)
+        if (row is None or row.fence != report.fence or row.state != _A.RUNNING) and says_late(report):
+            ended.append(ended_by(report, None, report.queue))
         if row is None or row.fence != report.fence:
             answers.append(Answer.LATE)
         elif row.state == _A.RUNNING:
             written = (report.id, report.fence, _stored_body(db, report, row.run))
-            writes[report.act].append(written if report.act == Act.CHECKPOINT else (*written, now))
+            if report.uses:
+                ended.append(ended_by(report, row.agent, row.queue))
+            turned_away = report.uses and report.act == Act.FAILED and row.why == CANARY and not row.cancel
+            act = _TURNED_AWAY if turned_away else report.act
+            writes[act].append(written if act == Act.CHECKPOINT else (*written, now))
             if report.log is not None and report.act != Act.CHECKPOINT:
                 logs.append((report.id, report.fence, report.log, now))
-            after = _after(report.act, cancelled=bool(row.cancel))
+            after = _A.READY if turned_away else _after(report.act, cancelled=bool(row.cancel))
             rows[report.id] = row._replace(state=after)
             reached.add(after)
             freed = freed or (row.gate is not None and after != _A.RUNNING)
@@ -315,7 +368,8 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
     for act, values in writes.items():
         if values:
             db.run_many(_STATEMENTS[act], values)
-    return Outcome(answers, frozenset(reached), freed)
+    moved = hear(db, ended) if ended else False
+    return Outcome(answers, frozenset(reached), freed, moved)
 
 
 def leave(db: Writer, agent: int) -> Outcome:

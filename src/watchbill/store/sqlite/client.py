@@ -8,7 +8,7 @@ from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.call import JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
-from watchbill.model.gate import GateRow
+from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import IncidentRow
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import Asked, Claim
@@ -16,6 +16,7 @@ from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
 from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.states import RunState
+from watchbill.model.wait import stop_of_workflow
 from watchbill.store.bodies import fits, joined, reference
 from watchbill.store.held import explained
 from watchbill.store.protocol import (
@@ -36,7 +37,7 @@ from watchbill.store.sqlite.checkup import checkup
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
 from watchbill.store.sqlite.deletion import delete
 from watchbill.store.sqlite.fleet import agents, backlog
-from watchbill.store.sqlite.gates import gates, order_gate, waits
+from watchbill.store.sqlite.gates import gates, order_gate, stopped_gates, waits
 from watchbill.store.sqlite.incidents import incident_rows
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.people import claim, inbox, order_incident, say
@@ -181,12 +182,14 @@ class SqliteClient:
         """Read all gates of a namespace, by name."""
         return await self._lanes.read(lambda db: gates(db, namespace))
 
-    async def order_gate(self, namespace: str, name: str, paused: bool) -> bool:
-        """Pause a gate, or open it again; false if there is no such gate."""
-        return await self._lanes.write(
-            lambda db: order_gate(db, namespace, name, paused=paused),
-            lambda done: self._lanes.hints.give(Hint.AGENT) if done else None,
-        )
+    async def order_gate(self, namespace: str, order: GateOrder) -> bool:
+        """Do what a person wants of a gate; false if there is no such gate."""
+        return await self._lanes.write(lambda db: order_gate(db, namespace, order), self._ordered_gate)
+
+    def _ordered_gate(self, done: bool) -> None:
+        if done:  # what may start, what is to be told, and what begins in a scheduler's own process
+            for whom in (Hint.AGENT, Hint.SUPERVISOR, Hint.SCHEDULER):
+                self._lanes.hints.give(whom)
 
     async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
         """Read the incidents of a namespace, newest first."""
@@ -366,7 +369,8 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
         known=bool(known),
         region=region,
         served=bool(served),
-        waits=waits(db, namespace, run.num),
+        waits=waits(db, namespace, run),
+        stop=stop_of_workflow(stopped_gates(db, namespace), run.workflow),
     )
 
 

@@ -1,5 +1,7 @@
 """Fleet: which agents are there, what they hold, and what waits for them."""
 
+from typing import cast
+
 from watchbill.clock import Micros
 from watchbill.model.agent import AGENTS_KEPT_FOR, STEPS_SHOWN, AgentRow, AgentState, AgentStep, Wish, agent_word
 from watchbill.model.queue import DEPTH_COUNTED, QueueDepth
@@ -17,9 +19,11 @@ def agents(db: Database, namespace: str) -> list[AgentRow]:
 def backlog(db: Database, namespace: str | None) -> list[QueueDepth]:
     """Read what waits in the queues of a namespace, or of all."""
     values: Named = {"namespace": namespace, "now": db.now(), "most": DEPTH_COUNTED}
+    found = [QueueDepth(*row) for row in db.run("backlog", values)]
     return [
-        QueueDepth(space, id, region, read_needs(needs), uses, bool(limited), *others)
-        for space, id, region, needs, uses, limited, *others in db.run("backlog", values)
+        queue._replace(needs=read_needs(needs), limited=bool(queue.limited), stopped=bool(queue.stopped))
+        for queue in found
+        for needs in [cast(str, queue.needs)]
     ]
 
 

@@ -1,16 +1,24 @@
 """Gatehouse: the gates of a file, and who may pass them. A look reads; whoever takes rows counts again, and writes."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from watchbill.clock import Micros
 from watchbill.model.agent import Room
 from watchbill.model.attempt import AttemptRow
-from watchbill.model.gate import Candidate, Gate, GateKey, admitted, offered, room, tokens_after
+from watchbill.model.breaker import BreakerState, read_breaker, started
+from watchbill.model.gate import Candidate, Dependency, Gate, GateKey, admitted, offered, room, tokens_after
+from watchbill.model.stop import NONE_STOPPED, Stops
+from watchbill.store.sqlite.breakers import write_breaker
 from watchbill.store.sqlite.database import Database, Named, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
-from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, read_gate
+from watchbill.store.sqlite.rows import queue_rows
+from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, Passing, read_gate
 
-Take = Callable[[Writer, Sequence[int]], list[AttemptRow]]  # leases rows, if their agent may
+Take = Callable[[Writer, Sequence[int], Sequence[int]], list[AttemptRow]]  # rows; and which of them are canaries
+
+
+_WELL: Final = (0, None, 0)  # a dependency of which nothing is remembered
 
 
 class SqliteGatehouse:
@@ -20,7 +28,8 @@ class SqliteGatehouse:
         self, lanes: Lanes, agent: int, room: Room, take: Take, taken: Callable[[list[AttemptRow]], None]
     ) -> None:
         self._lanes = lanes
-        self._whose: Named = {"agent": agent, "steps": json_text(room.steps)}
+        self._agent = agent
+        self._room = room
         self._take = take
         self._taken = taken
 
@@ -30,11 +39,18 @@ class SqliteGatehouse:
 
     async def waiting(self, openings: Sequence[Opening], slots: int, alone: int) -> list[Candidate]:
         """Find the most urgent rows behind gates that have room."""
-        return await self._lanes.read(lambda db: waiting(db, openings, self._whose, slots, alone))
+        asked = self._room._replace(slots=slots, alone=alone)
+        return await self._lanes.read(lambda db: waiting(db, openings, self._agent, asked))
 
-    async def take(self, chosen: Sequence[Candidate], gates: Mapping[GateKey, Gate]) -> list[AttemptRow]:
+    async def passing(self, queues: Sequence[int]) -> tuple[Micros, list[Passing]]:
+        """Find which of these queues use a dependency that lets some start."""
+        return await self._lanes.read(lambda db: (db.now(), passing(db, queues)))
+
+    async def take(
+        self, chosen: Sequence[Candidate], gates: Mapping[GateKey, Gate], dependencies: Sequence[GateKey]
+    ) -> list[AttemptRow]:
         """Lease rows, as many of them as their gates let through now."""
-        return await self._lanes.write(lambda db: take(db, chosen, gates, self._take), self._taken)
+        return await self._lanes.write(lambda db: take(db, chosen, gates, dependencies, self._take), self._taken)
 
 
 def look(db: Database, afters: Mapping[int, str]) -> list[Met]:
@@ -42,23 +58,73 @@ def look(db: Database, afters: Mapping[int, str]) -> list[Met]:
     found = []
     for queue, after in afters.items():
         values: Named = {"queue": queue, "after": after, "most": MOST_GATES, "head": HEAD}
-        for id, leapt, namespace, name, *gate, newest, policy in db.run("limited_gates", values):
-            found.append(Met(id, leapt, GateKey(namespace, name), offered(read_gate(*gate), newest, policy)))
+        for id, leapt, namespace, name, *gate, newest, policy, uses, paused, breaker, runs in db.run(
+            "limited_gates", values
+        ):
+            dependency = None if uses is None else read_dependency(GateKey(namespace, uses), paused, breaker, runs)
+            met = Met(id, leapt, GateKey(namespace, name), offered(read_gate(*gate), newest, policy), dependency)
+            found.append(met)
     return found
 
 
-def waiting(db: Database, openings: Sequence[Opening], whose: Named, slots: int, alone: int) -> list[Candidate]:
+def passing(db: Database, queues: Sequence[int]) -> list[Passing]:
+    """Find dependencies that let some start."""
+    return [
+        Passing(queue, read_dependency(GateKey(namespace, name), *columns))
+        for queue, namespace, name, *columns in db.run("passing", {"queues": json_text(queues)})
+    ]
+
+
+def waiting(db: Database, openings: Sequence[Opening], agent: int, asked: Room) -> list[Candidate]:
     """Find rows, gate by gate."""
     found, now = [], db.now()
+    stops = stops_of(db, agent)
+    open_to = unstopped(db, stops, [opening.queue for opening in openings])
+    steps, workflows = leasable(stops, asked)
     for opening in openings:
-        for lonely, most in ((0, slots), (1, alone)):
-            values: Named = {**whose, "now": now, "queue": opening.queue, "gate": opening.key.name}
+        if opening.queue not in open_to:
+            continue
+        statement = "limited_rows" if opening.limited else "dependent_rows"
+        for lonely, most in ((0, asked.slots), (1, asked.alone)):
+            values: Named = {"agent": agent, "steps": steps, "workflows": workflows, "now": now}
+            values |= {"queue": opening.queue, "gate": opening.gates[0].name}
             values |= {"lonely": lonely, "limit": min(most, opening.room)}
-            found += [Candidate(opening.key, *row) for row in db.run("limited_rows", values)]
+            found += [Candidate(opening.gates, *row) for row in db.run(statement, values)]
     return found
 
 
-def take(db: Writer, chosen: Sequence[Candidate], seen: Mapping[GateKey, Gate], lease: Take) -> list[AttemptRow]:
+def stops_of(db: Database, agent: int) -> Stops:
+    """Read what must not start in an agent's namespace."""
+    found = db.run("stopped").fetchall()
+    if not found:
+        return NONE_STOPPED
+    row = db.run("namespace_of_agent", {"agent": agent}).fetchone()
+    return Stops(frozenset([name for namespace, name in found if row is not None and namespace == row[0]]))
+
+
+def unstopped(db: Database, stops: Stops, queues: Sequence[int], *, troubled: bool = True) -> list[int]:
+    """Give those of these queues that are not paused, by what they need or use; with those that are only troubled."""
+    if not stops:
+        return list(queues)
+    rows = queue_rows(db.run("queues_by_id", {"queues": json_text(queues)}))
+    return [row.id for row in rows if stops.of_queue(row.needs, "" if troubled else row.uses) is None]
+
+
+def leasable(stops: Stops, room: Room) -> tuple[str, str | None]:
+    """Give the steps that may be leased, and the workflows of which nothing may be, as statements want them."""
+    if not stops:
+        return json_text(room.steps), None
+    steps = [step for step in room.steps if stops.of_step(step) is None]
+    return json_text(steps), json_text(stops.workflows) if stops.workflows else None
+
+
+def take(
+    db: Writer,
+    chosen: Sequence[Candidate],
+    seen: Mapping[GateKey, Gate],
+    depended_on: Sequence[GateKey],
+    lease: Take,
+) -> list[AttemptRow]:
     """Lease what its gates let through; nobody else can let anyone through meanwhile."""
     now = db.now()
     db.run_many(
@@ -69,11 +135,25 @@ def take(db: Writer, chosen: Sequence[Candidate], seen: Mapping[GateKey, Gate], 
         ],
     )
     gates = {key: read_gate(*db.run("gate_stands", key._asdict()).fetchone()) for key in seen}
+    dependencies = {
+        key: read_dependency(key, *(db.run("breaker_stands", key._asdict()).fetchone() or _WELL)) for key in depended_on
+    }
     rooms = {key: room(gate, now) for key, gate in gates.items()}
-    fitting = {one.id: one.gate for one in admitted(chosen, rooms, slots=len(chosen), alone=len(chosen))}
-    rows = lease(db, list(fitting)) if fitting else []
+    rooms |= {key: dependency.room(now) for key, dependency in dependencies.items()}
+    fitting = {one.id: one.gates for one in admitted(chosen, rooms, slots=len(chosen), alone=len(chosen))}
+    trying = [key for key, one in dependencies.items() if one.breaker.state is BreakerState.HALF_OPEN]
+    canaries = [id for id, behind in fitting.items() if any(key in trying for key in behind)]
+    rows = lease(db, list(fitting), canaries) if fitting else []
     for key, gate in gates.items():
-        started = sum(fitting[row.id] == key for row in rows)
-        if started:
-            db.run("spend_tokens", (*key, tokens_after(gate, started, now), now, seen[key].said))
+        count = sum(key in fitting[row.id] for row in rows)
+        if count:
+            db.run("spend_tokens", (*key, tokens_after(gate, count, now), now, seen[key].said))
+    for key, dependency in dependencies.items():
+        mine = {row.id: row.fence for row in rows if key in fitting[row.id]}
+        write_breaker(db, key, dependency.breaker, started(dependency.breaker, mine, now), now)
     return rows
+
+
+def read_dependency(key: GateKey, paused: int, breaker: bytes | None, canary_runs: int) -> Dependency:
+    """Read the gate of a dependency."""
+    return Dependency(key, bool(paused), read_breaker(breaker), bool(canary_runs))

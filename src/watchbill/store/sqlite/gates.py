@@ -1,12 +1,26 @@
 """Gates: what people see of them and order; and what keeps calls from starting that are ready."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from watchbill.model.gate import GateRow, shown_gate
+from watchbill.model.breaker import USES, read_breaker
+from watchbill.model.gate import (
+    GateKey,
+    GateOrder,
+    GateRow,
+    Standing,
+    is_forgotten_by,
+    is_made_by,
+    ordered,
+    paused_by,
+    shown_gate,
+    with_dependencies,
+)
 from watchbill.model.incident import Able
 from watchbill.model.needs import meets, parse_needs
-from watchbill.model.wait import Wait
+from watchbill.model.run import RunRow
+from watchbill.model.wait import Wait, kept_by
 from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_WAITS
+from watchbill.store.sqlite.breakers import write_breaker
 from watchbill.store.sqlite.database import Database, Named, Writer
 from watchbill.store.sqlite.rows import read_needs
 from watchbill.store.tour import read_gate
@@ -18,14 +32,33 @@ def gates(db: Database, namespace: str) -> list[GateRow]:
     """Read all gates of a namespace."""
     now = db.now()
     values: Named = {"namespace": namespace, "most": MOST_COUNTED}
-    return [
+    limited = [
         shown_gate(name, read_gate(*gate), waiting, now) for name, *gate, waiting in db.run("gates", values).fetchall()
     ]
+    standings = {name: Standing(*columns) for name, *columns in db.run("gates_standing", {"namespace": namespace})}
+    return with_dependencies(limited, db.run("dependencies", values).fetchall(), _read(standings))
 
 
-def order_gate(db: Writer, namespace: str, name: str, *, paused: bool) -> bool:
-    """Pause a gate, or open it again."""
-    return db.run("order_gate", {"namespace": namespace, "name": name, "paused": paused}).rowcount == 1
+def _read(standings: Mapping[str, Standing]) -> dict[str, Standing]:
+    return {name: standing._replace(paused=bool(standing.paused)) for name, standing in standings.items()}
+
+
+def order_gate(db: Writer, namespace: str, order: GateOrder) -> bool:
+    """Do what a person wants of a gate."""
+    now = db.now()
+    where: Named = {"namespace": namespace, "name": order.name}
+    if is_made_by(order):
+        db.run("make_gate", {**where, "now": now})
+    wanted: Named = {"paused": paused_by(order), "by": order.by, "reason": order.reason, "now": now}
+    found = db.run("order_gate", {**where, **wanted}).fetchone()
+    if found is None:
+        return False
+    if order.name.startswith(USES):
+        before = read_breaker(found[0])
+        write_breaker(db, GateKey(namespace, order.name), before, ordered(before, order, now), now)
+    if is_forgotten_by(order):
+        db.run("drop_gate", where)
+    return True
 
 
 def forget_gates(db: Writer, keys: Sequence[Place]) -> int:
@@ -49,17 +82,24 @@ def able(db: Database) -> list[Able]:
     ]
 
 
-def waits(db: Database, namespace: str, run: int) -> tuple[Wait, ...]:
+def stopped_gates(db: Database, namespace: str) -> dict[str, Standing]:
+    """Read what keeps anything of a namespace from starting, by name."""
+    return _read({name: Standing(*columns) for name, *columns in db.run("stopped_gates", {"namespace": namespace})})
+
+
+def waits(db: Database, namespace: str, run: RunRow) -> tuple[Wait, ...]:
     """Say what the ready rows of a run wait for."""
-    now, values = db.now(), {"run": run, "most": MOST_COUNTED, "limit": MOST_WAITS}
+    now, values = db.now(), {"run": run.num, "most": MOST_COUNTED, "limit": MOST_WAITS}
     rows = db.run("waits_of_run", values).fetchall()
     if not rows:
         return ()
     living = [(one.region, parse_needs(one.needs)) for one in able(db) if one.namespace == namespace]
     found = []
-    for id, region, needs, name, *gate, before in rows:
+    stopped = stopped_gates(db, namespace)
+    for id, region, needs, uses, step, name, *gate, before in rows:
         asked = read_needs(needs)
         served = any(where == region and meets(have, parse_needs(asked)) for where, have in living)
         shown = None if name is None else shown_gate(name, read_gate(*gate), before, now)
-        found.append(Wait(id, asked, region, served, shown))
+        stop = kept_by(stopped, (asked, uses, step, run.workflow), name)
+        found.append(Wait(id, asked, region, served, shown, stop))
     return tuple(found)

@@ -245,12 +245,21 @@ def look(db: Database, shards: Sequence[int], known: Sequence[str], limit: int, 
     now = db.now()
     share = -(-limit // max(len(shards), 1))
     mine: Named = {"shards": json_text(shards), "share": share + 1, "now": now, "known": json_text(known)}
-    due = tuple(run_rows(db, db.run("look_due", mine)))
+    stopped = _stopped(db, shards)
+    due = tuple(run_rows(db, db.run("look_due", {**mine, "stopped": json_text(stopped)})))
     told = facts(db.run("look_facts", mine))
     finals = tuple(attempt_rows(db, db.run("look_finals", mine)))
     (next_due,) = db.run("look_next", mine).fetchone()
-    found = Look(due, told, finals, next_due, _cut(share, due, told, finals), now)
+    found = Look(due, told, finals, next_due, _cut(share, due, told, finals), now, stopped=tuple(stopped))
     return _with_schedules(db, found, {**mine, "known": json_text(scheduled), "limit": limit}) if scheduled else found
+
+
+def _stopped(db: Database, shards: Sequence[int]) -> list[str]:
+    found = db.run("look_stopped").fetchall()
+    if not found or not shards:
+        return []
+    (mine,) = db.run("namespace_of_shard", {"shard": shards[0]}).fetchone()
+    return [name for namespace, name in found if namespace == mine]
 
 
 def _with_schedules(db: Database, look: Look, mine: Named) -> Look:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from watchbill.clock import Micros
 from watchbill.model.alert import DueAlerts, SettledAlert
+from watchbill.model.breaker import BreakerRow, Ended, Move
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
@@ -15,6 +16,7 @@ from watchbill.store.hints import concerned
 from watchbill.store.presence import Presence
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 from watchbill.store.sqlite.alerts import due_alerts, next_alert, settle_alerts, take_alerts
+from watchbill.store.sqlite.breakers import breakers, hear, move_breakers
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.database import Database, Writer
 from watchbill.store.sqlite.fleet import backlog
@@ -143,9 +145,26 @@ class SqliteSupervisor:
             await self._lanes.write(lambda db: forget_gates(db, idle))
         return page[-1][:2] if len(page) == limit else None
 
-    async def queue_beside(self, queue: int, needs: Sequence[str], limited: bool) -> int:
+    async def queue_beside(self, queue: int, needs: Sequence[str], uses: str, limited: bool) -> int:
         """Give the queue of other needs in the same namespace and region, making it if it is new."""
-        return await self._lanes.write(lambda db: queue_beside(db, queue, needs, limited))
+        return await self._lanes.write(lambda db: queue_beside(db, queue, needs, uses, limited))
+
+    async def hear(self, ended: Sequence[Ended]) -> None:
+        """Take in how attempts have ended that use a dependency."""
+        await self._lanes.write(
+            lambda db: hear(db, ended), lambda moved: self._lanes.hints.give(Hint.SUPERVISOR) if moved else None
+        )
+
+    async def breakers(self) -> list[BreakerRow]:
+        """Read the breakers that are due for a look."""
+        return await self._lanes.read(breakers)
+
+    async def move_breakers(self, moves: Sequence[Move]) -> list[bool]:
+        """Write breakers that are still as they were seen; says which were."""
+        return await self._lanes.write(
+            lambda db: move_breakers(db, moves),
+            lambda moved: self._lanes.hints.give(Hint.AGENT) if any(moved) else None,
+        )
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
@@ -165,9 +184,9 @@ class SqliteSupervisor:
             self._lanes.give_later(Hint.AGENT, AVOID_FOR)  # then it is for whoever must not have it now, too
 
 
-def queue_beside(db: Writer, queue: int, needs: Sequence[str], limited: bool) -> int:
+def queue_beside(db: Writer, queue: int, needs: Sequence[str], uses: str, limited: bool) -> int:
     """Give the queue of other needs in the same namespace and region, making it if it is new."""
-    namespace, region, uses = db.run("queue_by_id", {"id": queue}).fetchone()
+    namespace, region = db.run("queue_by_id", {"id": queue}).fetchone()
     return make_queue(db, namespace, region, needs, uses, limited=limited)
 
 
@@ -179,8 +198,10 @@ def watch(db: Database, limit: int, *, expired: bool) -> Watch:
     orphans = attempt_rows(db, db.run("watch_orphans", values))
     (next_at,) = db.run("watch_next", values).fetchone()
     (guests,) = db.run("watch_guests", values).fetchone()
+    breaker_due, breaker_at = db.run("watch_breakers", values).fetchone()
+    next_at = min([at for at in (next_at, breaker_at) if at is not None], default=None)
     more = len(due) > limit or len(orphans) > limit
-    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, bool(guests))
+    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, bool(guests), bool(breaker_due))
 
 
 class Judged(NamedTuple):

@@ -22,6 +22,7 @@ import pytest
 
 SUITES = (
     "agent",
+    "breakers",
     "client",
     "fleet",
     "gates",

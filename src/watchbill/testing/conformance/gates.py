@@ -8,6 +8,7 @@ import pytest
 from watchbill.clock import SECOND
 from watchbill.model.agent import Act, Room
 from watchbill.model.attempt import NewAttempt
+from watchbill.model.gate import GateAct, GateOrder
 from watchbill.model.limit import Limit
 from watchbill.model.policy import Policy
 from watchbill.model.states import AttemptState
@@ -16,6 +17,14 @@ from watchbill.testing.conformance.scene import AGENT, LIMIT, NOON, STEPS, Scene
 
 OTHER = 71
 ONE = "limit:charge"
+
+
+def pause(name: str) -> GateOrder:
+    return GateOrder(name, GateAct.PAUSE, "ann", "a flood")
+
+
+def let_go(name: str) -> GateOrder:
+    return GateOrder(name, GateAct.OPEN, "bob", "")
 
 
 class Gates:
@@ -332,22 +341,22 @@ async def test_a_paused_gate_lets_nobody_start_until_it_is_opened(gates):
     client = gates.scene.store.client
     ids = await gates.put(3, Limit(at_once=1))
     [row] = (await gates.lease()).rows
-    assert await client.order_gate("default", ONE, paused=True)
+    assert await client.order_gate("default", pause(ONE))
     await gates.scene.report(row, Act.DONE, b"1")
     assert (await gates.lease()).rows == []
     assert [gate.paused for gate in await client.gates("default")] == [True]
     heard = []
     gates.scene.store.listen(Hint.AGENT, lambda: heard.append(1))
-    assert await client.order_gate("default", ONE, paused=False)
+    assert await client.order_gate("default", let_go(ONE))
     assert heard
     assert await gates.leased() == ids[1:2]
 
 
 async def test_a_gate_that_is_not_there_cannot_be_paused(gates):
-    assert not await gates.scene.store.client.order_gate("default", ONE, paused=True)
+    assert not await gates.scene.store.client.order_gate("default", pause(ONE))
     await gates.put(1, Limit(at_once=1))
     await gates.lease()
-    assert not await gates.scene.store.client.order_gate("elsewhere", ONE, paused=True)
+    assert not await gates.scene.store.client.order_gate("elsewhere", pause(ONE))
 
 
 async def test_gates_that_nobody_uses_are_forgotten_once_their_buckets_are_full(gates, clock):
@@ -355,7 +364,7 @@ async def test_gates_that_nobody_uses_are_forgotten_once_their_buckets_are_full(
     for n, limit in enumerate([Limit(at_once=1), Limit("1/s"), Limit("1/d"), Limit(at_once=1)]):
         await gates.put(1, limit, f"{ONE}:{n}")
     await gates.lease()
-    await gates.scene.store.client.order_gate("default", f"{ONE}:3", paused=True)
+    await gates.scene.store.client.order_gate("default", pause(f"{ONE}:3"))
     assert await supervisor.forget_gates(None, 100) is None
     assert len(await gates.scene.store.client.gates("default")) == 4
     clock.pass_by(2 * 3_600 * SECOND)

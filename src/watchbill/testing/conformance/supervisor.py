@@ -214,7 +214,7 @@ async def test_what_shall_run_alone_waits_for_room_of_its_own_and_says_so(scene,
 
 async def test_a_row_that_climbs_is_about_something_else_from_then_on(scene, run):
     row = await scene.row_in(AttemptState.FAILED, run)
-    other = await scene.store.supervisor.queue_beside(scene.queue, ("slow",), False)
+    other = await scene.store.supervisor.queue_beside(scene.queue, ("slow",), "", False)
     recast = Recast(
         RowKind.STEP, "charge_slowly", 2, b'{"retries":1}', 5, alone=False, earlier=3, doubt=None, restart=True,
         queue=other, gate=None,
@@ -244,9 +244,11 @@ async def test_a_verdict_that_is_refused_changes_nothing_of_what_a_row_is_about(
 
 
 async def test_the_queue_beside_another_is_the_same_each_time_and_in_the_same_place(scene):
-    queues = {await scene.store.supervisor.queue_beside(scene.queue, ("slow",), limited) for limited in (True, False)}
+    queues = {
+        await scene.store.supervisor.queue_beside(scene.queue, ("slow",), "", limited) for limited in (True, False)
+    }
     assert len(queues | {scene.queue}) == 3
-    assert await scene.store.supervisor.queue_beside(scene.queue, ("slow",), False) in queues
+    assert await scene.store.supervisor.queue_beside(scene.queue, ("slow",), "", False) in queues
     assert await scene.store.scheduler.queue("default", "", ("slow",), "") in queues
 
 

@@ -83,7 +83,18 @@ SELECT
                 AND queue.limited
             LIMIT :most::bigint
         ) AS kept_back
-    ) AS paused
+    ) AS paused,
+    (
+        SELECT count(*)
+        FROM watchbill.gate
+        WHERE gate.namespace || '' = queue.namespace
+            AND (gate.paused OR gate.state <> 0)
+            AND (gate.paused OR gate.state = 1)
+            AND (
+                gate.name = 'uses:' || queue.uses
+                OR substr(gate.name, 7) = ANY (watchbill.need_names(queue.needs)) AND gate.name LIKE 'needs:%'
+            )
+    ) > 0 AS stopped
 FROM watchbill.queue
 WHERE :namespace::text IS NULL
     OR queue.namespace = :namespace

@@ -13,6 +13,7 @@ gone AS (
     WHERE gate.namespace = page.namespace
         AND gate.name = page.name
         AND NOT gate.paused
+        AND gate.state = 0
         AND gate.tokens_at < (SELECT watchbill.at(:now::bigint)) - :idle::bigint
         AND (
             gate.starts IS NULL

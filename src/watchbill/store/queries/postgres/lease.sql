@@ -1,5 +1,7 @@
 -- Lease the most urgent ready rows to an agent that is alive, in time and wanted; two agents never get the same one.
 -- What failed or was lost with this agent is left to others for a while.
+-- While anything is paused by its name or in trouble nothing is leased by this text, and that is said: `lease_stopped`
+-- knows what. So nobody pays for it in good times.
 -- Candidates are found without locks, twice as many as asked for, so that somebody else at the same head leaves some;
 -- in each queue from a place on, before which the caller has lately found nothing.
 WITH me AS MATERIALIZED (
@@ -39,6 +41,7 @@ candidates AS MATERIALIZED (
         LIMIT 2 * kind.room
     ) AS ready
     WHERE EXISTS (SELECT 1 FROM me)
+        AND NOT EXISTS (SELECT 1 FROM watchbill.gate WHERE paused OR state <> 0)
 ),
 plain AS MATERIALIZED (
     SELECT id, rank
@@ -82,7 +85,7 @@ leased AS (
         symptom, earlier, doubt, rank, alone OR losses >= 3 AS lonely
 )
 SELECT
-    EXISTS (SELECT 1 FROM candidates),
+    EXISTS (SELECT 1 FROM candidates), EXISTS (SELECT 1 FROM watchbill.gate WHERE paused OR state <> 0), false,
     queue, lonely, rank, id,
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,

@@ -1,11 +1,26 @@
 -- Lease rows that their gates, which this transaction has locked, let through; and take a token for each that was
--- leased: one that somebody else has locked costs nothing.
+-- leased: one that somebody else has locked costs nothing. Whose dependency has been found to be down meanwhile stays.
 WITH chosen AS MATERIALIZED (
     SELECT id
     FROM watchbill.attempt
     WHERE id = ANY (:ids::bigint[])
         AND state = :ready::smallint
         AND NOT held
+        AND queue <> ALL (ARRAY(
+            SELECT queue.id
+            FROM watchbill.gate
+            CROSS JOIN LATERAL (
+                SELECT id
+                FROM watchbill.queue
+                WHERE queue.namespace = gate.namespace
+                    AND 'uses:' || queue.uses = gate.name
+                OFFSET 0
+            ) AS queue
+            WHERE (gate.paused OR gate.state <> 0)
+                AND (gate.namespace, gate.name) NOT IN (
+                    SELECT * FROM unnest(:passing_namespaces::text[], :passing_names::text[])
+                )
+        ))
     ORDER BY id
     FOR UPDATE SKIP LOCKED
 ),
@@ -15,7 +30,7 @@ leased AS (
         state = 1, fence = fence + 1, losses = losses + 1, agent = :agent, lease_no = :lease_no,
         started_at = (SELECT watchbill.at(:now::bigint)),
         watch_at = (SELECT watchbill.at(:now::bigint)) + span * 1000,
-        ended_at = NULL, cancel = false, why = NULL, symptom = NULL, result = NULL, progress = NULL,
+        ended_at = NULL, cancel = false, why = CASE WHEN id = ANY (:canaries::bigint[]) THEN 'canary' END, symptom = NULL, result = NULL, progress = NULL,
         progress_at = NULL
     WHERE id = ANY (ARRAY(SELECT id FROM chosen))
         AND state = :ready::smallint

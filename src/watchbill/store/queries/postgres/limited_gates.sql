@@ -72,12 +72,26 @@ SELECT
             AND running.state = 1
             AND (SELECT namespace FROM watchbill.queue WHERE id = running.queue) = its.namespace
     ) END,
-    newest.id, newest.policy
+    newest.id, newest.policy,
+    CASE WHEN its.uses <> '' THEN 'uses:' || its.uses END, coalesce(theirs.paused, false), theirs.breaker,
+    coalesce((
+        SELECT trying.fence = theirs.canary_fence AND trying.state = :running::smallint
+        FROM watchbill.attempt AS trying
+        WHERE trying.id = theirs.canary
+    ), false)
 FROM found
-CROSS JOIN LATERAL (SELECT namespace FROM watchbill.queue WHERE id = found.queue LIMIT 1) AS its
+CROSS JOIN LATERAL (SELECT namespace, uses FROM watchbill.queue WHERE id = found.queue LIMIT 1) AS its
 LEFT JOIN LATERAL (
     SELECT * FROM watchbill.gate WHERE gate.namespace = its.namespace AND gate.name = found.gate LIMIT 1
 ) AS gate ON true
+LEFT JOIN LATERAL (
+    SELECT paused, breaker, canary, canary_fence
+    FROM watchbill.gate AS dependency
+    WHERE its.uses <> ''
+        AND dependency.namespace = its.namespace
+        AND dependency.name = 'uses:' || its.uses
+    LIMIT 1
+) AS theirs ON true
 CROSS JOIN LATERAL (
     SELECT last.id, last.policy
     FROM (VALUES (false), (true)) AS kind (lonely)

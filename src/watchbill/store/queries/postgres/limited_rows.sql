@@ -1,5 +1,12 @@
 -- Find the most urgent rows behind gates that have room: of each gate no more than it lets through.
--- What failed or was lost with this agent is left to others for a while.
+-- What failed or was lost with this agent is left to others for a while; what is paused by its name stays where it is.
+WITH stopped AS MATERIALIZED (
+    SELECT name
+    FROM watchbill.gate
+    WHERE namespace || '' = (SELECT namespace FROM watchbill.agent WHERE id = :agent)
+        AND paused
+        AND (paused OR state <> 0)
+)
 SELECT mine.place, ready.id, ready.rank, kind.lonely
 FROM unnest(:places::integer[], :queues::integer[], :gates::text[], :rooms::bigint[]) AS mine (place, queue, gate, room)
 CROSS JOIN (VALUES (false, :slots::bigint), (true, least(:alone::bigint, :slots::bigint))) AS kind (lonely, most)
@@ -13,9 +20,22 @@ CROSS JOIN LATERAL (
         AND NOT waiting.held
         AND waiting.gate IS NOT NULL
         AND waiting.step = ANY (:steps::text[])
+        AND waiting.step <> ALL (ARRAY(SELECT substr(name, 6) FROM stopped WHERE name LIKE 'step:%'))
+        AND (
+            (SELECT count(*) FROM stopped WHERE name LIKE 'workflow:%') = 0
+            OR (SELECT 'workflow:' || run.workflow FROM watchbill.run WHERE run.num = waiting.run)
+                <> ALL (ARRAY(SELECT name FROM stopped))
+        )
         AND (waiting.avoid IS DISTINCT FROM :agent OR waiting.avoid_until <= (SELECT watchbill.at(:now::bigint)))
     ORDER BY waiting.rank, waiting.id
     LIMIT least(mine.room, kind.most)
 ) AS ready
+WHERE NOT EXISTS (
+    SELECT 1
+    FROM stopped
+    CROSS JOIN LATERAL (SELECT needs FROM watchbill.queue WHERE queue.id = mine.queue OFFSET 0) AS its
+    WHERE substr(stopped.name, 7) = ANY (watchbill.need_names(its.needs))
+        AND stopped.name LIKE 'needs:%'
+)
 ORDER BY ready.rank, ready.id
 LIMIT :limit::bigint

@@ -1,7 +1,15 @@
 -- Find what is due, told and final: per shard the oldest, so that none hides another; and when the next run or slot is
 -- due. A schedule is also due when a slot of it waits for a run that has ended. (name || '': found by shard, not by name.)
 -- Finals from an id on, before which the caller knows of none. The next run due may be of any code, or paused: one look
--- too many, instead of reading a million who are none of ours.
+-- too many, instead of reading a million who are none of ours. What somebody has paused by its name is said, and runs of
+-- such workflows do not begin.
+WITH stopped AS MATERIALIZED (
+    SELECT name
+    FROM watchbill.gate
+    WHERE namespace || '' = (SELECT namespace FROM watchbill.shard WHERE id = (:shards::integer[])[1])
+        AND paused
+        AND (paused OR state <> 0)
+)
 SELECT
     (SELECT watchbill.at(:now::bigint)) AS now,
     ARRAY(
@@ -16,6 +24,7 @@ SELECT
                 AND (NOT paused OR status = 2)
                 AND run.held IS NULL
                 AND workflow || '@' || version = ANY (:known::text[])
+                AND (status = 2 OR 'workflow:' || workflow <> ALL (ARRAY(SELECT name FROM stopped)))
             ORDER BY wake_at
             LIMIT :share::bigint
         ) AS due
@@ -93,4 +102,5 @@ SELECT
             ORDER BY wake_at
             LIMIT 1
         ) AS later
-    ) AS next_slot
+    ) AS next_slot,
+    ARRAY(SELECT name FROM stopped ORDER BY name) AS stopped

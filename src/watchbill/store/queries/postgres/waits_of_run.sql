@@ -1,7 +1,7 @@
 -- Say what the ready rows of a run wait for: the needs of their queues, and their gates as they stand, with how many are
 -- more urgent behind the same gate, counted up to a limit.
 SELECT
-    mine.id, its.region, its.needs, mine.gate, gate.at_once, gate.starts, gate.per, coalesce(gate.paused, false),
+    mine.id, its.region, its.needs, its.uses, mine.step, mine.gate, gate.at_once, gate.starts, gate.per, coalesce(gate.paused, false),
     coalesce(gate.tokens, 0), coalesce(gate.tokens_at, 0), coalesce(gate.said, 0),
     CASE WHEN mine.gate IS NULL THEN 0 ELSE (
         SELECT count(*)
@@ -32,7 +32,7 @@ SELECT
         ) AS counted
     ) END
 FROM (
-    SELECT id, queue, gate, rank
+    SELECT id, queue, gate, rank, step
     FROM watchbill.attempt
     WHERE run = :run
         AND state = :ready::smallint
@@ -41,7 +41,7 @@ FROM (
     ORDER BY id
     LIMIT :limit::bigint
 ) AS mine
-CROSS JOIN LATERAL (SELECT namespace, region, needs FROM watchbill.queue WHERE id = mine.queue LIMIT 1) AS its
+CROSS JOIN LATERAL (SELECT namespace, region, needs, uses FROM watchbill.queue WHERE id = mine.queue LIMIT 1) AS its
 LEFT JOIN LATERAL (
     SELECT * FROM watchbill.gate WHERE gate.namespace = its.namespace AND gate.name = mine.gate LIMIT 1
 ) AS gate ON true

@@ -1,4 +1,4 @@
--- Find what is due for a look, what runs under an agent that is dead, and when the next look is due.
+-- Find what is due for a look, what runs under an agent that is dead, whether a breaker is due, and when the next look is.
 -- Agents at work are found by leaps through their index: it costs something per agent, not per row.
 WITH RECURSIVE holder (agent) AS (
     SELECT (SELECT agent FROM watchbill.attempt WHERE state = 1 AND agent IS NOT NULL ORDER BY agent LIMIT 1)
@@ -56,5 +56,17 @@ SELECT
             FROM known
             WHERE until > (SELECT watchbill.at(:now::bigint))
                 AND until < 4611686018427387904
+        ),
+        (
+            SELECT min(watch_at)
+            FROM watchbill.gate
+            WHERE (paused OR state <> 0)
+                AND watch_at > (SELECT watchbill.at(:now::bigint))
         )
-    ) AS next_at
+    ) AS next_at,
+    EXISTS (
+        SELECT 1
+        FROM watchbill.gate
+        WHERE (paused OR state <> 0)
+            AND watch_at <= (SELECT watchbill.at(:now::bigint))
+    ) AS breakers

@@ -76,7 +76,21 @@ SELECT
                 AND ready.gate IS NOT NULL
             LIMIT :most
         )
-    ) AS paused
+    ) AS paused,
+    EXISTS (
+        SELECT 1
+        FROM gate
+        WHERE gate.namespace = queue.namespace
+            AND (gate.paused OR gate.state <> 0)
+            AND (gate.paused OR gate.state = 1)
+            AND (
+                gate.name = 'uses:' || queue.uses
+                OR gate.name IN (
+                    SELECT 'needs:' || substr(need.value, 1, instr(need.value || '=', '=') - 1)
+                    FROM json_each(queue.needs) AS need
+                )
+            )
+    ) AS stopped
 FROM queue
 WHERE :namespace IS NULL
     OR queue.namespace = :namespace

@@ -1,5 +1,5 @@
 -- Choose the most urgent ready rows of several queues, merged by rank; of those that need a process of their own, few.
--- What failed or was lost with this agent is left to others for a while.
+-- What failed or was lost with this agent is left to others for a while; what is of a paused workflow stays where it is.
 SELECT id
 FROM (
     SELECT id, rank
@@ -15,6 +15,10 @@ FROM (
                 AND ready.state = 0
                 AND ready.held = 0
                 AND ready.step IN (SELECT value FROM json_each(:steps))
+                AND (
+                    :workflows IS NULL
+                    OR (SELECT workflow FROM run WHERE num = ready.run) NOT IN (SELECT value FROM json_each(:workflows))
+                )
                 AND (ready.avoid IS NOT :agent OR ready.avoid_until <= :now)
             ORDER BY ready.rank, ready.id
             LIMIT :limit
@@ -36,6 +40,10 @@ FROM (
                 AND ready.state = 0
                 AND ready.held = 0
                 AND ready.step IN (SELECT value FROM json_each(:steps))
+                AND (
+                    :workflows IS NULL
+                    OR (SELECT workflow FROM run WHERE num = ready.run) NOT IN (SELECT value FROM json_each(:workflows))
+                )
                 AND (ready.avoid IS NOT :agent OR ready.avoid_until <= :now)
             ORDER BY ready.rank, ready.id
             LIMIT :alone

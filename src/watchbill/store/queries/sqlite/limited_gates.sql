@@ -90,9 +90,18 @@ SELECT
             AND running.state = 1
             AND theirs.namespace = its.namespace
     ) END,
-    newest.id, said.policy
+    newest.id, said.policy, CASE WHEN its.uses <> '' THEN 'uses:' || its.uses END, coalesce(theirs.paused, 0),
+    theirs.breaker,
+    EXISTS (
+        SELECT 1
+        FROM attempt AS trying
+        WHERE trying.id = theirs.canary
+            AND trying.fence = theirs.canary_fence
+            AND trying.state = 1
+    )
 FROM queue AS its
 CROSS JOIN newest
 CROSS JOIN attempt AS said ON said.id = newest.id
 LEFT JOIN gate ON gate.namespace = its.namespace AND gate.name = newest.gate
+LEFT JOIN gate AS theirs ON its.uses <> '' AND theirs.namespace = its.namespace AND theirs.name = 'uses:' || its.uses
 WHERE its.id = :queue

@@ -9,6 +9,10 @@ WHERE queue = :queue
     AND held = 0
     AND gate IS NOT NULL
     AND step IN (SELECT value FROM json_each(:steps))
+    AND (
+        :workflows IS NULL
+        OR (SELECT workflow FROM run WHERE num = attempt.run) NOT IN (SELECT value FROM json_each(:workflows))
+    )
     AND (avoid IS NOT :agent OR avoid_until <= :now)
 ORDER BY rank, id
 LIMIT :limit

@@ -1,4 +1,5 @@
--- Read runs whose time has come: per shard the longest overdue, so that no shard hides another.
+-- Read runs whose time has come: per shard the longest overdue, so that no shard hides another. Runs of workflows that
+-- somebody has paused do not begin.
 SELECT
     run.num, run.shard, run.namespace, run.id, run.workflow, run.version, run.status, run.part,
     run.losses, run.priority, run.wake_at, run.held, run.paused, run.input, run.created_at,
@@ -15,6 +16,7 @@ WHERE run.num IN (
         AND (due.paused = 0 OR due.status = 2)
         AND due.held IS NULL
         AND due.workflow || '@' || due.version IN (SELECT value FROM json_each(:known))
+        AND (due.status = 2 OR 'workflow:' || due.workflow NOT IN (SELECT value FROM json_each(:stopped)))
     ORDER BY due.wake_at
     LIMIT :share
 )

@@ -1,4 +1,4 @@
--- Say where a queue is, and of which dependency.
-SELECT namespace, region, uses
+-- Say where a queue is.
+SELECT namespace, region
 FROM queue
 WHERE id = :id

@@ -1,4 +1,4 @@
--- Read under which fence rows are, where, whether cancelled, whose, and behind which gate.
-SELECT attempt.id, fence, state, cancel, run, gate
+-- Read under which fence rows are, where, whether cancelled, whose, behind which gate, in which queue, and why.
+SELECT attempt.id, fence, state, cancel, run, gate, queue, agent, why
 FROM json_each(:ids) AS reported
 CROSS JOIN attempt ON attempt.id = reported.value

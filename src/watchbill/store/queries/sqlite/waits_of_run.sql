@@ -1,7 +1,7 @@
 -- Say what the ready rows of a run wait for: the needs of their queues, and their gates as they stand, with how many are
 -- more urgent behind the same gate, counted up to a limit.
 SELECT
-    mine.id, its.region, its.needs, mine.gate, gate.at_once, gate.starts, gate.per, coalesce(gate.paused, 0),
+    mine.id, its.region, its.needs, its.uses, mine.step, mine.gate, gate.at_once, gate.starts, gate.per, coalesce(gate.paused, 0),
     coalesce(gate.tokens, 0.0), coalesce(gate.tokens_at, 0), coalesce(gate.said, 0),
     CASE WHEN mine.gate IS NULL THEN 0 ELSE (
         SELECT count(*)
@@ -29,7 +29,7 @@ SELECT
         )
     ) END
 FROM (
-    SELECT id, queue, gate, rank
+    SELECT id, queue, gate, rank, step
     FROM attempt
     WHERE run = :run
         AND state = 0

@@ -1,0 +1,309 @@
+"""Breaker: whether a dependency is well, as its gate remembers it. Pure: how attempts end, and the time, go in.
+
+Closed: everything starts. Open: nothing starts, and nothing is charged. Half-open: one attempt may try, the canary.
+Closing: the canary was done, and those who wait leave at a pace. Only failures are written down while all is well, and
+of the successes after one no more than can matter: a dependency that is well costs no write.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from watchbill.clock import SECOND, Micros
+from watchbill.model.failure import Cause, Failure, Remedy
+
+IN_A_ROW: Final = 5  # failures: chance alone rarely makes five of a dependency that is well
+WINDOW: Final[Micros] = 30 * SECOND  # in which the others are counted: long enough for slow ones to be many
+AT_LEAST: Final = 20  # attempts: half of fewer says little
+SHARE: Final = 0.5  # of them: as many fail as do not
+ENOUGH: Final = 20  # successes that are counted beyond the failures: more change nothing, and would be a write for each
+FIRST_WAIT: Final[Micros] = 5 * SECOND  # before the first canary: a restart takes that long
+LONGEST_WAIT: Final[Micros] = 60 * SECOND  # what comes back is found within a minute
+SPREAD: Final[Micros] = 5 * SECOND  # in which those who wait leave, if the pace allows it
+PACE_EVERY: Final[Micros] = SECOND  # so often those who still wait are counted
+TWICE: Final = 1.8  # times the steady rate: with what leaves together, never more than twice in any second
+TOGETHER: Final = 0.1  # of a second's worth may leave together: a lease for each would cost more than the work
+SLOWEST: Final = 1.0  # a second: fewer storm nobody, and somebody waits for them
+LONGEST_ERROR: Final = 200  # characters of the last failure, to be shown
+MOST_PACES: Final = 1_000  # agents whose pace is remembered
+USES: Final = "uses:"  # how the names of the gates of dependencies begin
+CANARY: Final = "canary"  # as the reason of a running row: that it tries for all the others
+UNLIMITED: Final = 1 << 40
+
+ILL: Final = frozenset({Cause.RAISED, Cause.LATE, Cause.STALLED, Cause.REJECTED})
+
+_WHOLE: Final = 1 - 1e-6  # of a token: what is missing was lost by rounding
+
+
+class BreakerState(IntEnum):
+    """How a dependency is."""
+
+    CLOSED = 0
+    OPEN = 1
+    HALF_OPEN = 2
+    CLOSING = 3
+
+    @property
+    def word(self) -> str:
+        """As people say it."""
+        return self.name.lower().replace("_", "-")
+
+
+class Breaker(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the gate of a dependency remembers."""
+
+    state: BreakerState = BreakerState.CLOSED
+    since: Micros = 0  # of this state; while it is closed, of the window
+    failed: int = 0  # in the window
+    done: int = 0  # likewise, as far as it matters
+    in_a_row: int = 0
+    wait: Micros = 0  # before the next canary
+    opened_at: Micros = 0  # the first time in this trouble
+    why: str = ""  # it opened
+    error: str = ""  # the last failure
+    canary: tuple[int, int] | None = None  # id and fence of the row that tries; whether it still runs, the row says
+    paces: dict[str, float] = {}  # by agent: what it started in a second before the trouble
+    steady: float = 0.0  # what was started in a second, in all, before or by now
+    rate: float = 0.0  # what may leave in a second, while it is closing
+    tokens: float = 0.0
+    tokens_at: Micros = 0
+    waiting: int = 0  # when they were last counted
+    paced_at: Micros = 0  # that was then
+    told: bool = True  # the supervisor has told how it is
+
+    @property
+    def next_at(self) -> Micros:
+        """When the next canary may start, while it is open."""
+        return self.since + self.wait
+
+
+class Ended(NamedTuple):
+    """What the end of an attempt says of the dependency that it uses."""
+
+    queue: int  # in which its row is: it says which dependency
+    id: int
+    fence: int
+    well: bool
+    error: str = ""
+    agent: int | None = None
+    pace: float = 0.0  # what that agent has started in a second of late
+
+
+class BreakerRow(NamedTuple):
+    """A dependency that is not simply well, as supervisors read it."""
+
+    namespace: str
+    name: str
+    breaker: bytes  # as it is stored: the evidence of whoever moves it
+    waiting: int  # rows that are ready, counted up to a limit
+    now: Micros
+
+
+class Move(NamedTuple):
+    """What a supervisor makes of a breaker, if it is still what it saw."""
+
+    namespace: str
+    name: str
+    seen: bytes
+    after: bytes
+    state: int
+    watch_at: Micros | None
+
+
+encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(Breaker).decode
+
+WELL: Final = Breaker()
+
+
+def read_breaker(body: bytes | None) -> Breaker:
+    """Read what a gate remembers."""
+    return WELL if not body else _decode(body)
+
+
+def gate_of(uses: str) -> str:
+    """Name the gate of a dependency."""
+    return USES + uses
+
+
+def is_ill(failure: Failure) -> bool:
+    """Say whether a failure tells against the dependency.
+
+    Not a loss, which is the agent's; and nothing that its author, or the service itself, calls hopeless: that a card is
+    refused or an argument invalid is an answer, and whoever answers is there.
+    """
+    return failure.cause in ILL and failure.remedy is Remedy.RETRY
+
+
+def shown_error(failure: Failure) -> str:
+    """Give a failure in a line, to be shown with the dependency."""
+    return f"{failure.type}: {failure.message}"[:LONGEST_ERROR]
+
+
+# --- what attempts tell
+
+
+def heard(breaker: Breaker, ended: Ended, now: Micros) -> Breaker:
+    """Take in how an attempt has ended; gives the same breaker when that changes nothing."""
+    match breaker.state:
+        case BreakerState.HALF_OPEN if breaker.canary == (ended.id, ended.fence):
+            return closing(breaker, now) if ended.well else opened(_noted(breaker, ended), "the canary failed", now)
+        case BreakerState.OPEN | BreakerState.HALF_OPEN:
+            return breaker if ended.well else _noted(breaker, ended)  # it began before
+        case _:
+            return _counted_done(breaker, now) if ended.well else _counted_failed(breaker, ended, now)
+
+
+def _noted(breaker: Breaker, ended: Ended) -> Breaker:
+    """Remember the last failure, and how much its agent started before the trouble."""
+    paces, agent = breaker.paces, str(ended.agent)
+    if ended.agent is not None and ended.pace > paces.get(agent, 0.0) and len(paces) < MOST_PACES:
+        paces = {**paces, agent: ended.pace}
+    return msgspec.structs.replace(breaker, error=ended.error or breaker.error, paces=paces)
+
+
+def _counted_done(breaker: Breaker, now: Micros) -> Breaker:
+    counts = now - breaker.since < WINDOW and breaker.done < breaker.failed + ENOUGH
+    if not counts and not breaker.in_a_row:
+        return breaker
+    return msgspec.structs.replace(breaker, in_a_row=0, done=breaker.done + counts)
+
+
+def _counted_failed(breaker: Breaker, ended: Ended, now: Micros) -> Breaker:
+    if now - breaker.since >= WINDOW and breaker.state is BreakerState.CLOSED:
+        breaker = msgspec.structs.replace(breaker, since=now, failed=0, done=0, paces={})
+    breaker = _noted(breaker, ended)
+    failed, in_a_row = breaker.failed + 1, breaker.in_a_row + 1
+    breaker = msgspec.structs.replace(breaker, failed=failed, in_a_row=in_a_row)
+    if in_a_row >= IN_A_ROW:
+        return opened(breaker, f"{in_a_row} failures in a row", now)
+    ends = failed + breaker.done
+    if ends >= AT_LEAST and failed >= SHARE * ends:
+        return opened(breaker, f"{failed} of {ends} attempts failed within {WINDOW // SECOND} s", now)
+    return breaker
+
+
+# --- from state to state
+
+
+def opened(breaker: Breaker, why: str, now: Micros) -> Breaker:
+    """Let nothing start until the next canary; after each that fails for twice as long."""
+    first = breaker.state is BreakerState.CLOSED
+    return msgspec.structs.replace(
+        breaker,
+        state=BreakerState.OPEN,
+        since=now,
+        wait=FIRST_WAIT if first else min(LONGEST_WAIT, max(FIRST_WAIT, 2 * breaker.wait)),
+        opened_at=now if first else breaker.opened_at,
+        why=why if first or not breaker.why else breaker.why,
+        canary=None,
+        told=False,
+    )
+
+
+def half_opened(breaker: Breaker, now: Micros) -> Breaker:
+    """Let one try."""
+    return msgspec.structs.replace(breaker, state=BreakerState.HALF_OPEN, since=now, canary=None, told=True)
+
+
+def closing(breaker: Breaker, now: Micros) -> Breaker:
+    """Let those who wait leave, as soon as somebody has counted them."""
+    return msgspec.structs.replace(
+        breaker,
+        state=BreakerState.CLOSING,
+        since=now,
+        failed=0,
+        done=0,
+        in_a_row=0,
+        canary=None,
+        rate=0.0,
+        tokens=0.0,
+        tokens_at=now,
+        told=False,
+    )
+
+
+def paced(breaker: Breaker, waiting: int, now: Micros) -> Breaker:
+    """Say at which pace those who wait may leave, now that they are counted; closed when nobody waits.
+
+    Never at more than twice the steady rate: what agents started before the trouble, or what has come during it, if
+    that is more. So a crowd that is small for this dependency leaves within seconds, another no faster than it bore.
+    """
+    if not waiting:
+        return WELL
+    if not breaker.told:
+        came = waiting * SECOND / max(SECOND, now - breaker.opened_at)
+        steady, rate = max(sum(breaker.paces.values()), came), 0.0
+    else:
+        grown = max(0, waiting - breaker.waiting) * SECOND / max(1, now - breaker.paced_at)
+        steady, rate = breaker.steady + grown, breaker.rate  # more come than may leave: that is what is steady now
+    rate = max(SLOWEST, min(max(rate, waiting * SECOND / SPREAD), TWICE * steady))
+    there = tokens(breaker, now) if breaker.told else 1.0
+    return msgspec.structs.replace(
+        breaker, steady=steady, rate=rate, tokens=there, tokens_at=now, waiting=waiting, paced_at=now, told=True
+    )
+
+
+def tended(breaker: Breaker, waiting: int, now: Micros) -> Breaker:
+    """Give what a supervisor makes of a breaker that is due for a look, and of those who wait behind it."""
+    match breaker.state:
+        case BreakerState.OPEN if not breaker.told:
+            return msgspec.structs.replace(breaker, told=True)
+        case BreakerState.OPEN if now >= breaker.next_at:
+            return half_opened(breaker, now)
+        case BreakerState.CLOSING:
+            return paced(breaker, waiting, now)
+        case _:
+            return breaker
+
+
+def watch_at(breaker: Breaker) -> Micros | None:
+    """Say when a supervisor has to look at it."""
+    match breaker.state:
+        case BreakerState.OPEN:
+            return breaker.next_at if breaker.told else 0
+        case BreakerState.CLOSING:
+            return breaker.paced_at + PACE_EVERY if breaker.told else 0
+        case _:
+            return None  # whoever starts the canary, or ends it, moves it on
+
+
+# --- who may start
+
+
+def tokens(breaker: Breaker, now: Micros) -> float:
+    """Give how many may leave by the pace."""
+    come = max(0, now - breaker.tokens_at) * breaker.rate / SECOND
+    return min(max(1.0, breaker.rate * TOGETHER), breaker.tokens + come)
+
+
+def may_start(breaker: Breaker, now: Micros, *, canary_runs: bool) -> int:
+    """Say how many may start now."""
+    match breaker.state:
+        case BreakerState.CLOSED:
+            return UNLIMITED
+        case BreakerState.OPEN:
+            return 0
+        case BreakerState.HALF_OPEN:
+            return 0 if canary_runs else 1
+        case BreakerState.CLOSING:
+            return int(tokens(breaker, now) + 1 - _WHOLE)
+
+
+def next_start_at(breaker: Breaker, now: Micros) -> Micros | None:
+    """Say when the pace lets the next one start; None when it is not the pace that keeps it back."""
+    if breaker.state is not BreakerState.CLOSING or breaker.rate <= 0 or (there := tokens(breaker, now)) >= _WHOLE:
+        return None
+    return now + max(1, int((1 - there) * SECOND / breaker.rate) + 1)
+
+
+def started(breaker: Breaker, rows: Mapping[int, int], now: Micros) -> Breaker:
+    """Take note of rows (with their fences) that have started."""
+    if not rows or breaker.state is BreakerState.CLOSED:
+        return breaker
+    if breaker.state is BreakerState.HALF_OPEN:
+        [(id, fence)] = rows.items()
+        return msgspec.structs.replace(breaker, canary=(id, fence))
+    return msgspec.structs.replace(breaker, tokens=max(0.0, tokens(breaker, now) - len(rows)), tokens_at=now)

@@ -1,0 +1,10 @@
+-- Read the gates of dependencies that this transaction has locked, and whether their canary runs: nobody else can start one.
+SELECT
+    (SELECT watchbill.at(:now::bigint)), mine.place, gate.paused, gate.breaker,
+    coalesce((
+        SELECT trying.fence = gate.canary_fence AND trying.state = :running::smallint
+        FROM watchbill.attempt AS trying
+        WHERE trying.id = gate.canary
+    ), false)
+FROM unnest(:namespaces::text[], :names::text[]) WITH ORDINALITY AS mine (namespace, name, place)
+JOIN watchbill.gate ON gate.namespace = mine.namespace AND gate.name = mine.name

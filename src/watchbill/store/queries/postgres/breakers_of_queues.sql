@@ -1,0 +1,8 @@
+-- Lock and read the gates of the dependencies that these queues use: in the order of their names.
+SELECT (SELECT watchbill.at(:now::bigint)), its.id, gate.namespace, gate.name, gate.breaker
+FROM unnest(:queues::integer[]) AS mine (queue)
+CROSS JOIN LATERAL (SELECT id, namespace, uses FROM watchbill.queue WHERE id = mine.queue LIMIT 1) AS its
+JOIN watchbill.gate ON gate.namespace = its.namespace AND gate.name = 'uses:' || its.uses
+WHERE its.uses <> ''
+ORDER BY gate.namespace, gate.name, its.id
+FOR UPDATE OF gate

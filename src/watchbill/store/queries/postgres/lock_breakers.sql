@@ -1,0 +1,6 @@
+-- Lock the gates of dependencies, in the order of their names; whoever reads them after that sees all that others wrote.
+SELECT name
+FROM watchbill.gate
+WHERE (namespace, name) IN (SELECT * FROM unnest(:namespaces::text[], :names::text[]))
+ORDER BY namespace, name
+FOR UPDATE

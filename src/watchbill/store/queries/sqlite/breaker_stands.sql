@@ -1,0 +1,13 @@
+-- Read the gate of a dependency, and whether its canary runs.
+SELECT
+    gate.paused, gate.breaker,
+    EXISTS (
+        SELECT 1
+        FROM attempt AS trying
+        WHERE trying.id = gate.canary
+            AND trying.fence = gate.canary_fence
+            AND trying.state = 1
+    )
+FROM gate
+WHERE gate.namespace = :namespace
+    AND gate.name = :name

@@ -1,0 +1,16 @@
+-- Find the most urgent rows of one queue whose dependency lets some start: no more than it does.
+-- What failed or was lost with this agent is left to others for a while.
+SELECT id, rank, :lonely
+FROM attempt
+WHERE queue = :queue
+    AND (alone OR losses >= 2) = :lonely
+    AND state = 0
+    AND held = 0
+    AND step IN (SELECT value FROM json_each(:steps))
+    AND (
+        :workflows IS NULL
+        OR (SELECT workflow FROM run WHERE num = attempt.run) NOT IN (SELECT value FROM json_each(:workflows))
+    )
+    AND (avoid IS NOT :agent OR avoid_until <= :now)
+ORDER BY rank, id
+LIMIT :limit

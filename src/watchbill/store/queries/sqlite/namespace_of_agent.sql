@@ -1,0 +1,4 @@
+-- Say to which namespace an agent belongs.
+SELECT namespace
+FROM agent
+WHERE id = :agent
