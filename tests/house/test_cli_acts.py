@@ -346,3 +346,29 @@ def test_completion_and_help_name_every_command() -> None:
     # Typer looks at the process that started it for the shell: whoever runs the tests may have none.
     completion = watchbill("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     assert "_WATCHBILL_COMPLETE" in completion.out
+
+
+def test_a_step_is_paused_by_its_name_beside_the_process_that_drives_it(desk: Desk) -> None:
+    desk.json("run", "start", "mail")  # there is a store from now on
+    [paused] = desk.json("gates", "pause", "step:work", "--reason", "a flood", "--by", "ann")
+    assert (paused["paused"], paused["paused_by"], paused["paused_why"]) == (True, "ann", "a flood")
+    desk.json("run", "start", "order", "7", "--id", "o-1")
+    with driven(desk.url):
+        until(lambda: desk("run", "show", "o-1", "-o", "json"), lambda run: run["health"] == "waiting_for_dependency")
+        [told] = [line for line in desk.json("run", "explain", "o-1")["sentences"] if "paused by" in line]
+        assert "waits for 'step:work', paused by ann since" in told
+        [opened] = desk.json("gates", "open", "step:work")
+        assert not opened["paused"]
+        until(lambda: desk("run", "show", "o-1", "-o", "json"), lambda run: run["state"] == "completed")
+    assert desk.json("gates", "list") == []
+
+
+def test_a_dependency_is_said_to_be_down_and_up(desk: Desk) -> None:
+    desk.json("run", "start", "mail")
+    [down] = desk.json("gates", "close", "uses:bank", "--reason", "maintenance", "--by", "ann")
+    assert (down["breaker"], down["why"]) == ("open", "closed by ann (maintenance)")
+    [up] = desk.json("gates", "open", "uses:bank")
+    assert up["breaker"] == "closing"
+    told = desk("gates", "close", "step:work")
+    assert (told.code, told.out) == (2, "")
+    assert "only a dependency (uses:NAME) can be closed" in told.err

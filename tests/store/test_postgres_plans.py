@@ -146,9 +146,9 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_ready (queue, (alone OR (losses >= 2)))",
         "all of agent_alive",
         "attempt_agent (agent)",  # what runs
-        "all of gate_paused",
         "attempt_limited (queue, gate)",
         STOPPED,
+        "all of gate_stopped",  # few, mostly none
     },
     # schedulers
     "shards_of_region": {"shard_namespace_region_n_key (namespace, region)"},

@@ -90,11 +90,12 @@ def _order(
     from watchbill.cli.output import print_gates
     from watchbill.cli.place import found
     from watchbill.cli.reading import check_there
-    from watchbill.model.gate import GateAct, GateRow
+    from watchbill.model.gate import GateAct, GateRow, bare_gate
 
     async def order(hall: Hall) -> list[GateRow]:
         await hall.order_gate(name, GateAct(act), by=why[0], reason=why[1])
-        return [gate for gate in await hall.gates() if gate.name == name]
+        # A name that is paused no longer is no gate; that it is not is the answer.
+        return [gate for gate in await hall.gates() if gate.name == name] or [bare_gate(name)]
 
     where = found(*place)
     check_there(where.url)

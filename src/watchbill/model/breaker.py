@@ -293,10 +293,11 @@ def may_start(breaker: Breaker, now: Micros, *, canary_runs: bool) -> int:
 
 
 def next_start_at(breaker: Breaker, now: Micros) -> Micros | None:
-    """Say when the pace lets the next one start; None when it is not the pace that keeps it back."""
+    """Say when to ask again, when the pace keeps somebody back: not for each that may leave, if they are many."""
     if breaker.state is not BreakerState.CLOSING or breaker.rate <= 0 or (there := tokens(breaker, now)) >= _WHOLE:
         return None
-    return now + max(1, int((1 - there) * SECOND / breaker.rate) + 1)
+    wanted = max(1.0, breaker.rate * TOGETHER / 2)
+    return now + max(1, int((wanted - there) * SECOND / breaker.rate) + 1)
 
 
 def started(breaker: Breaker, rows: Mapping[int, int], now: Micros) -> Breaker:

@@ -250,4 +250,4 @@ async def lease_both(  # noqa: PLR0913 - what the two stores have in common
 def less(room: Room, rows: Sequence[AttemptRow]) -> Room:
     """Give what room is left beside rows that were leased."""
     alone = sum(row.losses > OWN_CHILD_FROM or decode_policy(row.policy).own for row in rows)
-    return room._replace(slots=room.slots - len(rows), alone=room.alone - alone)
+    return room._replace(slots=max(0, room.slots - len(rows)), alone=max(0, room.alone - alone))

@@ -10,7 +10,8 @@ WITH at_work AS MATERIALIZED (
 paused AS MATERIALIZED (
     SELECT namespace, name
     FROM watchbill.gate
-    WHERE paused
+    WHERE (paused OR state <> 0)
+        AND paused
 )
 SELECT
     queue.namespace, queue.id, queue.region, queue.needs, queue.uses, queue.limited,

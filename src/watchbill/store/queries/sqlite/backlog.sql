@@ -67,6 +67,7 @@ SELECT
             FROM gate
             CROSS JOIN attempt AS ready
             WHERE gate.namespace = queue.namespace
+                AND (gate.paused OR gate.state <> 0)
                 AND gate.paused
                 AND queue.limited
                 AND ready.queue = queue.id
