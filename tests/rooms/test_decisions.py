@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from tests.keys import FIRST
 from tests.rooms.scene import LONG, Ear, ends
 from watchbill import (
     AlreadyDecided,
+    Ambiguous,
     App,
     ClaimedByOther,
+    Escalate,
     Handle,
     InboxItem,
     InvalidOptionError,
@@ -288,6 +291,73 @@ async def test_a_run_is_aborted(shop: Shop) -> None:
             await ends(run)
         await shop.ear.hears(INCIDENT_RESOLVED)
     assert shop.undone == [(None, "o-1 5"), ("o-1 reserved", "o-1")], "what was cut off may have taken effect"
+
+
+# --- as authors write it
+
+
+async def test_an_escalation_is_for_its_group_and_what_is_in_doubt_for_everybody(app: App) -> None:
+    calls: list[str] = []
+    mended: list[str] = []
+
+    @app.step(retry=0, then=[Escalate("bank-team")])
+    async def pay(order: str) -> str:
+        calls.append(order)
+        if not mended:
+            raise ConnectionError(f"no line for {order}")
+        return f"{order} paid"
+
+    @app.step(retry=2)
+    async def ship(order: str) -> str:
+        calls.append(order)
+        raise Ambiguous("no answer")
+
+    @app.workflow
+    async def paid(order: str) -> str:
+        return await pay(order)
+
+    @app.workflow
+    async def shipped(order: str) -> str:
+        return await ship(order)
+
+    async def items(count: int) -> dict[str, InboxItem]:
+        async with asyncio.timeout(LONG):
+            while len(found := [item for item in await app.inbox() if item.incident]) < count:
+                await asyncio.sleep(0)
+        return {item.run: item for item in found}
+
+    async with app.rooms():
+        runs = [await app.start(paid, "p", id="p"), await app.start(shipped, "s", id="s")]
+        found = await items(2)
+        assert {id: (item.kind, item.to) for id, item in found.items()} == {
+            "p": ("escalate", "bank-team"),
+            "s": ("doubt", ""),
+        }
+        assert {one.group for one in await app.incidents()} == {"bank-team", ""}
+        assert (await runs[0].status()).health == "waiting_for_person"
+        mended.append("bank")
+        await app.resolve(found["p"].id, "retry", by="ada", reason="the line is back")
+        await app.resolve(found["s"].id, "provide", "it is there", by="ada", reason="the customer says so")
+        assert [await ends(run) for run in runs] == ["p paid", "it is there"]
+    assert sorted(calls) == ["p", "p", "s"], "what is in doubt is not tried blindly"
+
+
+async def test_what_is_decided_under_keys_is_sealed_and_shows_no_value(url: str) -> None:
+    app = App(url, keys=FIRST)
+    shop = Shop(app)
+    runs = await shop.stuck(shop.order, "o-1", "o-2")
+    async with app.rooms():
+        incident, item = await shop.incident(), await shop.item()
+        assert incident.said.endswith("no line to the bank for o-1")
+        await app.resolve(item.id, "provide", {"hunter": 22}, by="ada", reason="a try")
+        refused = await shop.item(lambda item: item.refused)
+        assert str(refused.refused).endswith("the result does not fit 'charge'")
+        await app.resolve(item.id, "retry", args={"cents": "hunter22"}, by="ada", reason="a try")
+        await shop.item(lambda item: "arguments" in str(item.refused))
+        assert "hunter" not in str([await run.timeline() for run in runs])
+        await app.resolve(incident.id, "provide", "in cash", by="ada", reason="all of them")
+        assert [await ends(run) for run in runs] == ["in cash", "in cash"]
+    shop.ear.close()
 
 
 # --- once

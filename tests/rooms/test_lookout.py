@@ -7,6 +7,7 @@ import pytest
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.events import Event, Events
+from watchbill.model.alert import AlertKind, AlertState, Route, SettledAlert, read_routes
 from watchbill.model.incident import RESOLVED_KEPT_FOR
 from watchbill.model.run import SHARDS_PER_REGION, RunRow, shard_number
 from watchbill.model.states import RunState
@@ -25,11 +26,11 @@ class Post:
         self.told: list[Event] = []
         self.lookouts = [self.another()]
 
-    def another(self, *, polls: bool = False) -> Lookout:
+    def another(self, *, polls: bool = False, routes: tuple[Route, ...] = ()) -> Lookout:
         env, events = SystemEnv(), Events()
         env.clock = self.clock
         events.subscribe(self.told.extend)
-        return Lookout(env, events, store=self.scene.store.supervisor, polls=polls)
+        return Lookout(env, events, store=self.scene.store.supervisor, polls=polls, routes=routes)
 
     async def passes(self, span: Micros) -> None:
         """Let time pass, with every turn that the lookouts wish for."""
@@ -78,6 +79,21 @@ async def test_who_cannot_be_served_is_told_after_a_minute_and_healed_by_whoever
     await post.passes(LOOK_EVERY)
     assert post.heard("incident.resolved") == ["no agent for gpu=2"]
     assert len(post.heard("incident.opened")) == 1
+
+
+async def test_whoever_wants_alerts_is_to_be_told_of_it_and_of_its_end(post: Post) -> None:
+    routes = read_routes("https://all.example,team=https://team.example")
+    post.lookouts = [post.another(routes=routes)]
+    await post.put("gpu")
+    await post.passes(GRACE + LOOK_EVERY)
+    marks, doors = [route.mark for route in routes], post.scene.store.supervisor
+    [opened] = (await doors.take_alerts(marks, 10, SECOND)).alerts
+    assert (opened.kind, opened.route, opened.incident.cause) == (AlertKind.OPENED, marks[0], "no agent for gpu")
+    await doors.settle_alerts([SettledAlert(opened.incident.id, opened.kind, opened.route, AlertState.SENT)])
+    await post.scene.store.agent.join(71, "default", "", "b", b"{}", None, needs=("gpu",))
+    await post.passes(LOOK_EVERY)
+    [resolved] = (await doors.take_alerts(marks, 10, SECOND)).alerts
+    assert (resolved.kind, resolved.incident.id) == (AlertKind.RESOLVED, opened.incident.id)
 
 
 async def test_an_agent_that_comes_back_within_the_minute_is_no_incident_however_old_the_work_is(post: Post) -> None:

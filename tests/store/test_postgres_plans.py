@@ -287,7 +287,7 @@ INDEXES: Mapping[str, set[str]] = {
     "heal": {"incident_pkey (id)", "attempt_person (incident)", "alert_pkey (incident, kind)"},
     "feed": {
         "incident_pkey (id)",
-        "attempt_person (incident)",
+        "attempt_person (incident, id)",
         "run_pkey (num)",
         "fact_run_kind_ref_key (run, kind, ref)",
     },
@@ -300,7 +300,7 @@ INDEXES: Mapping[str, set[str]] = {
     "settle_alerts": {"alert_pkey (incident, kind, route)"},
     "open_incident": set(),
     "resolve_incidents": {"incident_pkey (id)", "alert_pkey (incident, kind)"},
-    "forget_incidents": {"incident_resolved (resolved_at)", "incident_pkey (id)"},
+    "forget_incidents": {"incident_resolved (resolved_at)", "incident_pkey (id)", "alert_pkey (incident)"},
     "due_codes": {"run_due (shard, wake_at)"},
     "live_codes": {"run_live (shard, (num + 0))"},
     "schedulers": {"all of scheduler"},

@@ -79,5 +79,8 @@ def group_of(why: str, rung: int, policy: bytes) -> str:
     """Say which group of people a call waits for, by its author's ladder; "" is everybody."""
     if why == QUARANTINE:
         return ""
-    later = decode_policy(policy).ladder[max(rung - 1, 0) :]
+    try:
+        later = decode_policy(policy).ladder[max(rung - 1, 0) :]
+    except msgspec.DecodeError:
+        return ""  # written by another version: everybody should know of it then
     return next((one.to for one in later if one.to is not None), "")

@@ -89,6 +89,8 @@ _decode_decision = msgspec.json.Decoder(Decision).decode
 _decode_failure = msgspec.json.Decoder(Failure).decode
 _decode_patience = msgspec.json.Decoder(Patience).decode
 
+NO_FAILURE: Final = Failure("Unknown", "nobody here can tell how it failed")
+
 _HOW: Final = {
     "quarantine": "is quarantined: whatever runs it dies",
     "escalate": "has failed in every way that its author gave",
@@ -123,8 +125,18 @@ def what_waits(step: str, why: str, result: bytes | None) -> str:
         return said
     if is_sealed(result):
         return f"{said}: {shown(result)}"
-    failure = _decode_failure(result)
+    failure = failure_in(result)
     return f"{said}: {failure.type}: {failure.message}"
+
+
+def failure_in(result: bytes | None) -> Failure:
+    """Read what a call failed with, as far as anybody here can."""
+    if result is None or is_sealed(result):
+        return NO_FAILURE
+    try:
+        return _decode_failure(result)
+    except msgspec.DecodeError:
+        return NO_FAILURE
 
 
 def _why(refused: bytes | None) -> str | None:

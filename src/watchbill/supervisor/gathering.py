@@ -6,19 +6,15 @@ from typing import Final
 import msgspec
 
 from watchbill.model.alert import Route, marks_for
-from watchbill.model.failure import Failure
 from watchbill.model.fingerprint import fingerprint
 from watchbill.model.incident import NewIncident, Told
 from watchbill.model.member import Evidence, Gathering, WaitingCall, group_of
-from watchbill.model.question import what_waits
-from watchbill.model.sealed import is_sealed
+from watchbill.model.question import failure_in, what_waits
 
 EXAMPLES: Final = 3  # runs that an incident names
 LONGEST_SAID: Final = 1_000  # characters: an error may quote a whole page
-NO_FAILURE: Final = Failure("", "")
 
 _encode = msgspec.json.Encoder().encode
-_decode_failure = msgspec.json.Decoder(Failure).decode
 
 
 def gathered(calls: Iterable[WaitingCall], new_id: Callable[[], int], routes: Sequence[Route] = ()) -> list[Gathering]:
@@ -32,7 +28,7 @@ def gathered(calls: Iterable[WaitingCall], new_id: Callable[[], int], routes: Se
 
 def cause_of(call: WaitingCall, group: str) -> str:
     """Name the cause that a call shares with all that failed alike."""
-    failure = NO_FAILURE if call.result is None or is_sealed(call.result) else _decode_failure(call.result)
+    failure = failure_in(call.result)
     mark = fingerprint(call.step, call.why, failure.type, failure.message, group)
     return f"{call.why} of {call.step} {mark}"
 

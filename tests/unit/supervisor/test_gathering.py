@@ -39,8 +39,10 @@ def test_what_failed_otherwise_is_another() -> None:
         a_call(5, why="doubt"),
         a_call(6, result=None),
         a_call(7, result=b"\x01\x01a...."),  # sealed: nobody here can tell how it failed
+        a_call(8, result=b"other"),  # nor here: another version wrote it
+        a_call(9, why="escalate", policy=b"other"),
     ]
-    assert sorted(len(one.calls) for one in gathered(calls, count(1).__next__)) == [1, 1, 1, 1, 1, 2]
+    assert sorted(len(one.calls) for one in gathered(calls, count(1).__next__)) == [1, 1, 1, 1, 1, 1, 3]
 
 
 def test_an_escalation_is_for_the_group_of_its_rung() -> None:

@@ -16,7 +16,8 @@ async def take_alerts(db: Session, routes: Sequence[str], limit: int, lasting: M
     ids = sorted({incident for incident, _, _, _ in taken})
     incidents = {row.id: row for row in incident_rows(await db.rows("incidents_by_id", {"ids": ids}))} if ids else {}
     next_at, now = cast(Sequence[Any], await db.row("next_alert", {"routes": list(routes)}))
-    alerts = [Alert(AlertKind(kind), route, tries, incidents[id]) for id, kind, route, tries in taken]
+    there = [row for row in taken if row[0] in incidents]  # one may have been forgotten meanwhile
+    alerts = [Alert(AlertKind(kind), route, tries, incidents[id]) for id, kind, route, tries in there]
     return DueAlerts(tuple(alerts), next_at, now)
 
 

@@ -29,8 +29,8 @@ def take_alerts(db: Writer, routes: Sequence[str], limit: int, lasting: Micros) 
     ).fetchall():
         this: Named = {"incident": incident, "kind": kind, "route": route}
         db.run("take_alert", {**this, "until": now + lasting})
-        [row] = incident_rows(db.run("incident_by_id", {"incident": incident}))
-        alerts.append(Alert(AlertKind(kind), route, tries + 1, row))
+        rows = incident_rows(db.run("incident_by_id", {"incident": incident}))
+        alerts += [Alert(AlertKind(kind), route, tries + 1, row) for row in rows]
     (next_at,) = db.run("next_alert", {"routes": json_text(routes), "now": now}).fetchone()
     return DueAlerts(tuple(alerts), next_at, now)
 

@@ -79,7 +79,9 @@ def has_old_incidents(db: Database) -> bool:
 
 def forget_incidents(db: Writer, limit: int) -> int:
     """Forget some that were resolved long ago; says how many."""
-    return db.run("forget_incidents", {"before": db.now() - RESOLVED_KEPT_FOR, "limit": limit}).rowcount
+    forgotten = db.run("forget_incidents", {"before": db.now() - RESOLVED_KEPT_FOR, "limit": limit}).fetchall()
+    db.run_many("forget_alerts", forgotten)
+    return len(forgotten)
 
 
 def codes(db: Database, after: tuple[int, int] | None, limit: int) -> CodeLook:

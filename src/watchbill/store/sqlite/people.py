@@ -74,12 +74,14 @@ def feed(db: Writer, order: Order, limit: int) -> int:
     wanted = db.run("wanted_of_incident", this).fetchone()
     if wanted is None:
         return 0
-    body, actor, ordered_at = wanted
-    chosen = db.run("feed_next", {"incident": order.incident, "ordered_at": ordered_at, "limit": limit}).fetchall()
+    body, actor, ordered_at, fed_to = wanted
+    these: Named = {"incident": order.incident, "ordered_at": ordered_at, "fed_to": fed_to, "limit": limit}
+    chosen = db.run("feed_next", these).fetchall()
     for id, run, shard in chosen:
         fact: Named = {"shard": shard, "run": run, "kind": FactKind.RESOLVE, "ref": f"{id:x}", "actor": actor}
         db.run("tell_fact", {**fact, "body": body, "now": now})
-    db.run("fed", {"incident": order.incident, "now": now, "done": len(chosen) < limit})
+    last = chosen[-1][0] if chosen else fed_to
+    db.run("fed", {"incident": order.incident, "now": now, "fed_to": last, "done": len(chosen) < limit})
     return len(chosen)
 
 

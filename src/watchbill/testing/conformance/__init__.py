@@ -30,6 +30,7 @@ SUITES = (
     "incidents",
     "keeping",
     "language",
+    "people",
     "races",
     "scheduler",
     "schedules",

@@ -10,7 +10,7 @@ from watchbill.clock import SECOND
 from watchbill.model.alert import AlertKind, AlertState, SettledAlert
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.facts import FactKind
-from watchbill.model.incident import IncidentState, NewIncident, Told
+from watchbill.model.incident import RESOLVED_KEPT_FOR, IncidentState, NewIncident, Told
 from watchbill.model.member import Evidence, Gathering, Muster, Order, Reminder
 from watchbill.model.question import CLAIM, Patience, Question
 from watchbill.model.states import AttemptState, RunState
@@ -212,6 +212,21 @@ async def test_an_order_is_told_to_all_members_a_few_at_a_time_and_once(scene, c
         assert await facts(scene, row.run_id) == [(FactKind.RESOLVE, f"{row.id:x}", "ada")]
 
 
+async def test_who_was_told_and_still_waits_is_not_told_again(scene, clock):
+    doors, client = scene.store.supervisor, scene.store.client
+    rows = [await waiting(scene, num) for num in range(1, 6)]
+    await doors.attach([gathering(1, rows)])
+    await client.order_incident("default", 1, "ada", WHY, 2)
+    told = 0
+    while orders := (await muster(scene)).orders:
+        told += await doors.feed(orders[0], 2)
+        for row in rows:  # each refuses: it does not fit
+            record = await client.record("default", row.run_id)
+            await scene.turn(facts_done=[fact.id for fact in record.told])
+        clock.pass_by(SECOND)
+    assert told == 5
+
+
 async def test_one_order_at_a_time(scene):
     doors, client = scene.store.supervisor, scene.store.client
     row = await waiting(scene, 1)
@@ -379,6 +394,16 @@ async def test_that_it_is_resolved_is_told_to_whoever_was_told_of_it_and_after_t
     assert await taken(scene, "a") == [(2, AlertKind.RESOLVED, "a", 1)]
 
 
+async def test_what_is_forgotten_is_not_told_any_more(scene, clock):
+    doors = scene.store.supervisor
+    new = NewIncident(1, "default", "no agent", 1, msgspec.json.encode(Told("x")), "", ("a",))
+    await doors.open_incidents([new])
+    await doors.resolve_incidents([1])
+    clock.pass_by(RESOLVED_KEPT_FOR + SECOND)
+    assert await doors.forget_incidents(EVERY) == 1
+    assert await taken(scene, "a") == []
+
+
 async def test_an_alert_whose_sender_has_died_is_due_again(scene, clock):
     doors = scene.store.supervisor
     await doors.attach([gathering(1, [await waiting(scene, 1)], routes=("a",))])
@@ -399,4 +424,5 @@ async def test_heralds_that_look_at_the_same_time_take_each_alert_once(scene, li
     while more := await taken(scene, "a", "b", limit=limit):  # who looks at the same time passes over some
         found.append(more)
     told = [alert for some in found for alert in some]
+    told += await taken(scene, "a", "b")  # who looked while others took may have found less than there was
     assert len(told) == len(set(told)) == 12

@@ -16,7 +16,8 @@ WHERE state = 3 AND (why || '') IN ('quarantine', 'escalate', 'doubt');
 CREATE INDEX attempt_remind ON watchbill.attempt (remind_at) WHERE remind_at IS NOT NULL;
 
 -- calls: its members are calls that wait for a person; of others the members are only counted. ordered: what somebody
--- wants for all of them, as the fact says it that each gets; fed_at: when the last ones got it.
+-- wants for all of them, as the fact says it that each gets; fed_at: when the last ones got it, up to
+-- the call with the number fed_to.
 ALTER TABLE watchbill.incident
     ADD COLUMN calls boolean NOT NULL DEFAULT false,
     ADD COLUMN people text NOT NULL DEFAULT '',
@@ -24,7 +25,8 @@ ALTER TABLE watchbill.incident
     ADD COLUMN ordered_by text,
     ADD COLUMN ordered_at bigint,
     ADD COLUMN per_second integer NOT NULL DEFAULT 0,
-    ADD COLUMN fed_at bigint;
+    ADD COLUMN fed_at bigint,
+    ADD COLUMN fed_to bigint NOT NULL DEFAULT 0;
 
 -- Who is told of an incident, by each route: kind 0 that it is open, 1 that it is resolved; state 0 due at due_at, 1 sent,
 -- 2 given up. A route is known by its mark: an address may hold a password.

@@ -14,7 +14,8 @@ WHERE state = 3 AND why IN ('quarantine', 'escalate', 'doubt');
 CREATE INDEX attempt_remind ON attempt (remind_at) WHERE remind_at IS NOT NULL;
 
 -- calls: its members are calls that wait for a person; of others the members are only counted. ordered: what somebody
--- wants for all of them, as the fact says it that each gets; fed_at: when the last ones got it.
+-- wants for all of them, as the fact says it that each gets; fed_at: when the last ones got it, up to
+-- the call with the number fed_to.
 ALTER TABLE incident ADD COLUMN calls INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE incident ADD COLUMN people TEXT NOT NULL DEFAULT '';
 ALTER TABLE incident ADD COLUMN ordered BLOB;
@@ -22,6 +23,7 @@ ALTER TABLE incident ADD COLUMN ordered_by TEXT;
 ALTER TABLE incident ADD COLUMN ordered_at INTEGER;
 ALTER TABLE incident ADD COLUMN per_second INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE incident ADD COLUMN fed_at INTEGER;
+ALTER TABLE incident ADD COLUMN fed_to INTEGER NOT NULL DEFAULT 0;
 
 -- Who is told of an incident, by each route: kind 0 that it is open, 1 that it is resolved; state 0 due at due_at, 1 sent,
 -- 2 given up. A route is known by its mark: an address may hold a password.

@@ -4,22 +4,17 @@ WITH seen AS MATERIALIZED (
     SELECT *
     FROM unnest(:ids::bigint[], :fences::bigint[], :whys::text[], :places::integer[]) AS one (id, fence, why, place)
 ),
-there AS MATERIALIZED (
-    SELECT id, fence, why
-    FROM watchbill.attempt
-    WHERE id = ANY (:ids)
-        AND state = :parked::smallint
-        AND incident IS NULL
-    ORDER BY id
-    FOR UPDATE
-),
 belonging AS MATERIALIZED (
-    SELECT there.id, seen.place
+    SELECT attempt.id, seen.place
     FROM seen
-    CROSS JOIN there
-    WHERE there.id = seen.id
-        AND there.fence = seen.fence
-        AND there.why = seen.why
+    CROSS JOIN watchbill.attempt
+    WHERE attempt.id = seen.id
+        AND attempt.fence = seen.fence
+        AND attempt.why = seen.why
+        AND attempt.state = :parked::smallint
+        AND attempt.incident IS NULL
+    ORDER BY attempt.id
+    FOR UPDATE OF attempt
 ),
 news AS MATERIALIZED (
     SELECT *

@@ -1,7 +1,7 @@
 -- Tell the next members of an incident what somebody wants for all who had failed by then: each once, so many at a time.
 -- When there are no more of them the order is done. Nobody is told if somebody else has told others meanwhile.
 WITH wanted AS MATERIALIZED (
-    SELECT id, ordered, ordered_by, ordered_at
+    SELECT id, ordered, ordered_by, ordered_at, fed_to
     FROM watchbill.incident
     WHERE id = :incident::bigint
         AND state = :open::smallint
@@ -17,6 +17,7 @@ chosen AS MATERIALIZED (
         FROM watchbill.attempt
         CROSS JOIN watchbill.run
         WHERE attempt.incident = wanted.id
+            AND attempt.id > wanted.fed_to
             AND attempt.state = 3
             AND (attempt.why || '') IN ('quarantine', 'escalate', 'doubt')
             AND coalesce(attempt.ended_at, 0) <= wanted.ordered_at
@@ -46,6 +47,7 @@ fed AS (
     UPDATE watchbill.incident
     SET
         fed_at = (SELECT watchbill.at(:now::bigint)),
+        fed_to = coalesce((SELECT max(id) FROM chosen), incident.fed_to),
         ordered = CASE WHEN (SELECT count(*) FROM chosen) < :limit THEN NULL ELSE incident.ordered END
     WHERE id = (SELECT id FROM wanted)
 )

@@ -10,7 +10,7 @@ done AS (
     UPDATE watchbill.incident
     SET
         ordered = :body, ordered_by = :actor, ordered_at = (SELECT watchbill.at(:now::bigint)),
-        per_second = :per_second::integer, fed_at = NULL
+        per_second = :per_second::integer, fed_at = NULL, fed_to = 0
     WHERE id = (SELECT id FROM asked WHERE state = 0 AND calls)
         AND ordered IS NULL
     RETURNING id

@@ -3,6 +3,7 @@ SELECT attempt.id, attempt.run, attempt.shard
 FROM attempt
 CROSS JOIN run ON run.num = attempt.run
 WHERE attempt.incident = :incident
+    AND attempt.id > :fed_to
     AND attempt.state = 3
     AND attempt.why IN ('quarantine', 'escalate', 'doubt')
     AND coalesce(attempt.ended_at, 0) <= :ordered_at

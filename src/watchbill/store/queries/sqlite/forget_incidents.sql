@@ -8,3 +8,4 @@ WHERE id IN (
         ORDER BY resolved_at
         LIMIT :limit
     )
+RETURNING id
