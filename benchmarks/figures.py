@@ -246,6 +246,17 @@ TROUBLE = (
     *found("the same, on another machine", "pg-silences", "silent_scheduler_s", within=10),
 )
 
+CURES = tuple(
+    figure
+    for program in ("cures", "pg-cures")
+    for figure in (
+        Figure("workflows that end failed without a policy", program, Reading(program, "bare_failed"), "%"),
+        Figure("the same by default", program, Reading(program, "failed"), "%", gate=0.5),
+        Figure("how long they take without a policy, p99", program, Reading(program, "bare_p99_s"), "s"),
+        Figure("the same by default", program, Reading(program, "p99_s"), "s"),
+    )
+)
+
 # A million calls take their time: measured when they are named.
 ON_REQUEST = tuple(
     figure
@@ -257,6 +268,6 @@ ON_REQUEST = tuple(
     )
 )
 
-FIGURES = ON_SQLITE + ON_POSTGRES + WITH_AGENTS + TROUBLE + ON_REQUEST
+FIGURES = ON_SQLITE + ON_POSTGRES + WITH_AGENTS + CURES + TROUBLE + ON_REQUEST
 PROGRAMS = tuple(dict.fromkeys(figure.program for figure in FIGURES))
-USUAL = tuple(dict.fromkeys(figure.program for figure in ON_SQLITE + ON_POSTGRES + WITH_AGENTS))
+USUAL = tuple(dict.fromkeys(figure.program for figure in ON_SQLITE + ON_POSTGRES + WITH_AGENTS + CURES))
