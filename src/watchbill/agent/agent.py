@@ -6,6 +6,7 @@ worker children (agent/workers.py).
 """
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,6 +14,7 @@ import msgspec
 
 from watchbill.agent.capacity import Capacity, Served, served_by
 from watchbill.agent.crew import Crew, Errand, Refused
+from watchbill.agent.lessons import Lessons
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.errors import StoreUnreachableError
@@ -20,7 +22,7 @@ from watchbill.events import Events, log
 from watchbill.flow.context import Checkpoint
 from watchbill.loop import Loop
 from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room, Wish
-from watchbill.model.attempt import AttemptRow
+from watchbill.model.attempt import AttemptRow, Mark
 from watchbill.model.failure import Cause, Failure
 from watchbill.model.needs import parse_needs, written
 from watchbill.model.policy import OWN_CHILD_FROM, decode_policy
@@ -33,9 +35,11 @@ POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint
 DECIDE_EVERY: Final[Micros] = SECOND // 5  # whether a user's transaction has ended is seen by looking
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 ASK_AGAIN: Final[Micros] = SECOND // 4  # a drain whose store did not answer
+TEACH_EVERY: Final[Micros] = 10 * SECOND  # what was seen of steps: soon enough for whoever looks at it
 SILENCE: Final[Micros] = 60 * SECOND  # how long what runs goes on after the lease has ended while the store is away
 
 _encode = msgspec.json.Encoder().encode
+_decode_mark = msgspec.json.Decoder(Mark).decode
 
 
 class Agent(Loop):
@@ -86,6 +90,8 @@ class Agent(Loop):
         self._waited_for: set[int] = set()  # of these, those that have been said to be waited for
         self._moved: dict[int, Errand] = {}
         self._reports: list[tuple[Report, Errand | None, Checkpoint | None]] = []
+        self._lessons = Lessons()
+        self._teach_at: Micros | None = None  # None: nothing has been seen since
         self._asked = True  # the store may hold something for us
         self._unheeded = False  # perhaps an order: no beat has asked since
         self._heed_at: Micros = 0
@@ -144,6 +150,8 @@ class Agent(Loop):
             if (asked or self._poll_is_due(boot)) and not self._stopping:
                 self._poll_at = boot + POLL
                 await self._lease()
+            if self._lessons:
+                await self._teach_when_due(boot)
         except StoreUnreachableError:
             self._asked = self._asked or asked  # whatever the hint was about is still there
             self._stop_in_silence()
@@ -175,6 +183,9 @@ class Agent(Loop):
                 await self._report()
             except StoreUnreachableError:
                 await self._rest()
+        if self._lessons and not self._hurried:
+            with contextlib.suppress(StoreUnreachableError):  # nobody waits for it: what is not heard is forgotten
+                await self._teach()
         await self._store.leave(self._id)
 
     def _patience(self) -> Micros:
@@ -249,7 +260,9 @@ class Agent(Loop):
 
     def _gather(self) -> None:
         ended, self._ended = self._ended, []
+        boot = self.env.clock.boot() if ended else 0
         for attempt in ended:
+            attempt.took = boot - attempt.started_boot
             if attempt.finishing is not None:
                 self._undecided[_row(attempt)] = attempt
             else:
@@ -283,10 +296,12 @@ class Agent(Loop):
         sending = list(self._reports)
         answers = await self._store.report(self._id, [report for report, _, _ in sending])
         del self._reports[: len(sending)]
-        for (_, attempt, checkpoint), answer in zip(sending, answers, strict=True):
+        for (report, attempt, checkpoint), answer in zip(sending, answers, strict=True):
             if attempt is not None and checkpoint is not None:
                 self._answer(attempt, checkpoint, answer)
             elif attempt is not None:
+                if answer is not Answer.LATE:
+                    self._learn_from(report, attempt)
                 self._forget(attempt)
 
     def _answer(self, attempt: Errand, checkpoint: Checkpoint, answer: Answer) -> None:
@@ -301,6 +316,7 @@ class Agent(Loop):
         if self._running.get(row) is attempt:  # not the next attempt of the same row
             del self._running[row]
             self._moved.pop(row, None)
+            self._lessons.forget(row)
 
     def _lose(self, attempt: Errand) -> None:
         """Somebody else has the call now: stop, and say nothing more about it."""
@@ -336,6 +352,7 @@ class Agent(Loop):
             progress = attempt.take_progress()
             if progress is not None:
                 marks.append(ProgressMark(row, attempt.fence, *progress))
+                self._learn_pace(marks[-1], attempt, boot)
         held = [(row, attempt.fence) for row, attempt in self._running.items()]
         said = self._crew.said()
         try:
@@ -409,6 +426,37 @@ class Agent(Loop):
         self._lease_no = 1
         self._lease_asked_at = None
         await self.open()
+
+    # --- learning
+
+    def _learn_from(self, report: Report, attempt: Errand) -> None:
+        if report.act == Act.DONE:
+            self._lessons.succeeded(report.id, attempt.learned_as, attempt.took, attempt.started_boot)
+        elif report.act in (Act.FAILED, Act.DIED) and not attempt.cancelled:
+            self._lessons.failed(attempt.learned_as)
+
+    def _learn_pace(self, mark: ProgressMark, attempt: Errand, boot: Micros) -> None:
+        """Note how it moves, as everybody can see it: by what beats say."""
+        quiet = _decode_mark(mark.body).quiet_until is not None
+        if mark.increased:
+            self._lessons.moved(mark.id, attempt.learned_as, attempt.started_boot, boot, quiet=quiet)
+        elif quiet:
+            self._lessons.went_quiet(mark.id, attempt.started_boot)
+
+    async def _teach_when_due(self, boot: Micros) -> None:
+        if self._teach_at is not None and boot >= self._teach_at:
+            await self._teach()
+        if self._lessons and self._teach_at is None:
+            self._teach_at = boot + TEACH_EVERY
+
+    async def _teach(self) -> None:
+        lessons = self._lessons.take()
+        try:
+            await self._store.learn(self._namespace, lessons)
+        except StoreUnreachableError:
+            self._lessons.put_back(lessons)
+            raise
+        self._teach_at = None
 
     # --- leasing
 
@@ -510,6 +558,8 @@ class Agent(Loop):
             wishes.append(self._heed_at)
         if self._undecided:
             wishes.append(boot + DECIDE_EVERY)
+        if self._lessons and self._teach_at is not None:
+            wishes.append(self._teach_at)
         if self._passes_at is not None and not self._stopping:
             wishes.append(self._passes_at)
         return max(0, min(wishes) - boot) if wishes else None

@@ -32,6 +32,7 @@ SUITES = (
     "races",
     "scheduler",
     "schedules",
+    "stats",
     "supervisor",
     "transitions",
 )
