@@ -19,7 +19,7 @@ from watchbill.model.attempt import STARVED, AttemptRow, RowKind
 from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateRow
-from watchbill.model.limits import limits_of, mark_of
+from watchbill.model.limits import limits_of, mark_of, slowness
 from watchbill.model.policy import QUARANTINE_AT, Policy
 from watchbill.model.run import code_name
 from watchbill.model.states import AttemptState, RunState
@@ -295,6 +295,9 @@ def _running(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
     if row.symptom == STARVED:
         told["symptom"] = STARVED
         said += "; the process in which it runs does not turn: it starves, or keeps the others there from running"
+    if (slow := slowness(row, now)) is not None:
+        told["slow"] = slow
+        said += f"; it is slow: {slow}"
     return f"{said}. {_left(row, now, told)}" if row.watch_at is not None else f"{said}."
 
 

@@ -67,6 +67,7 @@ from watchbill.model.question import InboxItem, inbox_item
 from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.sealed import is_sealed, why_sealed
+from watchbill.model.stat import Stat
 from watchbill.model.states import RunState
 from watchbill.store.open import (
     Driven,
@@ -398,6 +399,11 @@ class Hall:
         async with self._reading() as client:
             rows = await client.incidents(self.namespace, EVERY)
         return [incident_of(row) for row in rows if resolved or row.state is IncidentState.OPEN]
+
+    async def stats(self) -> list[Stat]:
+        """Read what is remembered of how long steps and runs take."""
+        async with self._reading() as client:
+            return await client.stats(self.namespace)
 
     async def agents(self) -> list[AgentStatus]:
         """Give the agents, those at work first."""

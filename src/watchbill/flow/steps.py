@@ -33,6 +33,7 @@ from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import Cause
 from watchbill.model.limit import Limit, gate_name, key_text
 from watchbill.model.policy import DEFAULT_RETRIES, DEFAULT_TIMEOUT, Policy, Retry, policy_of
+from watchbill.model.usual import MODES, OBSERVE
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,6 +69,7 @@ class StepOptions(TypedDict, total=False):
     isolation: Literal["auto", "own"]
     limit: Limit | None
     undo: "Step[..., Any] | None"
+    learned: Literal["observe", "enforce"]
 
 
 class CallOptions(TypedDict, total=False):
@@ -180,6 +182,15 @@ def _written(needs: Mapping[str, int]) -> tuple[str, ...]:
     return written(needs)
 
 
+def check_learned(learned: object, owner: str) -> str:
+    """Refuse what is no way to treat what was learned."""
+    if learned not in MODES:
+        raise InvalidOptionError(
+            f"learned of {owner} must be 'observe' or 'enforce', got {learned!r}{did_you_mean(learned, MODES)}"
+        )
+    return str(learned)
+
+
 def check_undo(undo: object, owner: str) -> "Step[..., Any] | None":
     """Refuse what is no step."""
     if undo is not None and not isinstance(undo, Step):
@@ -236,6 +247,7 @@ class Step(Generic[P, T]):
         self.needs_row = self.always_has_row or bool(self.needs)  # unless this process has what it needs
         self.local_retries = _check_local_retries(options.get("local_retries", 0), owner)
         self.undone_by = check_undo(options.get("undo"), owner)
+        self.learned = check_learned(options.get("learned", OBSERVE), owner)
         self.home: Home | None = None  # the registry of its App
         self._wishes = wishes(
             owner,
@@ -296,6 +308,7 @@ class Step(Generic[P, T]):
             priority=next((w.priority for w in by_rank if w.priority is not None), 0),
             limit=None if self.limit is None else self.limit.allowance(),
             needs=self.needs,
+            learned=self.learned,
         )
         return Resolved(policy, _encode_policy(policy), policy.first_look)
 

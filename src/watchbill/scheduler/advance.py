@@ -46,6 +46,7 @@ from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler import codeless
 from watchbill.scheduler.arrivals import due_time, in_order
 from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.experience import Experience
 from watchbill.scheduler.notes import asked_by, cancelling, ending_of, event_of, paused_event
 from watchbill.scheduler.plan import (
     CallFacts,
@@ -91,6 +92,7 @@ class Advance:
         local: bool,
         queues: Queues,
         events: Events,
+        experience: Experience,
     ) -> None:
         self._env = env
         self._namespace = namespace
@@ -101,6 +103,7 @@ class Advance:
         self._local = local  # this process runs attempts itself
         self._events = events
         self._queues = queues
+        self._experience = experience
         self.watchdog: Watchdog | None = None
         self.stopping: set[int] = set()  # runs that wait for rows to end before they undo
         self._dropped: dict[int, Cause | None] = {}  # such rows, with why an attempt of theirs may have taken effect
@@ -973,7 +976,7 @@ class Advance:
 
     def _facts(self, resident: Resident, call: Call) -> CallFacts:
         step = call.target
-        resolved = step.resolve(resident.workflow.defaults, call.options)
+        resolved = self._experience.with_usual(step.name, step.resolve(resident.workflow.defaults, call.options))
         return CallFacts(
             resident.num,
             resident.id,

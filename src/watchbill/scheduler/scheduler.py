@@ -1,6 +1,7 @@
 """Scheduler: the room that advances workflows. One turn: take in what arrived, advance, commit once, let it out."""
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -30,6 +31,7 @@ from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.arrivals import due_time, in_order
 from watchbill.scheduler.attendance import Attendance
 from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.experience import Experience
 from watchbill.scheduler.lane import Lane
 from watchbill.scheduler.leases import Leases
 from watchbill.scheduler.long_replays import LONG, SLICE, LongReplays, Reading
@@ -110,6 +112,7 @@ class Scheduler(Loop):
         self._schedules = Schedules(env, store, registry, namespace, region)
         self._residence = Residence()
         self._queues = Queues(store, registry, namespace, region, have or {})
+        self._experience = Experience(env, store, namespace)
         self._advance = Advance(
             env,
             registry,
@@ -120,6 +123,7 @@ class Scheduler(Loop):
             local=executor is not None,
             queues=self._queues,
             events=events,
+            experience=self._experience,
         )
         self._lane = (
             Lane(
@@ -217,6 +221,8 @@ class Scheduler(Loop):
         uncounted = self._uncounted_shards()
         self._drop_all()
         self._stop_watching()
+        with contextlib.suppress(StoreUnreachableError):  # nobody waits for it: what is not heard is forgotten
+            await self._experience.tell()
         await self._leases.release(uncounted=uncounted)
         await self._attendance.retire()
 
@@ -239,6 +245,7 @@ class Scheduler(Loop):
             await self._attend()
         if self._queues.stale:
             await self._queues.make()
+        await self._experience.keep_up()
         if self._schedules.stale:
             self.tell(await self._schedules.announce(self._leases.region, self._time.now()))
         taken = await self._leases.take()
@@ -662,6 +669,8 @@ class Scheduler(Loop):
         turn = batch.seal()
         if not turn.empty and not await self._write(turn):
             return False
+        for lasted in batch.lasted:
+            self._experience.completed(*lasted)
         if turn.schedules or batch.slot_ended:
             self._look_asked = True  # for the runs of slots that have just been started, or the next slot in line
         with step_guard():  # a thousand tasks made at once are no reason to look for garbage a hundred times
@@ -733,7 +742,7 @@ class Scheduler(Loop):
         if self._behind():
             return 0
         boot = self.env.clock.boot()
-        wishes = [self._leases.next_at, self._attendance.next_at]
+        wishes = [self._leases.next_at, self._attendance.next_at, self._experience.tell_at]
         if self._lane is not None:
             if self._lane.waiting:
                 return 0

@@ -8,7 +8,7 @@ from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, how_far
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Failure, Remedy
-from watchbill.model.limits import limits_of, mark_of
+from watchbill.model.limits import SLOW, learned_stall, learned_timeout, limits_of, mark_of
 from watchbill.model.policy import OWN_CHILD_AFTER, OWN_CHILD_FROM, QUARANTINE_AT, Policy
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import (
@@ -70,7 +70,7 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
 def _late(row: AttemptRow, policy: Policy, by: Micros) -> Failure:
     mark = mark_of(row)
     longer = f", extended by {mark.extended / SECOND:g} s" if mark is not None and mark.extended else ""
-    allowed = f"its timeout of {policy.timeout / SECOND:g} s{longer}"
+    allowed = (learned_timeout(row) or f"its timeout of {policy.timeout / SECOND:g} s") + longer
     return Failure("Late", f"still running {by / SECOND:.1f} s after {allowed}", cause=Cause.LATE)
 
 
@@ -80,7 +80,7 @@ def _stalled(row: AttemptRow, policy: Policy, by: Micros) -> Failure:
     far = f"at {how_far(mark)} " if mark is not None and mark.begun else ""
     since = f"{to_datetime(limits.moved_at):%Y-%m-%d %H:%M:%S}Z"
     quiet = (limits.next_at - limits.moved_at + by) / SECOND
-    allowed = f"its stall is {(policy.stall or 0) / SECOND:g} s"
+    allowed = learned_stall(row) or f"its stall is {(policy.stall or 0) / SECOND:g} s"
     if mark is not None and mark.quiet_until is not None:
         allowed += f", and the time is over in which it was quiet for {mark.quiet_for!r}"
     message = f"no progress for {quiet:.1f} s: {far}since {since}; {allowed}"
@@ -131,7 +131,8 @@ def judgement(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Judgement:
         case LetEnd(rule=rule):
             return _change(row, AttemptState.RUNNING)._replace(body=_explain(row, _of(symptom), rule, "let it end"))
         case LookAgain(delay=delay):
-            return _change(row, AttemptState.RUNNING, watch_in=delay)
+            slow = isinstance(symptom, NotYet) and symptom.slow
+            return _change(row, AttemptState.RUNNING, watch_in=delay, why=SLOW if slow else row.why)
         case Quarantine(rule=rule):
             change = _change(row, AttemptState.PARKED, why="quarantine", result=row.result)
             return change._replace(body=_explain(row, _of(symptom), rule, "quarantine"))

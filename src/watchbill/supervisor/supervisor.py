@@ -13,8 +13,9 @@ from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause
 from watchbill.model.lease import HOST_LEASE
+from watchbill.model.limits import SLOW
 from watchbill.model.policy import Policy
-from watchbill.model.symptom import BackoffOver, Symptom
+from watchbill.model.symptom import BackoffOver, NotYet, Symptom
 from watchbill.model.verdict import GiveUp, LetEnd, LookAgain, MarkFailed, Quarantine, TryLater, TryNow, Verdict
 from watchbill.store.contact import Contact
 from watchbill.store.protocol import SupervisorStore
@@ -121,6 +122,8 @@ def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) 
             return _tell(_FOUND.get(failure.cause, happened.STEP_LOST), row, now, failure.cause, failure.message)
         case TryNow() if isinstance(symptom, BackoffOver):
             return None  # told when the pause began
+        case LookAgain() if isinstance(symptom, NotYet) and symptom.slow:
+            return _tell(happened.STEP_SLOW, row, now, SLOW, symptom.slow)
         case LetEnd() | LookAgain():
             return None  # nothing has happened to it
         case TryNow(rule=rule) | TryLater(rule=rule):
