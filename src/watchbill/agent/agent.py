@@ -6,7 +6,6 @@ worker children (agent/workers.py).
 """
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -35,7 +34,6 @@ POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint
 DECIDE_EVERY: Final[Micros] = SECOND // 5  # whether a user's transaction has ended is seen by looking
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 ASK_AGAIN: Final[Micros] = SECOND // 4  # a drain whose store did not answer
-TEACH_EVERY: Final[Micros] = 10 * SECOND  # what was seen of steps: soon enough for whoever looks at it
 SILENCE: Final[Micros] = 60 * SECOND  # how long what runs goes on after the lease has ended while the store is away
 
 _encode = msgspec.json.Encoder().encode
@@ -90,8 +88,7 @@ class Agent(Loop):
         self._waited_for: set[int] = set()  # of these, those that have been said to be waited for
         self._moved: dict[int, Errand] = {}
         self._reports: list[tuple[Report, Errand | None, Checkpoint | None]] = []
-        self._lessons = Lessons()
-        self._teach_at: Micros | None = None  # None: nothing has been seen since
+        self.lessons = Lessons()
         self._asked = True  # the store may hold something for us
         self._unheeded = False  # perhaps an order: no beat has asked since
         self._heed_at: Micros = 0
@@ -150,8 +147,6 @@ class Agent(Loop):
             if (asked or self._poll_is_due(boot)) and not self._stopping:
                 self._poll_at = boot + POLL
                 await self._lease()
-            if self._lessons:
-                await self._teach_when_due(boot)
         except StoreUnreachableError:
             self._asked = self._asked or asked  # whatever the hint was about is still there
             self._stop_in_silence()
@@ -183,9 +178,6 @@ class Agent(Loop):
                 await self._report()
             except StoreUnreachableError:
                 await self._rest()
-        if self._lessons and not self._hurried:
-            with contextlib.suppress(StoreUnreachableError):  # nobody waits for it: what is not heard is forgotten
-                await self._teach()
         await self._store.leave(self._id)
 
     def _patience(self) -> Micros:
@@ -316,7 +308,7 @@ class Agent(Loop):
         if self._running.get(row) is attempt:  # not the next attempt of the same row
             del self._running[row]
             self._moved.pop(row, None)
-            self._lessons.forget(row)
+            self.lessons.forget(row)
 
     def _lose(self, attempt: Errand) -> None:
         """Somebody else has the call now: stop, and say nothing more about it."""
@@ -431,32 +423,17 @@ class Agent(Loop):
 
     def _learn_from(self, report: Report, attempt: Errand) -> None:
         if report.act == Act.DONE:
-            self._lessons.succeeded(report.id, attempt.learned_as, attempt.took, attempt.started_boot)
+            self.lessons.succeeded(report.id, attempt.learned_as, attempt.took, attempt.started_boot)
         elif report.act in (Act.FAILED, Act.DIED) and not attempt.cancelled:
-            self._lessons.failed(attempt.learned_as)
+            self.lessons.failed(attempt.learned_as)
 
     def _learn_pace(self, mark: ProgressMark, attempt: Errand, boot: Micros) -> None:
         """Note how it moves, as everybody can see it: by what beats say."""
         quiet = _decode_mark(mark.body).quiet_until is not None
         if mark.increased:
-            self._lessons.moved(mark.id, attempt.learned_as, attempt.started_boot, boot, quiet=quiet)
+            self.lessons.moved(mark.id, attempt.learned_as, attempt.started_boot, boot, quiet=quiet)
         elif quiet:
-            self._lessons.went_quiet(mark.id, attempt.started_boot)
-
-    async def _teach_when_due(self, boot: Micros) -> None:
-        if self._teach_at is not None and boot >= self._teach_at:
-            await self._teach()
-        if self._lessons and self._teach_at is None:
-            self._teach_at = boot + TEACH_EVERY
-
-    async def _teach(self) -> None:
-        lessons = self._lessons.take()
-        try:
-            await self._store.learn(self._namespace, lessons)
-        except StoreUnreachableError:
-            self._lessons.put_back(lessons)
-            raise
-        self._teach_at = None
+            self.lessons.went_quiet(mark.id, attempt.started_boot)
 
     # --- leasing
 
@@ -558,8 +535,6 @@ class Agent(Loop):
             wishes.append(self._heed_at)
         if self._undecided:
             wishes.append(boot + DECIDE_EVERY)
-        if self._lessons and self._teach_at is not None:
-            wishes.append(self._teach_at)
         if self._passes_at is not None and not self._stopping:
             wishes.append(self._passes_at)
         return max(0, min(wishes) - boot) if wishes else None

@@ -5,7 +5,7 @@ it would cost every step something. So where steps run in the scheduler's own pr
 is mostly quick is what is usual when it is not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from watchbill.clock import Micros
@@ -24,6 +24,7 @@ class Lessons:
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, int], Seen] = {}
+        self.on_first: Callable[[], None] = lambda: None  # called when there is something to tell
         self._paces: dict[int, Pace] = {}
 
     def __bool__(self) -> bool:
@@ -73,5 +74,7 @@ class Lessons:
     def _of(self, step: tuple[str, int]) -> Seen:
         seen = self._seen.get(step)
         if seen is None:
+            if not self._seen:
+                self.on_first()
             seen = self._seen[step] = Seen()
         return seen

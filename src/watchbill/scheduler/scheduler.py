@@ -1,7 +1,6 @@
 """Scheduler: the room that advances workflows. One turn: take in what arrived, advance, commit once, let it out."""
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -92,6 +91,7 @@ class Scheduler(Loop):
         have: Mapping[str, int] | None = None,
         look_limit: int = LOOK_LIMIT,
         load_limit: int = LOAD_LIMIT,
+        experience: Experience,
     ) -> None:
         super().__init__(env, events)
         self._store = store
@@ -112,7 +112,7 @@ class Scheduler(Loop):
         self._schedules = Schedules(env, store, registry, namespace, region)
         self._residence = Residence()
         self._queues = Queues(store, registry, namespace, region, have or {})
-        self._experience = Experience(env, store, namespace)
+        self._experience = experience
         self._advance = Advance(
             env,
             registry,
@@ -221,8 +221,6 @@ class Scheduler(Loop):
         uncounted = self._uncounted_shards()
         self._drop_all()
         self._stop_watching()
-        with contextlib.suppress(StoreUnreachableError):  # nobody waits for it: what is not heard is forgotten
-            await self._experience.tell()
         await self._leases.release(uncounted=uncounted)
         await self._attendance.retire()
 
@@ -245,7 +243,6 @@ class Scheduler(Loop):
             await self._attend()
         if self._queues.stale:
             await self._queues.make()
-        await self._experience.keep_up()
         if self._schedules.stale:
             self.tell(await self._schedules.announce(self._leases.region, self._time.now()))
         taken = await self._leases.take()
@@ -742,7 +739,7 @@ class Scheduler(Loop):
         if self._behind():
             return 0
         boot = self.env.clock.boot()
-        wishes = [self._leases.next_at, self._attendance.next_at, self._experience.tell_at]
+        wishes = [self._leases.next_at, self._attendance.next_at]
         if self._lane is not None:
             if self._lane.waiting:
                 return 0
