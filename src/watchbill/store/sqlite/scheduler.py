@@ -345,7 +345,7 @@ def _append(db: Writer, turn: Turn, now: Micros) -> None:
 
 def _finished_meanwhile(db: Database, rows: Sequence[NewAttempt]) -> int:
     """Count the running rows that need not be inserted: `finish` has recorded the results of these very attempts."""
-    visible = [(row.run, row.call, row.fence) for row in rows if row.state == AttemptState.RUNNING]
+    visible = [(row.run, row.call, row.fence, row.part) for row in rows if row.state == AttemptState.RUNNING]
     count: int = db.run("finished_calls", {"rows": msgspec.json.encode(visible).decode()}).fetchone()[0]
     return count
 
