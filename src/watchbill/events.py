@@ -28,6 +28,7 @@ STEP_FAILED: Final = "step.failed"  # one attempt failed; what becomes of the ca
 STEP_LOST: Final = "step.lost"
 STEP_LATE: Final = "step.late"
 STEP_STALLED: Final = "step.stalled"  # it runs, and does not move
+STEP_SLOW: Final = "step.slow"  # it runs longer than is usual, or moves less often: nothing is done about it
 STEP_RETRIED: Final = "step.retried"
 STEP_GAVE_UP: Final = "step.gave_up"
 STEP_QUARANTINED: Final = "step.quarantined"
@@ -84,6 +85,7 @@ TROUBLE: Final = frozenset(
         STEP_LOST,
         STEP_LATE,
         STEP_STALLED,
+        STEP_SLOW,
         STEP_GAVE_UP,
         STEP_QUARANTINED,
         STEP_ESCALATED,

@@ -310,3 +310,14 @@ def test_a_fleet_has_no_agent_without_work_and_one_as_soon_as_there_is_some(ther
     agents = fleet.children()
     assert fleet.end() == 0
     assert all(gone(pid, within=1) for pid in agents)
+
+
+def test_what_an_agent_has_seen_of_its_steps_is_remembered_when_it_has_left(there, client, tmp_path):
+    there.rooms(YARD)
+    agent = there.agent(YARD, "--workers", "2")
+    for _ in range(3):
+        client.start(yard.look).result(timeout=PATIENCE)
+    assert client.start(yard.die, str(tmp_path)).result(timeout=PATIENCE) == 2
+    assert agent.end(within=10) == 0
+    seen = {one.step: (one.succeeded, one.failed) for one in client.suggestions()}
+    assert seen == {"where": (3, 0), "dies": (1, 1)}

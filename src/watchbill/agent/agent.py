@@ -13,6 +13,7 @@ import msgspec
 
 from watchbill.agent.capacity import Capacity, Served, served_by
 from watchbill.agent.crew import Crew, Errand, Refused
+from watchbill.agent.lessons import Lessons
 from watchbill.agent.pace import Paces
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
@@ -21,7 +22,7 @@ from watchbill.events import Events, log
 from watchbill.flow.context import Checkpoint
 from watchbill.loop import Loop
 from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room, Wish
-from watchbill.model.attempt import AttemptRow
+from watchbill.model.attempt import AttemptRow, Mark
 from watchbill.model.breaker import is_ill, shown_error
 from watchbill.model.failure import Cause, Failure
 from watchbill.model.needs import parse_needs, written
@@ -38,6 +39,7 @@ ASK_AGAIN: Final[Micros] = SECOND // 4  # a drain whose store did not answer
 SILENCE: Final[Micros] = 60 * SECOND  # how long what runs goes on after the lease has ended while the store is away
 
 _encode = msgspec.json.Encoder().encode
+_decode_mark = msgspec.json.Decoder(Mark).decode
 
 
 class Agent(Loop):
@@ -91,6 +93,7 @@ class Agent(Loop):
         self._waited_for: set[int] = set()  # of these, those that have been said to be waited for
         self._moved: dict[int, Errand] = {}
         self._reports: list[tuple[Report, Errand | None, Checkpoint | None]] = []
+        self.lessons = Lessons()
         self._asked = True  # the store may hold something for us
         self._unheeded = False  # perhaps an order: no beat has asked since
         self._heed_at: Micros = 0
@@ -256,7 +259,9 @@ class Agent(Loop):
 
     def _gather(self) -> None:
         ended, self._ended = self._ended, []
+        boot = self.env.clock.boot() if ended else 0
         for attempt in ended:
+            attempt.took = boot - attempt.started_boot
             if attempt.finishing is not None:
                 self._undecided[_row(attempt)] = attempt
             else:
@@ -303,10 +308,12 @@ class Agent(Loop):
         sending = list(self._reports)
         answers = await self._store.report(self._id, [report for report, _, _ in sending])
         del self._reports[: len(sending)]
-        for (_, attempt, checkpoint), answer in zip(sending, answers, strict=True):
+        for (report, attempt, checkpoint), answer in zip(sending, answers, strict=True):
             if attempt is not None and checkpoint is not None:
                 self._answer(attempt, checkpoint, answer)
             elif attempt is not None:
+                if answer is not Answer.LATE:
+                    self._learn_from(report, attempt)
                 self._forget(attempt)
 
     def _answer(self, attempt: Errand, checkpoint: Checkpoint, answer: Answer) -> None:
@@ -322,6 +329,7 @@ class Agent(Loop):
         if self._running.get(row) is attempt:  # not the next attempt of the same row
             del self._running[row]
             self._moved.pop(row, None)
+            self.lessons.forget(row)
 
     def _lose(self, attempt: Errand) -> None:
         """Somebody else has the call now: stop, and say nothing more about it."""
@@ -357,6 +365,7 @@ class Agent(Loop):
             progress = attempt.take_progress()
             if progress is not None:
                 marks.append(ProgressMark(row, attempt.fence, *progress))
+                self._learn_pace(marks[-1], attempt, boot)
         held = [(row, attempt.fence) for row, attempt in self._running.items()]
         said = self._crew.said()
         try:
@@ -431,6 +440,22 @@ class Agent(Loop):
         self._lease_no = 1
         self._lease_asked_at = None
         await self.open()
+
+    # --- learning
+
+    def _learn_from(self, report: Report, attempt: Errand) -> None:
+        if report.act == Act.DONE:
+            self.lessons.succeeded(report.id, attempt.learned_as, attempt.took, attempt.started_boot)
+        elif report.act in (Act.FAILED, Act.DIED) and not attempt.cancelled:
+            self.lessons.failed(attempt.learned_as)
+
+    def _learn_pace(self, mark: ProgressMark, attempt: Errand, boot: Micros) -> None:
+        """Note how it moves, as everybody can see it: by what beats say."""
+        quiet = _decode_mark(mark.body).quiet_until is not None
+        if mark.increased:
+            self.lessons.moved(mark.id, attempt.learned_as, attempt.started_boot, boot, quiet=quiet)
+        elif quiet:
+            self.lessons.went_quiet(mark.id, attempt.started_boot)
 
     # --- leasing
 

@@ -23,6 +23,12 @@ class Errand(Protocol):
     started_boot: Micros
     finishing: Finishing | None
     log_body: bytes | None  # the last of what it has logged, when it has ended and that was kept
+    took: Micros  # when it has ended: how long that was
+
+    @property
+    def learned_as(self) -> tuple[str, int]:
+        """The step's name and the rung: what is learned of it is learned of these."""
+        ...
 
     @property
     def run(self) -> str:

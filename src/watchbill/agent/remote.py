@@ -23,6 +23,7 @@ class Remote:
         self.log_body: bytes | None = None
         self.cancelled = False
         self.started_boot: Micros = 0
+        self.took: Micros = 0
         self.finishing: Finishing | None = None
         self.agent: Tender | None = None  # who hears of it; None: it was abandoned
         self._progress: bytes | None = None
@@ -38,6 +39,11 @@ class Remote:
     def call(self) -> str:
         """The call's key in its run."""
         return self.order.key[3]
+
+    @property
+    def learned_as(self) -> tuple[str, int]:
+        """The step's name and the rung."""
+        return self.order.step, self.order.rung
 
     @property
     def over(self) -> bool:

@@ -29,6 +29,7 @@ from watchbill.model.incident import Incident
 from watchbill.model.keys import given_keys
 from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun, check_id, check_region
+from watchbill.model.suggestion import Suggestion, suggest_all
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -315,6 +316,12 @@ class App:
         """Give the incidents that are open, newest first; with those that are resolved, if asked for."""
         stop_if_reading()
         return await self._hall.incidents(resolved=resolved)
+
+    async def suggestions(self) -> list[Suggestion]:
+        """Give the budgets that the history of steps speaks for, with their evidence, by step and rung."""
+        stop_if_reading()
+        policies = {name: step.resolve().policy for name, step in self.registry.steps.items()}
+        return suggest_all(await self._hall.stats(), policies)
 
     # --- schedules
 

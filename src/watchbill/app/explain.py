@@ -20,7 +20,7 @@ from watchbill.model.breaker import USES, BreakerState
 from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateRow
-from watchbill.model.limits import limits_of, mark_of
+from watchbill.model.limits import limits_of, mark_of, slowness
 from watchbill.model.member import group_of
 from watchbill.model.policy import QUARANTINE_AT, decode_policy
 from watchbill.model.run import code_name
@@ -339,6 +339,9 @@ def _running(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
     if row.symptom == STARVED:
         told["symptom"] = STARVED
         said += "; the process in which it runs does not turn: it starves, or keeps the others there from running"
+    if (slow := slowness(row, now)) is not None:
+        told["slow"] = slow
+        said += f"; it is slow: {slow}"
     return f"{said}. {_left(row, now, told)}" if row.watch_at is not None else f"{said}."
 
 

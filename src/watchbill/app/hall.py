@@ -66,6 +66,7 @@ from watchbill.model.question import InboxItem, inbox_item
 from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.sealed import is_sealed, why_sealed
+from watchbill.model.stat import Stat
 from watchbill.model.states import RunState
 from watchbill.model.stop import check_gate
 from watchbill.store.open import (
@@ -409,6 +410,11 @@ class Hall:
         """Give the incidents that are open, newest first; with those that are resolved, if asked for."""
         async with self._reading() as client:
             return [incident_of(row) for row in await client.incidents(self.namespace, EVERY, resolved=resolved)]
+
+    async def stats(self) -> list[Stat]:
+        """Read what is remembered of how long steps and runs take."""
+        async with self._reading() as client:
+            return await client.stats(self.namespace)
 
     async def agents(self) -> list[AgentStatus]:
         """Give the agents, those at work first."""

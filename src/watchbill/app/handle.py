@@ -17,6 +17,7 @@ from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident
 from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun
+from watchbill.model.stat import Stat
 
 T = TypeVar("T")
 
@@ -113,6 +114,10 @@ class Client(Protocol):
 
     async def gates(self) -> list[GateRow]:
         """Give all gates."""
+        ...
+
+    async def stats(self) -> list[Stat]:
+        """Read what is remembered of how long steps and runs take."""
         ...
 
     async def incidents(self, *, resolved: bool = False) -> list[Incident]:

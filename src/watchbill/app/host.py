@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Final, NamedTuple
 
 from watchbill.agent.agent import Agent
+from watchbill.agent.teacher import Teacher
 from watchbill.agent.workers import Workers
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, busy_interpreter
@@ -102,14 +103,19 @@ async def working(
                 slots=wanted.slots,
                 drain=wanted.grace,
             )
+            teacher = Teacher(
+                env, events, store=store.agent, namespace=namespace or ready.namespace, lessons=agent.lessons
+            )
             deaf = store.listen(Hint.AGENT, agent.hint)
             loop = agent.start()
+            teacher.start()
             try:
                 with busy_interpreter():
                     yield Hosted(agent, workers, ready.url, loop)
             finally:
                 deaf()
                 await agent.stop()
+                await teacher.stop()
         finally:
             await store.close()
     finally:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from watchbill.agent.agent import Agent
 from watchbill.agent.inline import InlineCrew
+from watchbill.agent.teacher import Teacher
 from watchbill.clock import Micros
 from watchbill.env import Env
 from watchbill.errors import StoreError
@@ -15,6 +16,7 @@ from watchbill.loop import Loop
 from watchbill.model.alert import Route
 from watchbill.model.needs import written
 from watchbill.model.profile import PROFILES, Profile, lease_of
+from watchbill.scheduler.experience import Experience
 from watchbill.scheduler.pruner import Pruner, shortest
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.store.protocol import Hint, Store
@@ -61,23 +63,22 @@ class House:
         self.rooms: list[Loop] = []
         self._deaf: list[Callable[[], None]] = []
         if self._executor is not None:
-            self._add(
-                Hint.AGENT,
-                Agent(
-                    env,
-                    events,
-                    store=store.agent,
-                    transactions=store.transactions,
-                    crew=InlineCrew(registry, self._executor),
-                    namespace=namespace,
-                    region=region,
-                    process=process,
-                    name=f"embedded-{process}",
-                    lasting=lasting,
-                    needs=written(have or {}),
-                    slots=slots,
-                ),
+            room = Agent(
+                env,
+                events,
+                store=store.agent,
+                transactions=store.transactions,
+                crew=InlineCrew(registry, self._executor),
+                namespace=namespace,
+                region=region,
+                process=process,
+                name=f"embedded-{process}",
+                lasting=lasting,
+                needs=written(have or {}),
+                slots=slots,
             )
+            self.rooms.append(Teacher(env, events, store=store.agent, namespace=namespace, lessons=room.lessons))
+            self._add(Hint.AGENT, room)
         if supervisor:
             self._add(Hint.SUPERVISOR, Supervisor(env, events, store=store.supervisor, lasting=lasting))
             polls = lasting is not None
@@ -88,6 +89,8 @@ class House:
             if routes:
                 self._add(Hint.SUPERVISOR, Herald(env, events, store=store.supervisor, routes=routes, polls=polls))
         if scheduler:
+            experience = Experience(env, events, store=store.scheduler, namespace=namespace)
+            self.rooms.insert(0, experience)  # stopped last: nobody who has work to hand over waits for it
             self._add(
                 Hint.SCHEDULER,
                 Scheduler(
@@ -104,6 +107,7 @@ class House:
                     have=have if agent else None,
                     look_limit=look_limit,
                     load_limit=load_limit,
+                    experience=experience,
                 ),
             )
 

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Final
 
+from watchbill.app.expected import expected_end
 from watchbill.app.opened import decision_in, failure_in, final_in, progress_in
 from watchbill.app.status import AttemptLog, AttemptStatus, Health, RunStatus, State, StepState, StepStatus
 from watchbill.clock import Micros, to_datetime
@@ -24,6 +25,7 @@ _WORST: Final = (
     Health.STARVED,
     Health.STALLED,
     Health.LATE,
+    Health.SLOW,
     Health.RETRYING,
     Health.WAITING_FOR_AGENT,
     Health.WAITING_FOR_DEPENDENCY,
@@ -63,6 +65,7 @@ def status_of(record: Record) -> RunStatus:
         since=to_datetime(run.ended_at or run.begun_at or run.created_at),
         steps=steps,
         held=held,
+        expected_end=None if held is not None else expected_end(record, steps),
     )
 
 
@@ -113,12 +116,12 @@ def _health(row: AttemptRow, now: Micros, wait: Wait | None) -> Health:
 
 
 def _overdue(row: AttemptRow, now: Micros) -> Health | None:
-    """Say which limit a running attempt has passed, if any: the supervisor has not seen it yet, or there is none."""
+    """Say which limit a running attempt has passed, if any: the supervisor has not seen it yet, or only observes it."""
     if row.watch_at is None:
         return None
     limits = limits_of(row)
     if limits.next_at > now:
-        return None
+        return Health.SLOW if limits.is_slow(now) else None
     return Health.LATE if limits.next_at == limits.late_at else Health.STALLED
 
 

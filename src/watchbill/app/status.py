@@ -87,6 +87,7 @@ class RunStatus(msgspec.Struct, frozen=True):
     since: datetime
     steps: tuple[StepStatus, ...]
     held: str | None  # why nothing moves it, when it is held
+    expected_end: datetime | None = None  # when it will probably have ended; None: nobody knows
 
 
 class TimelineEvent(msgspec.Struct, frozen=True):

@@ -166,13 +166,14 @@ def run_fields(record: Record) -> RunFields:
 
 
 def shown_fields(record: Record) -> Mapping[str, object]:
-    """Give what a list says about a run, what it did, and how it ended."""
-    ending = ending_of(record)
+    """Give what a list says about a run, what it did, and how it ended; or, where that is known, when it will."""
+    ending, status = ending_of(record), status_of(record)
     return {
         **msgspec.structs.asdict(run_fields(record)),
-        "steps": status_of(record).steps,
+        "steps": status.steps,
         "result": ending.result,
         "error": ending.error,
+        **({} if status.expected_end is None else {"expected_end": status.expected_end}),
     }
 
 

@@ -22,6 +22,7 @@ from watchbill.cli.incidents import incidents
 from watchbill.cli.migrate import migrate
 from watchbill.cli.runs import runs
 from watchbill.cli.schedules import schedules
+from watchbill.cli.suggest import suggest
 from watchbill.cli.up import up
 from watchbill.errors import InvalidOptionError, StoreError, WatchbillError
 
@@ -38,6 +39,7 @@ commands.add_typer(gates, name="gates")
 commands.add_typer(agents, name="agents")
 commands.command("doctor")(doctor)
 commands.add_typer(schedules, name="schedules")
+commands.command("suggest")(suggest)
 commands.command("migrate")(migrate)
 commands.command("check")(check)
 commands.command("dev")(dev)

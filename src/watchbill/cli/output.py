@@ -25,6 +25,7 @@ from watchbill.cli.options import Drawn, Format
 from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident
+from watchbill.model.suggestion import Suggestion
 from watchbill.store.protocol import Record
 
 IN_ONE_LINE: Final = -1  # what msgspec calls it
@@ -142,6 +143,17 @@ def print_gates(gates: Sequence[GateRow], format: Format) -> None:
         return drawn(list_of_gates(gates))
 
     _print_list(format, table, lambda: list(gates))
+
+
+def print_suggestions(suggestions: Sequence[Suggestion], format: Format) -> None:
+    """Print which budgets the history of steps speaks for."""
+
+    def table() -> str:
+        from watchbill.cli.tables import drawn, list_of_suggestions
+
+        return drawn(list_of_suggestions(suggestions))
+
+    _print_list(format, table, lambda: list(suggestions))
 
 
 def print_incidents(incidents: Sequence[Incident], format: Format) -> None:

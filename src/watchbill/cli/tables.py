@@ -24,6 +24,7 @@ from watchbill.model.attempt import Progress
 from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident
+from watchbill.model.suggestion import Suggestion
 from watchbill.store.protocol import MOST_COUNTED, Record
 
 Block: TypeAlias = Table | Text
@@ -148,6 +149,9 @@ def _standing(record: Record, status: RunStatus) -> Iterator[Text]:
     yield _labelled("since", _cell(f"{moment(status.since)}, {lasted}"))
     if status.progress is not None:
         yield _labelled("progress", _cell(status.progress.note))
+    if status.expected_end is not None:
+        left = span(to_datetime(record.now), status.expected_end)
+        yield _labelled("expected end", _cell(f"{moment(status.expected_end)}, in {left}"))
     if status.held is not None:
         reason = f"\n{LABEL.format('')}".join(visible_lines(status.held))
         yield _labelled("waiting for", _cell("a person"))
@@ -339,6 +343,35 @@ def _calls(incident: Incident) -> str:
     return f"{number}{f', for {incident.group}' if incident.group else ''}"
 
 
+def list_of_suggestions(suggestions: Sequence[Suggestion]) -> list[Block]:
+    """Give a line for each budget, and for each step and rung of which too little is known."""
+    if not suggestions:
+        return [Text("nothing is known yet: attempts that last, or run on agents, are what it is learned from")]
+    table = _table(
+        "STEP", "RUNG", "SUCCEEDED", "RULE", "MODE", "NOW", "SUGGESTED", "SEEN", "USUALLY", "P99", "LONGEST", "NOTE"
+    )
+    for one in suggestions:
+        called = [
+            _cell(text) for text in (one.step, str(one.rung), f"{one.succeeded:,} of {one.succeeded + one.failed:,}")
+        ]
+        note = _cell(one.note)
+        for budget in one.budgets:
+            spans = (budget.p50, budget.p99, budget.longest)
+            table.add_row(
+                *called,
+                *(_cell(text) for text in (budget.rule, budget.mode)),
+                _cell("" if budget.current is None else _lasts(budget.current)),
+                _cell(_lasts(budget.suggested), style="bold"),
+                _cell(f"{budget.count:,}"),
+                *(_cell(_lasts(each)) for each in spans),
+                note,
+            )
+            called, note = [Text(), Text(), Text()], Text()  # said once
+        if not one.budgets:
+            table.add_row(*called, *[Text()] * 8, note)
+    return [table]
+
+
 def page_of_incident(page: IncidentPage) -> list[Block]:
     """Give all about one incident."""
     incident = page.incident
@@ -470,6 +503,10 @@ def _table(*headers: str) -> Table:
 
 def _cell(text: str, style: str = "") -> Text:
     return Text(visible(text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}..."), style=style)
+
+
+def _lasts(took: timedelta) -> str:
+    return span(EPOCH, EPOCH + took)
 
 
 def _state(record: Record, status: RunStatus) -> Text:

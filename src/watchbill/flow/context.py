@@ -108,6 +108,7 @@ class Attempt:
     queued = False  # it waits for a thread
     lasting = False  # it did not end at once: its host remembers it
     local_tries = 0  # after the first, within this attempt
+    took: Micros = 0  # as its host saw it, when it has ended and has a row
     ended_boot: Micros = 0  # when it ended, if it lasted or ran in a thread; the others have ended when they began
     task: "asyncio.Task[None] | None" = None
     cancelled = False
@@ -322,6 +323,11 @@ class Attempt:
     def call(self) -> str:
         """The call's key in its run."""
         return self._key[3]
+
+    @property
+    def learned_as(self) -> tuple[str, int]:
+        """The step's name and the rung: what is learned of it is learned of these."""
+        return self.step.name, self.rung
 
     @property
     def over(self) -> bool:

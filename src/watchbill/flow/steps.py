@@ -36,6 +36,7 @@ from watchbill.model.failure import Cause
 from watchbill.model.limit import Limit, gate_name, key_text
 from watchbill.model.policy import DEFAULT_RETRIES, DEFAULT_TIMEOUT, Cures, Policy, Retry, policy_of
 from watchbill.model.probe import Unknown
+from watchbill.model.usual import MODES, OBSERVE
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -69,6 +70,7 @@ class StepOptions(TypedDict, total=False):
     idempotent: bool
     probe: Callable[..., Any] | None
     verify: Callable[..., Any] | None
+    learned: Literal["observe", "enforce"]
 
 
 class CallOptions(TypedDict, total=False):
@@ -217,6 +219,15 @@ def _check_uses(uses: object, owner: str) -> str:
     return str(uses)
 
 
+def check_learned(learned: object, owner: str) -> str:
+    """Refuse what is no way to treat what was learned."""
+    if learned not in MODES:
+        raise InvalidOptionError(
+            f"learned of {owner} must be 'observe' or 'enforce', got {learned!r}{did_you_mean(learned, MODES)}"
+        )
+    return str(learned)
+
+
 def check_undo(undo: object, owner: str) -> "Step[..., Any] | None":
     """Refuse what is no step."""
     if undo is not None and not isinstance(undo, Step):
@@ -282,6 +293,7 @@ class Step(Generic[P, T]):
         self.needs_row |= self.always_has_row
         self.local_retries = _check_local_retries(options.get("local_retries", 0), owner)
         self.undone_by = check_undo(options.get("undo"), owner)
+        self.learned = check_learned(options.get("learned", OBSERVE), owner)
         self.home: Home | None = None  # the registry of its App
         self._wishes = wishes(
             owner,
@@ -352,6 +364,7 @@ class Step(Generic[P, T]):
             limit=None if self.limit is None else self.limit.allowance(),
             needs=self.needs,
             uses=self.uses,
+            learned=self.learned,
         )
         policy = msgspec.structs.replace(policy, cures=self._cures(policy, by_rank[-1]))
         return Resolved(policy, _encode_policy(policy), policy.first_look)

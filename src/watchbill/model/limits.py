@@ -1,13 +1,16 @@
 """Limits: when a running attempt is late, and when it is stalled. Pure: for whoever judges it, and whoever shows it."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
-from watchbill.clock import Micros
+from watchbill.clock import SECOND, Micros
 from watchbill.model.attempt import AttemptRow, Mark
-from watchbill.model.policy import SEEN_WITHIN, decode_policy
+from watchbill.model.policy import SEEN_WITHIN, Policy, decode_policy
 from watchbill.model.sealed import is_sealed
+from watchbill.model.usual import ENFORCE, Usual, moved_words, took_words
+
+SLOW: Final = "slow"  # why a running row is looked at no more for that: it has been told
 
 _decode_mark = msgspec.json.Decoder(Mark).decode
 
@@ -18,25 +21,91 @@ class Limits(NamedTuple):
     late_at: Micros
     stalled_at: Micros | None  # by what has been heard of it; None: its author has set no limit
     moved_at: Micros  # its start, or the last increase of `done`
+    slow_at: Micros | None = None  # beyond what is usual, which is only observed
 
     @property
     def next_at(self) -> Micros:
         """When something may be wrong with it, at the earliest."""
         return self.late_at if self.stalled_at is None else min(self.late_at, self.stalled_at)
 
+    def look_at(self, now: Micros) -> Micros:
+        """When it is to be looked at next, if it is well so far."""
+        return self.slow_at if self.slow_at is not None and now < self.slow_at < self.next_at else self.next_at
+
+    def is_slow(self, now: Micros) -> bool:
+        """Say whether it takes longer than is usual."""
+        return self.slow_at is not None and self.slow_at <= now
+
 
 def limits_of(row: AttemptRow) -> Limits:
-    """Read the limits of a running attempt from its policy, and from what it says about itself."""
+    """Read the limits of a running attempt from its policy, and from what it says about itself.
+
+    What is usual for its step is a limit, too, when its author wants that, and then the shorter one counts.
+    """
     policy, mark = decode_policy(row.policy), mark_of(row)
-    began = row.started_at if row.started_at is not None else (row.watch_at or 0) - policy.first_look
-    late_at = began + policy.timeout + (0 if mark is None else mark.extended)
+    began = _began(row, policy)
+    longer = 0 if mark is None else mark.extended
+    late_at = began + policy.timeout + longer
     moved_at = began if row.progress_at is None else max(began, row.progress_at)
-    if policy.stall is None:
-        return Limits(late_at, None, moved_at)
-    stalled_at = moved_at + policy.stall + SEEN_WITHIN
-    if mark is not None and mark.quiet_until is not None:
-        stalled_at = max(stalled_at, mark.quiet_until)
-    return Limits(late_at, stalled_at, moved_at)
+    stalled_at = None if policy.stall is None else _stalled_at(moved_at, policy.stall, mark)
+    usual = policy.usual_for(row.step, row.rung)
+    if usual is None:
+        return Limits(late_at, stalled_at, moved_at)
+    patience = usual.patience(row.failures)
+    usual_end = began + usual.timeout * patience + longer
+    usual_stall = None
+    if usual.stall is not None and policy.stall is None:
+        usual_stall = _stalled_at(moved_at, usual.stall * patience, mark)
+    if policy.learned == ENFORCE:
+        return Limits(min(late_at, usual_end), usual_stall if stalled_at is None else stalled_at, moved_at)
+    slow_at = usual_end if usual_stall is None else min(usual_end, usual_stall)
+    return Limits(late_at, stalled_at, moved_at, slow_at)
+
+
+def learned_timeout(row: AttemptRow) -> str | None:
+    """Say what was learned, when that, and not its author's timeout, is what made a running attempt late."""
+    policy = decode_policy(row.policy)
+    usual = _enforced(row, policy)
+    if usual is None or usual.timeout * usual.patience(row.failures) >= policy.timeout:
+        return None
+    limit = usual.timeout * usual.patience(row.failures)
+    return f"the learned limit of {limit / SECOND:g} s ({took_words(usual)})"
+
+
+def learned_stall(row: AttemptRow) -> str | None:
+    """Say what was learned, when that made a running attempt stalled: its author has set no stall."""
+    policy = decode_policy(row.policy)
+    usual = _enforced(row, policy)
+    if usual is None or usual.stall is None or usual.moved is None or policy.stall is not None:
+        return None
+    limit = usual.stall * usual.patience(row.failures)
+    return f"the learned limit is {limit / SECOND:g} s ({moved_words(usual.moved)})"
+
+
+def slowness(row: AttemptRow, now: Micros) -> str | None:
+    """Say how a running attempt is beyond what is usual, if it is."""
+    limits, policy = limits_of(row), decode_policy(row.policy)
+    usual = policy.usual_for(row.step, row.rung)
+    if usual is None or not limits.is_slow(now):
+        return None
+    runs_for = now - _began(row, policy)
+    if usual.moved is None or runs_for >= usual.timeout * usual.patience(row.failures):
+        return f"{took_words(usual)}; runs for {runs_for / SECOND:.0f} s"
+    return f"{moved_words(usual.moved)}; has not moved for {(now - limits.moved_at) / SECOND:.0f} s"
+
+
+def _enforced(row: AttemptRow, policy: Policy) -> Usual | None:
+    return policy.usual_for(row.step, row.rung) if policy.learned == ENFORCE else None
+
+
+def _began(row: AttemptRow, policy: Policy) -> Micros:
+    return row.started_at if row.started_at is not None else (row.watch_at or 0) - policy.first_look
+
+
+def _stalled_at(moved_at: Micros, stall: Micros, mark: Mark | None) -> Micros:
+    """Give the time at which it is stalled; never before the end of a time in which it is quiet on purpose."""
+    stalled_at = moved_at + stall + SEEN_WITHIN
+    return stalled_at if mark is None or mark.quiet_until is None else max(stalled_at, mark.quiet_until)
 
 
 def mark_of(row: AttemptRow) -> Mark | None:

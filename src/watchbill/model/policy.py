@@ -10,6 +10,7 @@ from watchbill.errors import InvalidOptionError
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import Cause, kind_name
 from watchbill.model.limit import Allowance
+from watchbill.model.usual import OBSERVE, Usual
 
 DEFAULT_RETRIES: Final = 3  # most transient faults are gone after the fourth try; more only hides the others
 DEFAULT_TIMEOUT: Final[Micros] = 3_600 * SECOND  # every step has a deadline: no zombie lives for ever
@@ -92,6 +93,8 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0  # added to the run's
     needs: tuple[str, ...] = ()  # what an agent must have, as queues write it
     limit: Allowance | None = None  # of the gate that its row names
+    learned: str = OBSERVE  # or enforce: what is usual is a limit
+    usual: tuple[Usual, ...] = ()  # by step and rung, as it was known when the row was made
     uses: str = ""  # the dependency behind whose breaker it waits
     cures: Cures | None = None
 
@@ -113,7 +116,14 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
     @property
     def first_look(self) -> Micros:
         """The time from an attempt's start to the moment at which something may be wrong with it."""
-        return self.timeout if self.stall is None else min(self.timeout, self.stall + SEEN_WITHIN)
+        first = self.timeout if self.stall is None else min(self.timeout, self.stall + SEEN_WITHIN)
+        for usual in self.usual:
+            first = min(first, usual.timeout if usual.stall is None else usual.stall + SEEN_WITHIN)
+        return first
+
+    def usual_for(self, step: str, rung: int) -> Usual | None:
+        """Give what is usual for a step on a rung, if that is known."""
+        return next((usual for usual in self.usual if usual.rung == rung and usual.step == step), None)
 
     def delay_before(self, retry: int, chance: float) -> Micros:
         """Give the pause before the k-th retry: exponential up to the cap, plus 0-25 %, never less."""
@@ -137,6 +147,7 @@ def policy_of(  # noqa: PLR0913 - what an author may say
     limit: Allowance | None = None,
     uses: str = "",
     cures: Cures | None = None,
+    learned: str = OBSERVE,
 ) -> Policy:
     """Resolve what the author wrote to what is stored."""
     return Policy(
@@ -154,4 +165,5 @@ def policy_of(  # noqa: PLR0913 - what an author may say
         limit=limit,
         uses=uses,
         cures=cures,
+        learned=learned,
     )

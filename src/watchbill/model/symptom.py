@@ -32,6 +32,7 @@ class NotYet:
     """It is due for a look, and well: there was progress, or it may take longer."""
 
     left: Micros  # until something may be wrong with it
+    slow: str = ""  # how it is beyond what is usual, when that is seen for the first time
 
 
 @dataclass(frozen=True, slots=True)

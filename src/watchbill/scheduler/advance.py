@@ -49,6 +49,7 @@ from watchbill.model.stop import NONE_STOPPED
 from watchbill.scheduler import codeless
 from watchbill.scheduler.arrivals import due_time, in_order
 from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.experience import Experience
 from watchbill.scheduler.notes import (
     answered_by,
     asked_by,
@@ -104,6 +105,7 @@ class Advance:
         local: bool,
         queues: Queues,
         events: Events,
+        experience: Experience,
     ) -> None:
         self._env = env
         self._namespace = namespace
@@ -115,6 +117,7 @@ class Advance:
         self._events = events
         self._queues = queues
         self.stops = NONE_STOPPED  # what somebody has paused by its name
+        self._experience = experience
         self.watchdog: Watchdog | None = None
         self.stopping: set[int] = set()  # runs that wait for rows to end before they undo
         self.waiting: dict[int, AttemptRow] = {}  # rows that wait for a person, of whom somebody has decided something
@@ -1063,7 +1066,7 @@ class Advance:
 
     def _facts(self, resident: Resident, call: Call) -> CallFacts:
         step = call.target
-        resolved = step.resolve(resident.workflow.defaults, call.options)
+        resolved = self._experience.with_usual(step.name, step.resolve(resident.workflow.defaults, call.options))
         return CallFacts(
             resident.num,
             resident.id,

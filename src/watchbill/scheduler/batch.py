@@ -1,12 +1,17 @@
 """Batch: one turn while it is made: what it will write, and what may happen only after its commit."""
 
-from watchbill.clock import Micros
+from typing import Final
+
+from watchbill.clock import SECOND, Micros
 from watchbill.events import Event
 from watchbill.flow.context import Attempt
 from watchbill.flow.replay import Call
 from watchbill.model.call import Kind, Outcome
+from watchbill.model.states import RunState
 from watchbill.scheduler.residence import Resident
 from watchbill.store.protocol import Turn
+
+WORTH_A_LOOK: Final[Micros] = SECOND  # of what is over sooner nobody asks when it will end
 
 
 class Batch:
@@ -19,6 +24,7 @@ class Batch:
         "events",
         "evicted",
         "handed_over",
+        "lasted",
         "not_begun",
         "now",
         "reloaded",
@@ -43,6 +49,9 @@ class Batch:
         self.reported: list[Attempt] = []  # of these, those that have ended
         self.evicted: list[Resident] = []
         self.events: list[Event] = []
+        self.lasted: list[
+            tuple[str, int, Micros]
+        ] = []  # workflow and version of runs that complete, and how long they took
         self.slot_ended = False  # a run of a schedule ends with this turn: a slot may have waited for that
 
     def append(
@@ -102,6 +111,9 @@ class Batch:
         """Give the turn, complete."""
         for resident in self._changed.values():
             self.turn.runs.append(resident.change())
+            if resident.status is RunState.COMPLETED and self.now - (resident.begun_at or self.now) >= WORTH_A_LOOK:
+                workflow = resident.workflow
+                self.lasted.append((workflow.name, workflow.version, self.now - (resident.begun_at or 0)))
             if resident.gone and "@" in resident.id and resident.status.terminal:
                 self.slot_ended = True
         self._changed.clear()

@@ -32,6 +32,7 @@ from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.arrivals import due_time, in_order
 from watchbill.scheduler.attendance import Attendance
 from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.experience import Experience
 from watchbill.scheduler.lane import Lane
 from watchbill.scheduler.leases import Leases
 from watchbill.scheduler.long_replays import LONG, SLICE, LongReplays, Reading
@@ -92,6 +93,7 @@ class Scheduler(Loop):
         have: Mapping[str, int] | None = None,
         look_limit: int = LOOK_LIMIT,
         load_limit: int = LOAD_LIMIT,
+        experience: Experience,
     ) -> None:
         super().__init__(env, events)
         self._store = store
@@ -112,6 +114,7 @@ class Scheduler(Loop):
         self._schedules = Schedules(env, store, registry, namespace, region)
         self._residence = Residence()
         self._queues = Queues(store, registry, namespace, region, have or {})
+        self._experience = experience
         self._advance = Advance(
             env,
             registry,
@@ -122,6 +125,7 @@ class Scheduler(Loop):
             local=executor is not None,
             queues=self._queues,
             events=events,
+            experience=self._experience,
         )
         self._lane = (
             Lane(
@@ -679,6 +683,8 @@ class Scheduler(Loop):
         turn = batch.seal()
         if not turn.empty and not await self._write(turn):
             return False
+        for lasted in batch.lasted:
+            self._experience.completed(*lasted)
         if turn.schedules or batch.slot_ended:
             self._look_asked = True  # for the runs of slots that have just been started, or the next slot in line
         with step_guard():  # a thousand tasks made at once are no reason to look for garbage a hundred times

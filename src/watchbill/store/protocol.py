@@ -29,6 +29,8 @@ from watchbill.model.question import Asked, Claim
 from watchbill.model.queue import QueueDepth, QueueRow
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
+from watchbill.model.sketch import Sketch
+from watchbill.model.stat import Learned, Lesson, Stat
 from watchbill.model.states import RunState
 from watchbill.model.verdict import Judgement
 from watchbill.model.wait import Wait
@@ -145,6 +147,7 @@ class Record(msgspec.Struct, frozen=True):
     served: bool = True  # a scheduler attends its region
     waits: tuple[Wait, ...] = ()  # of its calls that are ready: what keeps them
     stop: GateRow | None = None  # its workflow is paused
+    lasted: Sketch | None = None  # how long runs of its workflow and version took that completed
 
     @property
     def cancelling(self) -> bool:
@@ -296,6 +299,10 @@ class ClientStore(Protocol):
 
     async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
         """Read the incidents of a namespace, newest first, also those that are resolved, or without them."""
+        ...
+
+    async def stats(self, namespace: str) -> list[Stat]:
+        """Read what is remembered of how long steps and runs take."""
         ...
 
     async def schedules(self, namespace: str) -> Schedules:
@@ -525,6 +532,14 @@ class SchedulerStore(Protocol):
         """
         ...
 
+    async def learn(self, namespace: str, lessons: Sequence[Lesson]) -> None:
+        """Add what was seen of runs, as agents add what they have seen of steps."""
+        ...
+
+    async def learned(self, namespace: str, since: Micros) -> Learned:
+        """Read what is remembered, of that to which something was added since a time."""
+        ...
+
     async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
         """Read runs that were made so long ago, oldest first, from behind the run of that (created_at, num) on."""
         ...
@@ -620,6 +635,13 @@ class AgentStore(Protocol):
 
     async def undecided(self, ids: Sequence[int]) -> list[int]:
         """Find which of these rows a user's open transaction has locked: whether they are done shows at its end."""
+        ...
+
+    async def learn(self, namespace: str, lessons: Sequence[Lesson]) -> None:
+        """Add what was seen of steps since the last time, at most MOST_LESSONS of them.
+
+        If the answer is lost and it is said again, it counts twice: that moves no quantile by much, and is forgotten.
+        """
         ...
 
     async def leave(self, agent: int) -> None:

@@ -286,6 +286,7 @@ class SealedClient:
         self.delete, self.checkup = doors.delete, doors.checkup
         self.agents, self.order_agent, self.backlog = doors.agents, doors.order_agent, doors.backlog
         self.gates, self.order_gate = doors.gates, doors.order_gate
+        self.stats = doors.stats
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none. The store compares inputs as they are sealed."""
@@ -398,6 +399,7 @@ class SealedScheduler:
         self.attend, self.retire, self.bury = doors.attend, doors.retire, doors.bury
         self.take, self.renew, self.release = doors.take, doors.renew, doors.release
         self.live, self.old, self.delete, self.children = doors.live, doors.old, doors.delete, doors.children
+        self.learn, self.learned = doors.learn, doors.learned
 
     async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
         """Write down the schedules that this code has."""
@@ -436,6 +438,7 @@ class SealedAgent:
         self._doors = doors
         self._sealer = sealer
         self.join, self.queues, self.undecided, self.leave = doors.join, doors.queues, doors.undecided, doors.leave
+        self.learn = doors.learn
 
     async def beat(  # noqa: PLR0913
         self,

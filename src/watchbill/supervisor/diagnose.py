@@ -7,7 +7,7 @@ import msgspec
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
-from watchbill.model.limits import limits_of
+from watchbill.model.limits import limits_of, slowness
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import (
@@ -54,7 +54,9 @@ def by_silence(symptom: Symptom) -> bool:
 def _overdue(row: AttemptRow, now: Micros) -> Symptom:
     limits = limits_of(row)
     if limits.next_at > now:
-        return NotYet(limits.next_at - now)
+        if row.why is not None:  # that it is slow has been told
+            return NotYet(limits.next_at - now)
+        return NotYet(limits.look_at(now) - now, slowness(row, now) or "")
     if limits.next_at == limits.late_at:
         return Late(now - limits.late_at)
     return Stalled(now - limits.next_at)

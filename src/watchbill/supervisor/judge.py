@@ -8,7 +8,7 @@ from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, RowKind, how_far
 from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
 from watchbill.model.lease import HOST_LEASE
-from watchbill.model.limits import limits_of, mark_of
+from watchbill.model.limits import learned_stall, learned_timeout, limits_of, mark_of
 from watchbill.model.policy import OWN_CHILD_AFTER, OWN_CHILD_FROM, QUARANTINE_AT, Policy
 from watchbill.model.sealed import is_sealed
 from watchbill.model.symptom import (
@@ -84,7 +84,7 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
 def _late(row: AttemptRow, policy: Policy, by: Micros) -> Failure:
     mark = mark_of(row)
     longer = f", extended by {mark.extended / SECOND:g} s" if mark is not None and mark.extended else ""
-    allowed = f"its timeout of {policy.timeout / SECOND:g} s{longer}"
+    allowed = (learned_timeout(row) or f"its timeout of {policy.timeout / SECOND:g} s") + longer
     return Failure("Late", f"still running {by / SECOND:.1f} s after {allowed}", cause=Cause.LATE)
 
 
@@ -94,7 +94,7 @@ def _stalled(row: AttemptRow, policy: Policy, by: Micros) -> Failure:
     far = f"at {how_far(mark)} " if mark is not None and mark.begun else ""
     since = f"{to_datetime(limits.moved_at):%Y-%m-%d %H:%M:%S}Z"
     quiet = (limits.next_at - limits.moved_at + by) / SECOND
-    allowed = f"its stall is {(policy.stall or 0) / SECOND:g} s"
+    allowed = learned_stall(row) or f"its stall is {(policy.stall or 0) / SECOND:g} s"
     if mark is not None and mark.quiet_until is not None:
         allowed += f", and the time is over in which it was quiet for {mark.quiet_for!r}"
     message = f"no progress for {quiet:.1f} s: {far}since {since}; {allowed}"

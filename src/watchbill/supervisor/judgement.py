@@ -7,9 +7,10 @@ import msgspec
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Failure
+from watchbill.model.limits import SLOW
 from watchbill.model.policy import Cures, Policy, decode_policy
 from watchbill.model.states import AttemptState
-from watchbill.model.symptom import AgentDead, Failed, Late, Stalled, Symptom, Unreadable
+from watchbill.model.symptom import AgentDead, Failed, Late, NotYet, Stalled, Symptom, Unreadable
 from watchbill.model.verdict import (
     BACKOFF,
     QUARANTINE,
@@ -68,9 +69,10 @@ def _change(row: AttemptRow, verdict: Verdict, symptom: Symptom) -> Judgement:  
         case GiveUp(failure=failure):
             return _to(row, AttemptState.GAVE_UP, result=row.result if failure is None else _encode(failure))
         case LetEnd():
-            return _to(row, AttemptState.RUNNING)
+            return _to(row, AttemptState.RUNNING, why=row.why)
         case LookAgain(delay=delay):
-            return _to(row, AttemptState.RUNNING, watch_in=delay)
+            slow = isinstance(symptom, NotYet) and symptom.slow
+            return _to(row, AttemptState.RUNNING, watch_in=delay, why=SLOW if slow else row.why)
         case Quarantine():
             return _to(row, AttemptState.PARKED, why=QUARANTINE, result=row.result)
         case _:

@@ -14,8 +14,9 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import CANARY, Ended, is_ill, shown_error
 from watchbill.model.failure import Cause
 from watchbill.model.lease import HOST_LEASE
+from watchbill.model.limits import SLOW
 from watchbill.model.policy import Policy, Rung, decode_policy
-from watchbill.model.symptom import BackoffOver, Symptom
+from watchbill.model.symptom import BackoffOver, NotYet, Symptom
 from watchbill.model.verdict import (
     Ask,
     AskPerson,
@@ -181,12 +182,14 @@ def _said(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Iterator[Ended
         yield Ended(row.queue, row.id, row.fence, False, shown_error(verdict.failure), row.agent)
 
 
-def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) -> Event | None:
+def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) -> Event | None:  # noqa: C901 - one each
     match verdict:
         case MarkFailed(failure=failure):
             return _tell(_FOUND.get(failure.cause, happened.STEP_LOST), row, now, failure.cause, failure.message)
         case TryNow() if isinstance(symptom, BackoffOver):
             return None  # told when the pause began
+        case LookAgain() if isinstance(symptom, NotYet) and symptom.slow:
+            return _tell(happened.STEP_SLOW, row, now, SLOW, symptom.slow)
         case LetEnd() | LookAgain():
             return None  # nothing has happened to it
         case TryNow(rule=rule) | TryLater(rule=rule):

@@ -526,8 +526,9 @@ class Checker:
         self.counts["begun behind a gate"] += 1
         inside = self._inside.setdefault(entry.attempt.step.name, set())
         inside.add(entry)
-        # Whoever was cut off or frozen may still be at it, and nobody can know.
-        well = [each for each in inside if each.life.partition("/")[0] in self.alive - self.hurt]
+        # Whoever was cut off or frozen may still be at it, and nobody can know; a worker that died is not.
+        healthy = self.alive - self.hurt
+        well = [each for each in inside if each.life in healthy and each.life.partition("/")[0] in healthy]
         if len(well) > limit.at_once:
             self._violated("I12", f"{len(well)} attempts really run, and {limit.at_once} may: {well}")
 

@@ -23,6 +23,7 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import Ended
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.queue import QueueRow
+from watchbill.model.stat import Lesson
 from watchbill.model.states import AttemptState
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.breakers import hear, would_change
@@ -33,6 +34,7 @@ from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.marks import Heads, Place, Queue
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.statements import composed
+from watchbill.store.postgres.stats import learn
 from watchbill.store.protocol import Hint, Limited
 from watchbill.store.tour import go_round, lease_both
 
@@ -190,6 +192,10 @@ class PostgresAgent:
             self._hints.give(Hint.SCHEDULER)  # the others may be done: whoever committed that gave no hint
             self._hints.give(Hint.AGENT)  # and have left their gates
         return [cast(int, id) for (id,) in found]
+
+    async def learn(self, namespace: str, lessons: Sequence[Lesson]) -> None:
+        """Add what was seen of steps."""
+        await self._lines.door(lambda: self._lines.transact(lambda db: learn(db, namespace, lessons)))
 
     async def leave(self, agent: int) -> None:
         """Leave cleanly: rows still running are handed back, uncharged."""

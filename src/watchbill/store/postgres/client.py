@@ -22,6 +22,7 @@ from watchbill.model.question import Asked, Claim
 from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
 from watchbill.model.schedule import ScheduleOrder
+from watchbill.model.stat import Stat
 from watchbill.model.states import RunState
 from watchbill.model.wait import stop_of_workflow
 from watchbill.store.bodies import joined
@@ -39,6 +40,7 @@ from watchbill.store.postgres.people import inbox, ordered, told
 from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import Homes, home_shards
+from watchbill.store.postgres.stats import lasted, learned
 from watchbill.store.protocol import (
     EVERY,
     Checkup,
@@ -209,6 +211,13 @@ class PostgresClient:
         """Read the incidents of a namespace, newest first."""
         values = {"namespace": namespace, "limit": limit, "resolved": resolved}
         return incident_rows(await self._lines.door(lambda: self._lines.rows(self._lines.others, "incidents", values)))
+
+    async def stats(self, namespace: str) -> list[Stat]:
+        """Read what is remembered of how long steps and runs take."""
+        found = await self._lines.door(
+            lambda: self._lines.run(self._lines.others, lambda db: learned(db, namespace, 0))
+        )
+        return list(found.stats)
 
     async def schedules(self, namespace: str) -> Schedules:
         """Read all schedules of a namespace, by name."""
@@ -515,6 +524,7 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         stop=stop_of_workflow(await stopped_gates(db, namespace), run.workflow),
         region=cast(str, region),
         served=cast(bool, served),
+        lasted=await lasted(db, namespace, run.workflow, run.version),
     )
 
 

@@ -14,6 +14,7 @@ from watchbill.model.call import JournalEntry
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleRow
+from watchbill.model.stat import Learned, Lesson
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.hints import turned
 from watchbill.store.postgres.connections import Connections, Row, Session
@@ -23,6 +24,7 @@ from watchbill.store.postgres.marks import OpenRows
 from watchbill.store.postgres.refusals import REFUSED
 from watchbill.store.postgres.rows import attempt_rows, by_run, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import find_queue, home_shards, region_shards
+from watchbill.store.postgres.stats import learn, learned
 from watchbill.store.postgres.turn import turn_statement, turn_values
 from watchbill.store.protocol import JOURNAL_PAGE, Deleted, Fact, Hint, Loaded, Look, OldRun, OldRuns, Turn, TurnAnswer
 from watchbill.store.silence import BEAT
@@ -143,6 +145,16 @@ class PostgresScheduler:
         for parent, id in cast(Sequence[tuple[int, str]], found):
             children.setdefault(parent, []).append(id)
         return children
+
+    async def learn(self, namespace: str, lessons: Sequence[Lesson]) -> None:
+        """Add what was seen of runs."""
+        await self._lines.door(lambda: self._lines.transact(lambda db: learn(db, namespace, lessons)))
+
+    async def learned(self, namespace: str, since: Micros) -> Learned:
+        """Read what is remembered, of that to which something was added since a time."""
+        return await self._lines.door(
+            lambda: self._lines.run(self._lines.others, lambda db: learned(db, namespace, since))
+        )
 
     async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
         """Read runs that were made so long ago, oldest first, from behind a place on."""

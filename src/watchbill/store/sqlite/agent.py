@@ -25,6 +25,7 @@ from watchbill.model.attempt import STARVED, AttemptRow
 from watchbill.model.breaker import CANARY, Ended
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.queue import QueueRow
+from watchbill.model.stat import Lesson
 from watchbill.model.states import AttemptState
 from watchbill.store.protocol import Hint, Limited
 from watchbill.store.sqlite.breakers import hear
@@ -32,6 +33,7 @@ from watchbill.store.sqlite.database import Named, Value, Writer, json_text, unt
 from watchbill.store.sqlite.gatehouse import SqliteGatehouse, leasable, stops_of, unstopped
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, queue_rows, read_needs
+from watchbill.store.sqlite.stats import learn
 from watchbill.store.tour import go_round, lease_both
 
 _A = AttemptState
@@ -161,6 +163,10 @@ class SqliteAgent:
         self._lanes.hints.give(Hint.SCHEDULER)  # they may be done: whoever committed that gave no hint
         self._lanes.hints.give(Hint.AGENT)  # and have left their gates
         return []
+
+    async def learn(self, namespace: str, lessons: Sequence[Lesson]) -> None:
+        """Add what was seen of steps; it need not survive the machine, so nobody waits for the disk."""
+        await self._lanes.write(lambda db: learn(db, namespace, lessons), durable=False)
 
     async def leave(self, agent: int) -> None:
         """Leave cleanly: rows still running are handed back, uncharged."""

@@ -15,6 +15,7 @@ from watchbill.model.question import Asked, Claim
 from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
 from watchbill.model.schedule import ScheduleOrder
+from watchbill.model.stat import Stat
 from watchbill.model.states import RunState
 from watchbill.model.wait import stop_of_workflow
 from watchbill.store.bodies import fits, joined, reference
@@ -43,6 +44,7 @@ from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.people import claim, inbox, order_incident, say
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.sqlite.shards import Homes, make_shards, region_shards
+from watchbill.store.sqlite.stats import lasted, learned
 
 ABOVE_IDS: Final = "\x7f"  # above every character that an id has
 
@@ -195,6 +197,11 @@ class SqliteClient:
         """Read the incidents of a namespace, newest first."""
         values: Named = {"namespace": namespace, "limit": limit, "resolved": resolved}
         return await self._lanes.read(lambda db: incident_rows(db.run("incidents", values)))
+
+    async def stats(self, namespace: str) -> list[Stat]:
+        """Read what is remembered of how long steps and runs take."""
+        found = await self._lanes.read(lambda db: learned(db, namespace, 0))
+        return list(found.stats)
 
     async def schedules(self, namespace: str) -> Schedules:
         """Read all schedules of a namespace, by name."""
@@ -371,6 +378,7 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
         served=bool(served),
         waits=waits(db, namespace, run),
         stop=stop_of_workflow(stopped_gates(db, namespace), run.workflow),
+        lasted=lasted(db, namespace, run.workflow, run.version),
     )
 
 

@@ -14,6 +14,7 @@ from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.run import RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange
+from watchbill.model.stat import Learned, Lesson
 from watchbill.model.states import AttemptState, RunState, source_bits
 from watchbill.store.bodies import all_fit, fits
 from watchbill.store.hints import turned
@@ -37,6 +38,7 @@ from watchbill.store.sqlite.deletion import delete
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.sqlite.shards import make_queue, make_shards, region_shards
+from watchbill.store.sqlite.stats import learn, learned
 
 _body = itemgetter(-1)
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
@@ -124,6 +126,14 @@ class SqliteScheduler:
         for parent, id in await self._lanes.read(lambda db: db.run("children", wanted).fetchall()):
             children.setdefault(parent, []).append(id)
         return children
+
+    async def learn(self, namespace: str, lessons: Sequence[Lesson]) -> None:
+        """Add what was seen of runs; it need not survive the machine, so nobody waits for the disk."""
+        await self._lanes.write(lambda db: learn(db, namespace, lessons), durable=False)
+
+    async def learned(self, namespace: str, since: Micros) -> Learned:
+        """Read what is remembered, of that to which something was added since a time."""
+        return await self._lanes.read(lambda db: learned(db, namespace, since))
 
     async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
         """Read runs that were made so long ago, oldest first, from behind a place on."""
@@ -344,7 +354,7 @@ def _append(db: Writer, turn: Turn, now: Micros) -> None:
 
 def _finished_meanwhile(db: Database, rows: Sequence[NewAttempt]) -> int:
     """Count the running rows that need not be inserted: `finish` has recorded the results of these very attempts."""
-    visible = [(row.run, row.call, row.fence) for row in rows if row.state == AttemptState.RUNNING]
+    visible = [(row.run, row.call, row.fence, row.part) for row in rows if row.state == AttemptState.RUNNING]
     count: int = db.run("finished_calls", {"rows": msgspec.json.encode(visible).decode()}).fetchone()[0]
     return count
 

@@ -34,6 +34,7 @@ SUITES = (
     "races",
     "scheduler",
     "schedules",
+    "stats",
     "supervisor",
     "transitions",
 )

@@ -215,3 +215,12 @@ async def test_a_run_keeps_its_part_what_it_published_and_what_came_early(scene,
     await scene.turn(runs=[change])
     found = await scene.run_row(run.id)
     assert (found.part, found.published, found.early, found.wake_at) == (2, published, True, NOON)
+
+
+async def test_what_an_earlier_part_has_done_hides_no_attempt_of_the_next(scene):
+    [run] = await scene.submit(a_run())
+    done = await scene.row_in(AttemptState.DONE, run)
+    again = scene.a_row(run, AttemptState.RUNNING, part=1, fence=done.fence)
+    assert (await scene.turn(attempts=[again], finals_done=[done.id])).applied
+    assert await scene.state_of(again.id) is AttemptState.RUNNING
+    assert await scene.state_of(done.id) is None

@@ -7,5 +7,6 @@ WHERE EXISTS (
     WHERE run = json_extract(visible.value, '$[0]')
         AND call = json_extract(visible.value, '$[1]')
         AND fence = json_extract(visible.value, '$[2]')
+        AND part = json_extract(visible.value, '$[3]')
         AND state = 4
 )

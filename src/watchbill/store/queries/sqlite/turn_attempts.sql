@@ -18,6 +18,7 @@ WHERE (?9 IN (0, 1, 2) OR (?9 = 3 AND ?22 = 1))
             SELECT 1
             FROM attempt AS finished
             WHERE finished.run = ?2
+                AND finished.part = ?4
                 AND finished.call = ?6
                 AND finished.fence = ?10
                 AND finished.state = 4
