@@ -34,6 +34,8 @@ def anything(annotation: Any) -> st.SearchStrategy[Any]:
         return st.lists(anything(inner[0]), max_size=3).map(tuple)
     if origin is tuple:
         return st.tuples(*map(anything, inner))
+    if origin is dict and inner[0] is int:
+        return st.dictionaries(anything(int), anything(inner[1]), max_size=2)
     if origin is dict:  # what only JSON knows
         return st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=5), st.booleans(), max_size=2)
     if annotation is int:
