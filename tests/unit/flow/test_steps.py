@@ -323,7 +323,7 @@ def test_a_step_is_looked_at_when_it_may_be_late_or_stalled():
     [
         ({"timout": 3}, "step 'encode': there is no option 'timout'; did you mean 'timeout'"),
         ({"retries": 3}, "there is no option 'retries'; did you mean 'retry'"),
-        ({"x": 3}, "there is no option 'x'; there are: idempotent, isolation, limit, local_retries, name,"),
+        ({"x": 3}, "there is no option 'x'; there are: idempotent, isolation, learned, limit, local_retries, name,"),
         ({"timeout": 0}, "timeout of step 'encode' must be above zero"),
         ({"timeout": "ten"}, "timeout of step 'encode' must look like"),
         ({"timeout": True}, "timeout of step 'encode' must be"),
