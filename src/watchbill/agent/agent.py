@@ -24,7 +24,7 @@ from watchbill.loop import Loop
 from watchbill.model.agent import Act, Answer, Orders, ProgressMark, Report, Room, Wish
 from watchbill.model.attempt import AttemptRow, Mark
 from watchbill.model.breaker import is_ill, shown_error
-from watchbill.model.failure import Cause, Failure
+from watchbill.model.failure import NOT_BEGUN, Cause, Failure
 from watchbill.model.needs import parse_needs, written
 from watchbill.model.policy import OWN_CHILD_FROM, decode_policy
 from watchbill.model.sealed import is_sealed, why_sealed
@@ -220,9 +220,9 @@ class Agent(Loop):
         """Refuse what must not begin: we drain, or it may be somebody else's after a long silence, or it is late."""
         boot = self.env.clock.boot()
         if self._stopping:
-            return Failure("NotBegun", "this agent drains", cause=Cause.CANCELLED)
+            return Failure(NOT_BEGUN, "this agent drains", cause=Cause.CANCELLED)
         if not self._is_trusted(boot):
-            return Failure("NotBegun", "this process was silent for longer than its lease", cause=Cause.CANCELLED)
+            return Failure(NOT_BEGUN, "this process was silent for longer than its lease", cause=Cause.CANCELLED)
         if boot >= attempt.started_boot + attempt.policy.timeout:
             return Failure("Late", "its timeout was over before it could begin", cause=Cause.LATE)
         return None
@@ -586,6 +586,8 @@ def _report(attempt: Errand, *, stopping: bool) -> Report:
     if failure is None:
         return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body, attempt.log_body)
     if failure.cause is Cause.CANCELLED and (stopping or not attempt.cancelled):
-        return Report(_row(attempt), attempt.fence, Act.HAND_BACK, None, attempt.log_body)
+        if failure.type == NOT_BEGUN:
+            return Report(_row(attempt), attempt.fence, Act.HAND_BACK, None, attempt.log_body)
+        return Report(_row(attempt), attempt.fence, Act.STOPPED, _encode(failure), attempt.log_body)
     act = Act.DIED if failure.cause in (Cause.KILLED, Cause.STARVED) else Act.FAILED
     return Report(_row(attempt), attempt.fence, act, _encode(failure), attempt.log_body)

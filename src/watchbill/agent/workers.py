@@ -43,7 +43,7 @@ from watchbill.flow.messages import (
 from watchbill.flow.outbox import Outbox
 from watchbill.model.agent import Room
 from watchbill.model.attempt import AttemptRow, RowKind
-from watchbill.model.failure import Cause, Failure
+from watchbill.model.failure import NOT_BEGUN, Cause, Failure
 from watchbill.model.ladder import arguments
 from watchbill.model.policy import OWN_CHILD_FROM, Policy
 
@@ -212,7 +212,7 @@ class Workers:
             return
         worker = self._least_busy()
         if worker is None:
-            failure = Failure("NotBegun", "there was no worker for it any more", cause=Cause.CANCELLED)
+            failure = Failure(NOT_BEGUN, "there was no worker for it any more", cause=Cause.CANCELLED)
             self._end(remote, failure)
             return
         self._give(worker, remote)

@@ -46,7 +46,7 @@ from watchbill.flow.outbox import Outbox
 from watchbill.flow.program import find_app, read_step
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step
-from watchbill.model.failure import Cause, Failure, Remedy
+from watchbill.model.failure import NOT_BEGUN, Cause, Failure, Remedy
 from watchbill.model.policy import Policy, decode_policy
 
 MOST: Final = 1_000_000  # errands at once: the parent counts them
@@ -156,7 +156,7 @@ class Server:
         until = self._begin_until.pop(attempt.owner, None)
         if until is None or self._env.clock.boot() < until:
             return None
-        return Failure("NotBegun", "its agent may have lost it before it could begin", cause=Cause.CANCELLED)
+        return Failure(NOT_BEGUN, "its agent may have lost it before it could begin", cause=Cause.CANCELLED)
 
     def lasts(self, attempt: Attempt) -> None:
         """The parent watches it."""

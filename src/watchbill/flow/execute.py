@@ -14,13 +14,13 @@ from watchbill.flow.own_process import run_in_child
 from watchbill.flow.program import StepNotReachableError
 from watchbill.flow.steps import attempt_here
 from watchbill.flow.verification import verify, verify_soon
-from watchbill.model.failure import Cause, Failure, Remedy
+from watchbill.model.failure import NOT_BEGUN, Cause, Failure, Remedy
 from watchbill.model.policy import OWN_CHILD_FROM
 
 DEFAULT_SLOTS: Final = 1_000  # attempts at once in one process; beyond it calls wait, visibly
 DEFAULT_THREADS: Final = 32  # sync steps at once; beyond it they wait for a thread
 CHILDREN: Final = 4  # processes of their own at once: each is a whole interpreter
-NEVER_BEGUN: Final = Failure("CancelledError", "cancelled before it began", cause=Cause.CANCELLED)
+NEVER_BEGUN: Final = Failure(NOT_BEGUN, "cancelled before it began", cause=Cause.CANCELLED)
 
 
 class Executor:

@@ -7,11 +7,18 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.model.breaker import Ended
+from watchbill.model.failure import Cause, Failure, Remedy
 
 AGENTS_KEPT_FOR: Final[Micros] = 24 * 3600 * SECOND  # since they are gone: who looks the next morning finds them
 AGENTS_FORGOTTEN: Final = 100  # of those gone longer, at a time
 STEPS_SHOWN: Final = 20  # of what one agent holds
 LOG_LIMIT: Final = 64 * 1024  # bytes of an attempt's last words that are kept; whoever reports more sends the end of it
+
+
+# Why a row of a run that is being stopped failed when it was handed back.
+HANDED_BACK: Final = msgspec.json.encode(
+    Failure("Cancelled", "handed back after its run was cancelled", cause=Cause.CANCELLED, remedy=Remedy.GIVE_UP)
+)
 
 
 class AgentState(IntEnum):
@@ -38,6 +45,7 @@ class Act(IntEnum):
     DIED = 2  # its child died: the loss stands
     HAND_BACK = 3  # untouched or drained: costs nothing
     CHECKPOINT = 4
+    STOPPED = 5  # it had begun, and our own stop ended it: handed back; if its run is being stopped, a failure
 
 
 class Room(NamedTuple):

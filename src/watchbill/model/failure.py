@@ -1,10 +1,13 @@
 """Failure: an exception as data. It is never imported by name and never rebuilt as code."""
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from watchbill.clock import Micros
+
+NOT_BEGUN: Final = "NotBegun"  # the type of a failure that says that an attempt has not begun
 
 
 class Cause(StrEnum):

@@ -16,13 +16,13 @@ from watchbill.env import Env
 from watchbill.flow.context import Attempt
 from watchbill.flow.execute import Executor
 from watchbill.flow.replay import Call
-from watchbill.model.failure import Cause, Failure
+from watchbill.model.failure import NOT_BEGUN, Cause, Failure
 from watchbill.model.stop import NONE_STOPPED, Stops
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.plan import HEAD_START
 from watchbill.scheduler.residence import Resident
 
-NOT_BEGUN: Final = Failure("NotBegun", "the lease was not certain when its turn came", cause=Cause.CANCELLED)
+UNCERTAIN: Final = Failure(NOT_BEGUN, "the lease was not certain when its turn came", cause=Cause.CANCELLED)
 VISIBLE_AFTER: Final[Micros] = SECOND  # a row costs more than a shorter step; see docs/design/speed.md
 
 
@@ -63,7 +63,7 @@ class Lane:
         if attempt.lasting:
             self._unseen[_unseen_for(attempt)].pop(attempt, None)
             attempt.ended_boot = attempt.ended_boot or self._env.clock.boot()
-        if attempt.failure is NOT_BEGUN and attempt.row is None:
+        if attempt.failure is UNCERTAIN and attempt.row is None:
             attempt.owner[0].local.pop(attempt.call, None)
             self._ready.put(attempt.owner, self._env.clock.boot())
         else:
@@ -83,7 +83,7 @@ class Lane:
 
     def refusal(self, attempt: Attempt) -> Failure | None:
         """Refuse to begin what waited for a thread until the lease was no longer certain."""
-        return None if self._trusted() else NOT_BEGUN
+        return None if self._trusted() else UNCERTAIN
 
     def moved(self, attempt: Attempt) -> None:
         """It has something to say: it needs a row. Unless it wants to finish, and the store needs none for that."""

@@ -9,6 +9,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.model.agent import (
     AGENTS_FORGOTTEN,
     AGENTS_KEPT_FOR,
+    HANDED_BACK,
     Act,
     Answer,
     Orders,
@@ -21,7 +22,6 @@ from watchbill.model.agent import (
 )
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import Ended
-from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.queue import QueueRow
 from watchbill.model.stat import Lesson
 from watchbill.model.states import AttemptState
@@ -52,11 +52,9 @@ _AFTERWARDS: Final = {
     Act.FAILED: {_A.FAILED, _A.READY, _A.PARKED, _A.GAVE_UP},
     Act.DIED: {_A.FAILED, _A.READY, _A.PARKED, _A.GAVE_UP},
     Act.HAND_BACK: {_A.READY, _A.FAILED, _A.GAVE_UP},
+    Act.STOPPED: {_A.READY, _A.FAILED, _A.PARKED, _A.GAVE_UP},
     Act.CHECKPOINT: set[AttemptState](),
 }
-_HANDED_BACK_CANCELLED: Final = msgspec.json.encode(
-    Failure("Cancelled", "handed back after its run was cancelled", cause=Cause.CANCELLED, remedy=Remedy.GIVE_UP)
-)
 _CONCERNS: Final = {_A.DONE: Hint.SCHEDULER, _A.FAILED: Hint.SUPERVISOR, _A.READY: Hint.AGENT}
 _REPORT: Final = (("accepted", "report"),)
 _REPORT_USES: Final = (("accepted", "report_uses"),)
@@ -137,7 +135,7 @@ class PostgresAgent:
             "held_fences": [fence for _, fence in held],
             "queues": list(queues),
             "lease_no": lease_no,
-            "handed_back": _HANDED_BACK_CANCELLED,
+            "handed_back": HANDED_BACK,
             **news_values(progress, starved),
         }
         values["witness"] = witnessed = self._hints.witness.vouches_for(agent)
@@ -288,7 +286,9 @@ class PostgresAgent:
             await db.rows("leave_agent", {"agent": agent})  # first: a lease under way is waited for, and then seen
             await db.rows("lift_avoid", {})
             rows = cast(Sequence[Any], await db.rows("rows_of_agent", {"agent": agent}))
-            return await write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in rows], self._lines)
+            return await write_reports(
+                db, [Report(id, fence, Act.STOPPED, HANDED_BACK) for id, fence in rows], self._lines
+            )
 
         self._told(await self._lines.transact(work))
         self._hints.give(Hint.AGENT)  # rows need not be left to it any more
@@ -447,7 +447,7 @@ def summed_up(reports: Sequence[Report]) -> dict[Key, Said]:
         if act == checkpoint:
             said[key] = Said(act, None, True, report.body)
         else:
-            body = _HANDED_BACK_CANCELLED if act == hand_back else report.body
+            body = HANDED_BACK if act == hand_back else report.body
             said[key] = Said(act, body, before.kept, before.checkpoint, report.log, act == failed and bool(report.uses))
     return said
 
@@ -505,7 +505,7 @@ def _after(act: int, *, cancelled: bool) -> AttemptState:
             return _A.DONE
         case Act.CHECKPOINT:
             return _A.RUNNING
-        case Act.HAND_BACK if not cancelled:
+        case Act.HAND_BACK | Act.STOPPED if not cancelled:
             return _A.READY
         case _:
             return _A.FAILED

@@ -10,6 +10,7 @@ from watchbill.clock import Micros
 from watchbill.model.agent import (
     AGENTS_FORGOTTEN,
     AGENTS_KEPT_FOR,
+    HANDED_BACK,
     Act,
     AgentState,
     Answer,
@@ -23,7 +24,6 @@ from watchbill.model.agent import (
 )
 from watchbill.model.attempt import STARVED, AttemptRow
 from watchbill.model.breaker import CANARY, Ended
-from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.queue import QueueRow
 from watchbill.model.stat import Lesson
 from watchbill.model.states import AttemptState
@@ -47,6 +47,7 @@ _AFTERWARDS: Final = {
     Act.FAILED: {_A.FAILED, _A.READY, _A.PARKED, _A.GAVE_UP},
     Act.DIED: {_A.FAILED, _A.READY, _A.PARKED, _A.GAVE_UP},
     Act.HAND_BACK: {_A.READY, _A.FAILED, _A.GAVE_UP},
+    Act.STOPPED: {_A.READY, _A.FAILED, _A.PARKED, _A.GAVE_UP},
     Act.CHECKPOINT: set[AttemptState](),
 }
 _TURNED_AWAY: Final = -1  # a canary that says that its dependency is ill: charged nothing
@@ -57,11 +58,9 @@ _STATEMENTS: Final[dict[int, str]] = {
     Act.FAILED: "report_failed",
     Act.DIED: "report_died",
     Act.HAND_BACK: "report_hand_back",
+    Act.STOPPED: "report_stopped",
     _TURNED_AWAY: "report_turned_away",
 }
-_HANDED_BACK_CANCELLED: Final = msgspec.json.encode(
-    Failure("Cancelled", "handed back after its run was cancelled", cause=Cause.CANCELLED, remedy=Remedy.GIVE_UP)
-)
 _CONCERNS: Final = {_A.DONE: Hint.SCHEDULER, _A.FAILED: Hint.SUPERVISOR, _A.READY: Hint.AGENT}
 
 
@@ -381,7 +380,7 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
 def leave(db: Writer, agent: int) -> Outcome:
     """Hand back what an agent runs, and mark it gone."""
     rows = db.run("rows_of_agent", {"agent": agent}).fetchall()
-    outcome = write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in rows])
+    outcome = write_reports(db, [Report(id, fence, Act.STOPPED, HANDED_BACK) for id, fence in rows])
     db.run("leave_agent", {"agent": agent, "now": db.now()})
     db.run("lift_avoid")
     return outcome
@@ -393,7 +392,7 @@ def _after(act: int, *, cancelled: bool) -> AttemptState:
             return _A.DONE
         case Act.CHECKPOINT:
             return _A.RUNNING
-        case Act.HAND_BACK if not cancelled:
+        case Act.HAND_BACK | Act.STOPPED if not cancelled:
             return _A.READY
         case _:
             return _A.FAILED
@@ -401,5 +400,5 @@ def _after(act: int, *, cancelled: bool) -> AttemptState:
 
 def _stored_body(db: Writer, report: Report, run: int) -> bytes | None:
     if report.act == Act.HAND_BACK:
-        return _HANDED_BACK_CANCELLED
+        return HANDED_BACK
     return None if report.body is None else db.spill(run, report.body)

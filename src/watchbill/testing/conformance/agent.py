@@ -573,6 +573,22 @@ async def test_a_cancelled_row_that_is_handed_back_is_not_started_again(scene, r
     assert await scene.report(row, Act.HAND_BACK) is Answer.ALREADY
 
 
+async def test_what_was_stopped_after_it_began_costs_nothing_unless_its_run_is_being_stopped_too(scene, run):
+    drained, unwanted = [await scene.row_in(AttemptState.RUNNING, run) for _ in range(2)]
+    await scene.turn(dropped=[unwanted.id])
+    for row in (drained, unwanted):
+        assert (
+            await scene.report(row, Act.STOPPED, b'{"type":"x","message":"y","cause":"cancelled"}') is Answer.ACCEPTED
+        )
+        assert await scene.report(row, Act.STOPPED, b"{}") is Answer.ALREADY
+    found = await scene.row(drained.id)
+    assert (found.state, found.losses, found.failures, found.result) == (AttemptState.READY, 0, 0, None)
+    found = await scene.row(unwanted.id)
+    assert (found.state, found.losses, found.failures) == (AttemptState.FAILED, 0, 1), "it may have taken effect"
+    assert b'"cancelled"' in (found.result or b"")
+    assert [row.id for row in await scene.lease()] == [drained.id]
+
+
 async def test_a_checkpoint_is_kept_while_it_runs(scene, run):
     row = await scene.row_in(AttemptState.RUNNING, run)
     for body in (b"1", b"2"):

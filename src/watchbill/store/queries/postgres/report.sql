@@ -1,29 +1,30 @@
 -- Write outcomes and checkpoints to rows that run under their fence; gives those that did, whether cancelled, and
 -- behind which gate.
--- Acts: 0 done, 1 raised, 2 its child died (the loss stands), 3 handed back, 4 a checkpoint only.
+-- Acts: 0 done, 1 raised, 2 its child died (the loss stands), 3 handed back, 4 a checkpoint only, 5 handed
+-- back, but begun: of a run that is being stopped it counts, for it may have taken effect.
 UPDATE watchbill.attempt
 SET
     state = CASE
         WHEN said.act = 0 THEN 4
         WHEN said.act IN (1, 2) THEN 2
-        WHEN said.act = 3 THEN CASE WHEN cancel THEN 2 ELSE 0 END
+        WHEN said.act IN (3, 5) THEN CASE WHEN cancel THEN 2 ELSE 0 END
         ELSE state
     END,
-    losses = losses - CASE WHEN said.act IN (0, 1, 3) THEN 1 ELSE 0 END,
-    failures = failures + CASE WHEN said.act = 1 THEN 1 ELSE 0 END,
+    losses = losses - CASE WHEN said.act IN (0, 1, 3, 5) THEN 1 ELSE 0 END,
+    failures = failures + CASE WHEN said.act = 1 OR (said.act = 5 AND cancel) THEN 1 ELSE 0 END,
     result = CASE
         WHEN said.act IN (0, 1, 2) THEN said.body
-        WHEN said.act = 3 THEN CASE WHEN cancel THEN said.body END
+        WHEN said.act IN (3, 5) THEN CASE WHEN cancel THEN said.body END
         ELSE result
     END,
     ended_at = CASE
-        WHEN said.act IN (0, 1, 2) OR (said.act = 3 AND cancel) THEN (SELECT watchbill.at(:now::bigint))
-        WHEN said.act = 3 THEN NULL
+        WHEN said.act IN (0, 1, 2) OR (said.act IN (3, 5) AND cancel) THEN (SELECT watchbill.at(:now::bigint))
+        WHEN said.act IN (3, 5) THEN NULL
         ELSE ended_at
     END,
     watch_at = CASE
-        WHEN said.act IN (1, 2) OR (said.act = 3 AND cancel) THEN (SELECT watchbill.at(:now::bigint))
-        WHEN said.act IN (0, 3) THEN NULL
+        WHEN said.act IN (1, 2) OR (said.act IN (3, 5) AND cancel) THEN (SELECT watchbill.at(:now::bigint))
+        WHEN said.act IN (0, 3, 5) THEN NULL
         ELSE watch_at
     END,
     checkpoint = CASE WHEN said.kept THEN said.checkpoint ELSE attempt.checkpoint END
