@@ -13,7 +13,7 @@ import pytest
 from tests.simulation.mutants import MUTANTS, Mutant
 from watchbill.testing.simulation import SimulationError, simulate, written
 
-SEEDS = 300
+SEEDS = 200
 CHUNK = 10  # seeds per test: so that workers share them evenly
 CATCH_WITHIN = 200
 FOUND = [5_000]  # frozen between a lost answer to a lease and its repeat: the row ran nowhere until its timeout
