@@ -61,6 +61,7 @@ class Mutant(NamedTuple):
     plant: Callable[[Patch], None]
     caught_by: frozenset[str]
     seen_in: Callable[[int], bool] = is_uncrewed
+    begin: int = 0  # of those that few worlds show: where to look first
 
 
 def change_sql(patch: Patch, statement: str, before: str, after: str, *others: str) -> None:
@@ -546,7 +547,7 @@ MUTANTS = (
     Mutant("M27", m27_local_fence_starts_again, frozenset({"I3", "I5"})),
     Mutant("M28", m28_rowless_loss_not_counted, frozenset({"I8"}), is_loud),
     Mutant("M29", m29_everybody_in_memory_is_charged, frozenset({"I8"})),
-    Mutant("M30", m30_verdict_without_its_evidence, frozenset({"I5", "I8", "I9"}), is_loud),
+    Mutant("M30", m30_verdict_without_its_evidence, frozenset({"I5", "I8", "I9"}), is_loud, begin=1_050),
     Mutant("M33", m33_two_outcomes_in_one_loop_run, frozenset({"I2"})),
     Mutant("M35", m35_clean_release_counts_as_a_crash, frozenset({"I9"})),
     Mutant("M21", m21_a_failing_undo_is_tried_for_ever, frozenset({"I2", "I14"})),
@@ -559,7 +560,7 @@ MUTANTS = (
     Mutant("late unheard", late_while_nobody_could_report, frozenset({"I9"}), is_quiet),
     Mutant("no handing over", given_away_without_handing_over, frozenset({"I3", "I5", "I8", "I14"})),
     Mutant("code missing", losses_forgotten_for_want_of_code, frozenset({"I8"}), is_loud),
-    Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9", "I14"})),
+    Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9", "I14"}), begin=290),
     Mutant("M7", m7_cron_without_slot_row, frozenset({"I11"}), is_scheduled),
     Mutant("M36", m36_slot_reopened_after_retention, frozenset({"I11"}), is_scheduled),
     Mutant("overlap unasked", overlap_is_not_asked_for, frozenset({"I11"}), is_scheduled),

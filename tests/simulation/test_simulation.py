@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
 from itertools import count, islice
 
 import pytest
@@ -90,24 +89,25 @@ def test_a_seed_is_the_same_world_in_another_process(seed):
     assert there.stdout.strip() == here
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_a_planted_mutant_is_caught(mutant: Mutant, monkeypatch):
     mutant.plant(monkeypatch)
-    caught = first_failure(mutant.seen_in)
+    caught = first_failure(mutant)
     assert caught is not None, f"{mutant.name} survived {CATCH_WITHIN} seeds"
     assert caught.invariant in mutant.caught_by, str(caught)
 
 
 def test_a_failing_seed_says_how_to_see_it_again(monkeypatch):
     MUTANTS[2].plant(monkeypatch)
-    caught = first_failure(MUTANTS[2].seen_in)
+    caught = first_failure(MUTANTS[2])
     assert caught is not None
     assert f"python -m watchbill.testing.simulation {caught.seed}\n" in str(caught)
 
 
-def first_failure(seen_in: Callable[[int], bool]) -> SimulationError | None:
+def first_failure(mutant: Mutant) -> SimulationError | None:
     # So many of the worlds in which it can be seen at all.
-    for seed in islice(filter(seen_in, count()), CATCH_WITHIN):
+    for seed in islice(filter(mutant.seen_in, count(mutant.begin)), CATCH_WITHIN):
         try:
             simulate(seed)
         except SimulationError as failure:
