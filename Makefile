@@ -13,7 +13,8 @@ PATIENT_TESTS := $(wildcard tests/store/sealed tests/store/test_*interleavings.p
 	tests/store/test_lost_hints.py tests/store/test_mutants.py tests/store/test_postgres_plans.py \
 	tests/store/test_postgres_races.py tests/store/test_transactions.py tests/store/test_transitions.py \
 	tests/store/test_gates.py tests/store/test_silence.py tests/store/test_crowds.py tests/store/test_client.py \
-	tests/store/test_postgres_o*.py tests/store/test_avoid.py tests/store/test_beats.py)
+	tests/store/test_postgres_o*.py tests/store/test_avoid.py tests/store/test_beats.py \
+	tests/store/test_people.py tests/store/test_breakers.py tests/store/test_stats.py tests/store/test_races.py)
 FAST_TESTS := $(wildcard tests/unit tests/store tests/arch) $(addprefix --ignore=,$(PATIENT_TESTS))
 SLOW_TESTS := $(wildcard tests/rooms tests/simulation tests/house tests/docs) $(PATIENT_TESTS)
 SOURCES := $(wildcard src tests benchmarks examples)
