@@ -333,6 +333,21 @@ async def test_a_result_that_is_not_accepted_is_a_failure(app: App) -> None:
     assert causes == ["rejected", None, "rejected", None]
 
 
+async def test_what_would_not_be_verified_cannot_be_finished(app: App) -> None:
+    @app.step(retry=0, verify=lambda result: True)
+    async def charge() -> str:
+        await attempt().finish("paid", tx=None)
+        return "paid"
+
+    @app.workflow
+    async def pay() -> str:
+        return await charge()
+
+    async with app.rooms():
+        with pytest.raises(RunFailed, match="nobody has verified"):
+            await (await app.start(pay)).result(timeout=20)
+
+
 async def test_an_attempt_in_doubt_of_a_run_that_is_stopped_is_asked_about_and_then_undone(app: App, ear: Ear) -> None:
     did: list[Any] = []
     begun = asyncio.Event()

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from watchbill.app.opened import decision_in, error_in, failure_in, progress_in, question_in
-from watchbill.app.report import held_reason, is_quarantined, status_of, waits_for_person
+from watchbill.app.report import held_reason, is_quarantined, status_of
 from watchbill.app.status import Explanation
 from watchbill.app.words import moment, said_of, span
 from watchbill.clock import Micros, to_datetime
@@ -21,7 +21,7 @@ from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateRow
 from watchbill.model.limits import limits_of, mark_of, slowness
-from watchbill.model.member import group_of
+from watchbill.model.member import group_of, waits_for_person
 from watchbill.model.policy import QUARANTINE_AT, decode_policy
 from watchbill.model.run import code_name
 from watchbill.model.states import AttemptState, RunState

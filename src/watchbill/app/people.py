@@ -20,6 +20,7 @@ from watchbill.errors import (
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.values import encode
 from watchbill.model.decision import Decision
+from watchbill.model.member import waits_for_person
 from watchbill.model.question import CLAIM, Claim
 from watchbill.model.resolution import (
     PER_SECOND,
@@ -30,8 +31,6 @@ from watchbill.model.resolution import (
     check_per_second,
     check_reason,
 )
-from watchbill.model.states import AttemptState
-from watchbill.model.verdict import FOR_PERSONS
 from watchbill.store.protocol import EVERY, Ordered, Told
 
 LONGEST_NAME: Final = 200
@@ -157,7 +156,7 @@ class People:
             raise RunNotFound(run, self._namespace)
         if record.run.status.terminal:
             raise RunEnded(run, "deciding about its calls")
-        rows = {row.call: row for row in record.attempts if row.state is AttemptState.PARKED and row.why in FOR_PERSONS}
+        rows = {row.call: row for row in record.attempts if waits_for_person(row)}
         if call not in rows:
             raise InvalidOptionError(
                 f"call {call!r} of run {run!r} does not wait for a person{did_you_mean(call, rows) if rows else ''}"

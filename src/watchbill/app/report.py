@@ -12,9 +12,10 @@ from watchbill.model.agent import AttemptLog as StoredLog
 from watchbill.model.attempt import STARVED, AttemptRow, Progress
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.limits import limits_of
+from watchbill.model.member import waits_for_person
 from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import AttemptState, RunState
-from watchbill.model.verdict import FOR_PERSONS, QUARANTINE
+from watchbill.model.verdict import QUARANTINE
 from watchbill.model.wait import Wait
 from watchbill.scheduler.plan import waits_for_code
 from watchbill.store.protocol import Record
@@ -89,11 +90,6 @@ def held_reason(record: Record) -> str | None:
 def is_quarantined(row: AttemptRow) -> bool:
     """True when a call is held because whatever runs it dies."""
     return row.state is AttemptState.PARKED and row.why == QUARANTINE
-
-
-def waits_for_person(row: AttemptRow) -> bool:
-    """True when only a person may let this call go."""
-    return row.state is AttemptState.PARKED and row.why in FOR_PERSONS
 
 
 def _health(row: AttemptRow, now: Micros, wait: Wait | None) -> Health:

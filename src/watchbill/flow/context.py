@@ -235,6 +235,11 @@ class Attempt:
         a connection that is idle for 10 s before it. Raises AttemptLostError when somebody else has the call now, or
         its result is recorded already: then let your transaction roll back. Progress is not shown any more after it.
         """
+        if self.step.verified_by is not None:
+            raise WatchbillError(
+                f"step {self.step.name!r} has verify=, which sees what a step returns: finish() would record a result"
+                " that nobody has verified; leave out one of them"
+            )
         borrowed = borrow(tx)
         if borrowed.is_async and not self.step.is_async:
             raise must_be_awaited(borrowed.driver)

@@ -10,7 +10,7 @@ from watchbill.flow.names import did_you_mean
 from watchbill.flow.signatures import Signature
 from watchbill.flow.values import Value
 from watchbill.model.limit import Limit, gate_name
-from watchbill.model.policy import Policy, Retry, Rung
+from watchbill.model.policy import Policy, Retry, Rung, policy_of
 
 LONGEST_LADDER: Final = 20  # rungs: they travel with every row of the call
 LONGEST_GROUP: Final = 200
@@ -134,8 +134,6 @@ def rung(way: Way, step: Switchable, policy: Policy) -> Rung:
 
 def with_retry(policy: Policy, retry: Retry) -> Policy:
     """Give a policy with another budget of retries."""
-    from watchbill.model.policy import policy_of
-
     other = policy_of(retry, 1, own=False)
     return msgspec.structs.replace(
         policy, retries=other.retries, backoff=other.backoff, factor=other.factor, cap=other.cap, on=other.on,

@@ -1,20 +1,13 @@
 """Probe: asks the outside world whether an attempt of a step took effect; runs where the step's attempts do."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from watchbill.errors import InvalidOptionError, InvalidValueError, WatchbillError
 from watchbill.flow.functions import is_async
 from watchbill.flow.signatures import Signature
 from watchbill.flow.values import Value
 from watchbill.model.probe import Done, NotDone, Unknown
-
-
-class Probed(Protocol):
-    """What a probe needs of its step."""
-
-    name: str
-    signature: Signature
 
 
 class NotDoneError(WatchbillError):

@@ -5,9 +5,11 @@ from typing import NamedTuple
 import msgspec
 
 from watchbill.clock import Micros
+from watchbill.model.attempt import AttemptRow
 from watchbill.model.incident import IncidentRow, NewIncident
 from watchbill.model.policy import decode_policy
-from watchbill.model.verdict import QUARANTINE
+from watchbill.model.states import AttemptState
+from watchbill.model.verdict import FOR_PERSONS, QUARANTINE
 
 
 class WaitingCall(NamedTuple):
@@ -73,6 +75,11 @@ class Muster(msgspec.Struct, frozen=True):
     reminders: tuple[Reminder, ...]  # that are due
     next_at: Micros | None  # when the next reminder is
     now: Micros
+
+
+def waits_for_person(row: AttemptRow) -> bool:
+    """True when nobody but a person moves a call; then nobody but the scheduler, who is told what that one wants."""
+    return row.state is AttemptState.PARKED and row.why in FOR_PERSONS
 
 
 def group_of(why: str, rung: int, policy: bytes) -> str:

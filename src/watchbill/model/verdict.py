@@ -34,7 +34,6 @@ class TryNow:
     rejected: ClassVar[tuple[str, ...]] = ()
     rule: str
     alone: bool = False  # from now on in a process of its own
-    free: bool = False  # what came last was no attempt of the step
 
 
 @dataclass(frozen=True, slots=True)

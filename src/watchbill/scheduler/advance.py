@@ -40,6 +40,7 @@ from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.facts import FactKind, read_retry
 from watchbill.model.failure import Cause, FinalFailure, RunError
+from watchbill.model.member import waits_for_person
 from watchbill.model.resolution import Action, read_resolution
 from watchbill.model.run import LONGEST_ID, NewRun, RunRow, cause_of_hold, child_id
 from watchbill.model.sealed import is_sealed, why_sealed
@@ -76,7 +77,7 @@ from watchbill.scheduler.plan import (
 )
 from watchbill.scheduler.queues import Queues
 from watchbill.scheduler.residence import Deadline, Residence, Resident
-from watchbill.scheduler.resolving import Edited, Provided, Refused, decided, fitted, refused, waits_for_person
+from watchbill.scheduler.resolving import Edited, Provided, Refused, decided, fitted, refused
 from watchbill.scheduler.resuming import Resuming, replay_slowly
 from watchbill.store.protocol import Fact, Loaded
 

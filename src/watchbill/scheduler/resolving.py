@@ -6,11 +6,8 @@ import msgspec
 
 from watchbill.errors import InvalidValueError
 from watchbill.flow.futures import Call
-from watchbill.model.attempt import AttemptRow
 from watchbill.model.decision import OF_A_PERSON, Decision, DecisionRow
 from watchbill.model.resolution import Action, Resolution
-from watchbill.model.states import AttemptState
-from watchbill.model.verdict import FOR_PERSONS
 from watchbill.store.protocol import Fact
 
 _encode = msgspec.json.Encoder().encode
@@ -64,11 +61,6 @@ def _edited(call: Call, args: dict[str, Any], *, shows: bool) -> Edited | Refuse
         return Edited(call.target.signature.with_changes(call.body, args))
     except (InvalidValueError, TypeError) as error:
         return Refused(f"the arguments do not fit {call.name!r}" + (f": {error}" if shows else ""))
-
-
-def waits_for_person(row: AttemptRow) -> bool:
-    """True when nobody but a person moves a call; then nobody but the scheduler, who is told what that one wants."""
-    return row.state is AttemptState.PARKED and row.why in FOR_PERSONS
 
 
 def decided(run: int, call: str, fact: Fact, resolution: Resolution) -> DecisionRow:
