@@ -104,7 +104,7 @@ INDEXES: Mapping[str, set[str]] = {
     "gates": {
         "gate_pkey (namespace)",
         "attempt_gate (gate)",
-        "attempt_limited (queue, gate)",
+        "attempt_limited ((queue + 0), gate)",
         "queue_pkey (id)",
         "queue_namespace_region_needs_uses_limited_key (namespace, limited)",
     },
@@ -121,7 +121,7 @@ INDEXES: Mapping[str, set[str]] = {
     "waits_of_run": {
         "attempt_run (run)",
         "attempt_gate (gate)",
-        "attempt_limited (queue, gate, rank, id)",
+        "attempt_limited ((queue + 0), gate, rank, id)",
         "gate_pkey (namespace, name)",
         "queue_pkey (id)",
         "queue_namespace_region_needs_uses_limited_key (namespace, limited)",
@@ -146,7 +146,7 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_ready (queue, (alone OR (losses >= 2)))",
         "all of agent_alive",
         "attempt_agent (agent)",  # what runs
-        "attempt_limited (queue, gate)",
+        "attempt_limited ((queue + 0), gate)",
         STOPPED,
         "all of gate_stopped",  # few, mostly none
     },
@@ -220,15 +220,15 @@ INDEXES: Mapping[str, set[str]] = {
     },
     "limited_queues": {"queue_pkey (id)"},
     "limited_gates": {
-        "attempt_limited (queue, gate)",
-        "attempt_limited (queue, gate, (alone OR (losses >= 2)))",
+        "attempt_limited ((queue + 0), gate)",
+        "attempt_limited ((queue + 0), gate, (alone OR (losses >= 2)))",
         "attempt_ready (queue, (alone OR (losses >= 2)))",
         "attempt_gate (gate)",
         "gate_pkey (namespace, name)",
         "queue_pkey (id)",
         "attempt_pkey (id)",  # the canary
     },
-    "limited_rows": {"attempt_limited (queue, gate, (alone OR (losses >= 2)))", *STOPS},
+    "limited_rows": {"attempt_limited ((queue + 0), gate, (alone OR (losses >= 2)))", *STOPS},
     "dependent_rows": {"attempt_ready (queue, (alone OR (losses >= 2)))", *STOPS},
     "passing": {"queue_pkey (id)", "gate_pkey (namespace, name)", "attempt_pkey (id)", "attempt_ready (queue)"},
     "lock_breakers": {"gate_pkey (namespace, name)"},
