@@ -16,7 +16,7 @@ from watchbill.model.failure import Cause
 from watchbill.model.lease import HOST_LEASE
 from watchbill.model.limits import SLOW
 from watchbill.model.policy import Policy, Rung, decode_policy
-from watchbill.model.symptom import BackoffOver, NotYet, Symptom
+from watchbill.model.symptom import AgentDead, BackoffOver, Failed, NotYet, Symptom
 from watchbill.model.verdict import (
     Ask,
     AskPerson,
@@ -36,7 +36,7 @@ from watchbill.store.contact import Contact
 from watchbill.store.protocol import SupervisorStore
 from watchbill.supervisor.dependencies import Dependencies
 from watchbill.supervisor.diagnose import by_silence, diagnose
-from watchbill.supervisor.judge import judge
+from watchbill.supervisor.judge import LOSSES, judge
 from watchbill.supervisor.judgement import judgement
 
 LOOK_LIMIT: Final = 1_000
@@ -95,6 +95,9 @@ class Supervisor(Loop):
             if symptom is not None and self._may_judge(symptom, row)
         ]
         if judged:
+            lost = [end for case in judged for end in _lost_canary(*case)]
+            if lost:
+                await self._store.hear(lost)  # first: judged, it no longer keeps the next one from trying at once
             applied = await self._store.judge([await self._written(case) for case in judged])
             told = [_event(*case, now=watch.now) for case, done in zip(judged, applied, strict=True) if done]
             self.tell([event for event in told if event is not None])
@@ -180,6 +183,14 @@ def _said(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Iterator[Ended
     """Say what a verdict tells of the dependency that a row uses; what was reported was heard with its report."""
     if isinstance(verdict, MarkFailed) and is_ill(verdict.failure) and decode_policy(row.policy).uses:
         yield Ended(row.queue, row.id, row.fence, False, shown_error(verdict.failure), row.agent)
+
+
+def _lost_canary(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Iterator[Ended]:
+    """Say that whoever tried for the others was lost: perhaps by what it tried, and the next one is to wait."""
+    match symptom, verdict:
+        case (AgentDead(), MarkFailed(failure=failure)) | (Failed(failure=failure), _) if failure.cause in LOSSES:
+            if row.why == CANARY:
+                yield Ended(row.queue, row.id, row.fence, False, shown_error(failure), row.agent)
 
 
 def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) -> Event | None:  # noqa: C901 - one each

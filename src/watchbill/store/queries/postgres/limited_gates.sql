@@ -75,7 +75,7 @@ SELECT
     newest.id, newest.policy,
     CASE WHEN its.uses <> '' THEN 'uses:' || its.uses END, coalesce(theirs.paused, false), theirs.breaker,
     coalesce((
-        SELECT trying.fence = theirs.canary_fence AND trying.state = :running::smallint
+        SELECT trying.fence = theirs.canary_fence AND trying.state IN (:running::smallint, :failed::smallint)
         FROM watchbill.attempt AS trying
         WHERE trying.id = theirs.canary
     ), false)
