@@ -70,7 +70,7 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
             # A thread, or code that swallows it. Called ended while it runs, it would be undone while it still acts.
             return LetEnd("asked to stop, and did not within the grace: it runs on until it returns or its agent dies")
         case BackoffOver() if row.why == SETTLE:
-            return _ask(_doubt_of(row), row, policy)
+            return _ask(_doubt_of(row))
         case BackoffOver():
             return TryNow("the backoff is over")
         case Unreadable(why=why):
@@ -155,13 +155,13 @@ def _in_doubt(doubt: Doubt, row: AttemptRow, policy: Policy) -> Verdict:
     if policy.probes and doubt.failure.cause in MAY_STILL_ACT:
         rule = f"it may have taken effect ({doubt.failure.cause}), and until then it may still act: not asked before"
         return Settle(rule, ACTS_FOR, doubt)
-    return _ask(doubt, row, policy)
-
-
-def _ask(doubt: Doubt, row: AttemptRow, policy: Policy) -> Verdict:
     if policy.probes:
-        return Ask(f"it may have taken effect ({doubt.failure.cause}): the probe is asked", doubt)
+        return _ask(doubt)
     return _unknown(f"it may have taken effect ({doubt.failure.cause}), and has no probe", doubt, row)
+
+
+def _ask(doubt: Doubt) -> Ask:
+    return Ask(f"it may have taken effect ({doubt.failure.cause}): the probe is asked", doubt)
 
 
 def _unknown(rule: str, doubt: Doubt, row: AttemptRow) -> Verdict:
