@@ -51,7 +51,10 @@ class Host:
             log.close()
             self._behind.append(process)
             return ""
-        said = run_command(tuple(words[1:]), self._environment, self._folder)
+        # Whoever looks may be anywhere: only processes that stay have to be elsewhere.
+        names = ("WATCHBILL_STORE", "WATCHBILL_APP")
+        looking = environment(**{name: self._environment[name] for name in names if name in self._environment})
+        said = run_command(tuple(words[1:]), looking, self._folder)
         assert said.code == 0, (command, said.err)
         return said.out
 
