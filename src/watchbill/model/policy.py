@@ -68,6 +68,7 @@ class Rung(msgspec.Struct, frozen=True, omit_defaults=True):
     changes: tuple[Change, ...] = ()
     policy: "Policy | None" = None  # of its attempts, without the ladder
     gate: str | None = None
+    said: str = ""  # what is different there, for people
 
 
 class Cures(msgspec.Struct, frozen=True, omit_defaults=True):

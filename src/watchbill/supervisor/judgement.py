@@ -119,7 +119,9 @@ def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None
         return None
     failure = _failure(symptom, verdict)
     decision = Decision(
-        rule=f"found {verdict.failure.cause}" if isinstance(verdict, MarkFailed) else verdict.rule,
+        rule=f"found {verdict.failure.cause}"
+        if isinstance(verdict, MarkFailed)
+        else verdict.rule + _different(row, verdict),
         chosen=verdict.chosen,
         step=row.step,
         number=row.number,
@@ -135,6 +137,12 @@ def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None
         rejected=verdict.rejected,
     )
     return _encode(decision)
+
+
+def _different(row: AttemptRow, verdict: Verdict) -> str:
+    """Say of another way what is different there."""
+    said = decode_policy(row.policy).ladder[verdict.rung - 1].said if isinstance(verdict, Climb) else ""
+    return said and f": {said}"
 
 
 def _failure(symptom: Symptom, verdict: Verdict) -> Failure | None:
