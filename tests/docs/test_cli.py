@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "cli.md").read_text()
 def test_every_command_of_the_page_works(tmp_path: Path) -> None:
     (tmp_path / "hello.py").write_text(hello_world())
     given = re.findall(r"^\$ watchbill (.*)$", PAGE, re.MULTILINE)
-    assert len(given) == 14
+    assert len(given) == 15
     for command in given:
         ended = subprocess.run(
             [sys.executable, "-m", "watchbill.cli.main", *shlex.split(command)],

@@ -10,6 +10,7 @@ from watchbill.model.override import Changes, Override
 from watchbill.model.policy import Policy, decode_policy
 
 PATCHED_AT_ONCE: Final = 2_000  # rows: what is in one transaction is locked as long as it takes
+MET: Final = 10_000  # live rows that are looked at for the names of steps
 LADDER: Final = b'"ladder"'  # what every stored policy has that names other steps
 
 _encode = msgspec.json.Encoder().encode

@@ -16,7 +16,7 @@ from watchbill.model.call import JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateOrder, GateRow
-from watchbill.model.incident import IncidentRow
+from watchbill.model.incident import IncidentRow, IncidentState
 from watchbill.model.lease import FOREVER
 from watchbill.model.overridden import Patch
 from watchbill.model.policies import Policies, PolicyOrder
@@ -587,7 +587,7 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
 async def _incident_of(db: Session, run: RunRow) -> int | None:
     if run.held is None and run.status is not RunState.DIVERGED:
         return None
-    found = await db.rows("incident_of_run", {"num": run.num})
+    found = await db.rows("incident_of_run", {"num": run.num, "open": IncidentState.OPEN})
     return cast(int, found[0][0]) if found else None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from watchbill.model.attempt import RowKind
-from watchbill.model.overridden import LADDER, PATCHED_AT_ONCE, patches
+from watchbill.model.overridden import LADDER, MET, PATCHED_AT_ONCE, patches
 from watchbill.model.policies import Policies, PolicyOrder, PolicyRow, encode_changes, merged
 from watchbill.model.stat import is_step
 from watchbill.model.states import AttemptState
@@ -25,7 +25,7 @@ async def policies(db: Session, namespace: str) -> Policies:
 
 async def steps(db: Session, namespace: str) -> list[str]:
     """Name the steps that the store has met."""
-    rows = cast(Sequence[Any], await db.rows("steps_met", {"namespace": namespace}))
+    rows = cast(Sequence[Any], await db.rows("steps_met", {"namespace": namespace, "limit": MET}))
     return sorted(name for (name,) in rows if is_step(name))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from watchbill.model.overridden import LADDER, PATCHED_AT_ONCE, Patch, patches
+from watchbill.model.overridden import LADDER, MET, PATCHED_AT_ONCE, Patch, patches
 from watchbill.model.override import Override
 from watchbill.model.policies import Policies, PolicyOrder, PolicyRow, encode_changes, merged
 from watchbill.model.stat import is_step
@@ -18,7 +18,7 @@ def policies(db: Database, namespace: str) -> Policies:
 
 def steps(db: Database, namespace: str) -> list[str]:
     """Name the steps that the store has met."""
-    return sorted(name for (name,) in db.run("steps_met", {"namespace": namespace}) if is_step(name))
+    return sorted(name for (name,) in db.run("steps_met", {"namespace": namespace, "limit": MET}) if is_step(name))
 
 
 def set_policy(db: Writer, namespace: str, order: PolicyOrder) -> int | None:

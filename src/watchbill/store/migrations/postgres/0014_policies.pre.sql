@@ -20,7 +20,8 @@ CREATE INDEX policy_revision ON watchbill.policy (namespace, revision);
 -- is one for each code that is missing, whoever waits for it.
 ALTER TABLE watchbill.run ADD COLUMN incident bigint;
 
-CREATE INDEX run_stuck ON watchbill.run (incident, num)
+-- (num + 0): an order that only this index has.
+CREATE INDEX run_stuck ON watchbill.run (incident, (num + 0))
 WHERE status = 4 OR substr(held, 1, 14) <> 'waits for code';
 
 -- runs: its members are runs. ordered_as: the kind of fact by which members are told what somebody wants.

@@ -16,9 +16,9 @@ chosen AS MATERIALIZED (
         SELECT run.num, run.shard
         FROM watchbill.run
         WHERE run.incident = wanted.id
-            AND run.num > wanted.fed_to
+            AND run.num + 0 > wanted.fed_to
             AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
-        ORDER BY run.num
+        ORDER BY run.num + 0
         LIMIT :limit::bigint
         FOR SHARE OF run
     ) AS member

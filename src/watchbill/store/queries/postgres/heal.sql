@@ -21,7 +21,7 @@ WITH resolved AS (
             FROM watchbill.run
             WHERE run.incident = incident.id
                 AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
-            ORDER BY run.num
+            ORDER BY run.num + 0
             LIMIT 1
         ) IS NULL
     RETURNING incident.id

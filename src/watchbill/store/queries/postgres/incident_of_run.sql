@@ -4,4 +4,4 @@ FROM watchbill.run
 CROSS JOIN watchbill.incident
 WHERE run.num = :num::bigint
     AND incident.id = run.incident
-    AND incident.state = 0
+    AND incident.state = :open::smallint

@@ -30,7 +30,7 @@ SELECT
                 FROM watchbill.run
                 WHERE run.incident = incident.id
                     AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
-                ORDER BY run.num
+                ORDER BY run.num + 0
                 LIMIT 1
             ) IS NULL
         ORDER BY id
@@ -61,7 +61,7 @@ SELECT
         FROM watchbill.run
         WHERE incident IS NULL
             AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
-        ORDER BY num
+        ORDER BY num + 0
         LIMIT :limit::bigint
     ) AS stuck,
     EXISTS (

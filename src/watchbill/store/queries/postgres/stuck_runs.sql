@@ -11,5 +11,5 @@ SELECT
     ) END
 FROM watchbill.run
 WHERE run.num = ANY (:nums::bigint[])
-    AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
+    AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code') IS TRUE -- never found by it: by their numbers
 ORDER BY run.num
