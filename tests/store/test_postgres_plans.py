@@ -127,7 +127,15 @@ INDEXES: Mapping[str, set[str]] = {
         "queue_namespace_region_needs_uses_limited_key (namespace, limited)",
     },
     "living_agents": {"all of agent_alive"},
-    "incidents": {"incident_list ((namespace || ''::text))", "attempt_person (incident)"},
+    "policies": {"policy_pkey (namespace)"},
+    "set_policy": {"policy_revision (namespace)"},
+    "patch_policies": {"attempt_pkey (id)"},
+    "policies_by_id": {"attempt_pkey (id)"},
+    "policies_of_rows": {"attempt_pkey (id)"},  # page by page, when somebody has given an order
+    "extend_run": {"run_namespace_id_key (namespace, id)"},
+    "extend_call": {"attempt_pkey (id)"},
+    "incident_of_run": {"run_pkey (num)", "incident_pkey (id)"},
+    "incidents": {"incident_list ((namespace || ''::text))", "attempt_person (incident)", "run_stuck (incident)"},
     "inbox_calls": {
         "all of attempt_person",
         "run_pkey (num)",
@@ -171,6 +179,7 @@ INDEXES: Mapping[str, set[str]] = {
         "run_pkey (num)",
         "shard_pkey (id)",
         STOPPED,
+        "policy_revision (namespace)",
     },
     "look_schedules": {"schedule_pkey (id)", "run_pkey (num)"},
     "look_due": {"run_pkey (num)"},
@@ -272,19 +281,29 @@ INDEXES: Mapping[str, set[str]] = {
         "queue_pkey (id)",
         "all of agent_alive",  # once for each queue, not for each row
     },
-    "open_incidents": {"all of incident_open", "attempt_person (incident)"},
-    "incidents_by_id": {"incident_pkey (id)", "attempt_person (incident)"},
+    "open_incidents": {"all of incident_open", "attempt_person (incident)", "run_stuck (incident)"},
+    "incidents_by_id": {"incident_pkey (id)", "attempt_person (incident)", "run_stuck (incident)"},
     "muster": {
         "all of incident_open",
         "attempt_person ()",  # without an incident
         "attempt_person (incident)",
         "attempt_remind (remind_at)",
+        "run_stuck ()",  # without an incident
+        "run_stuck (incident)",
     },
     "waiting_calls": {"attempt_pkey (id)", "run_pkey (num)"},
     "orders": {"incident_pkey (id)"},
     "due_reminders": {"attempt_pkey (id)"},
     "attach": {"attempt_pkey (id)"},
-    "heal": {"incident_pkey (id)", "attempt_person (incident)", "alert_pkey (incident, kind)"},
+    "attach_runs": {"run_pkey (num)"},
+    "stuck_runs": {"run_pkey (num)", "decision_pkey (run)"},
+    "feed_runs": {"incident_pkey (id)", "run_stuck (incident, (num + 0))"},
+    "heal": {
+        "incident_pkey (id)",
+        "attempt_person (incident)",
+        "run_stuck (incident)",
+        "alert_pkey (incident, kind)",
+    },
     "feed": {
         "incident_pkey (id)",
         "attempt_person (incident, id)",
@@ -516,6 +535,7 @@ def test_every_statement_is_looked_at():
     others = {
         "notify", "isolation", "place", "store_time", "lock_witness", "unlock_witness",  # read nothing of ours
         "queues", "make_shards", "make_queue", "queue_by_id", "all_shards",  # a few rows for each namespace
+        "lock_policies", "shards_of_namespace", "steps_met",  # when an operator has given an order
         "stats", "find_stat", "make_stats", "lock_stats", "teach_stats",  # likewise: one for each step and rung
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening

@@ -27,6 +27,7 @@ from watchbill.model.duration import Duration, to_micros
 from watchbill.model.gate import GateRow
 from watchbill.model.incident import Incident
 from watchbill.model.keys import given_keys
+from watchbill.model.policies import StepPolicy
 from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun, check_id, check_region
 from watchbill.model.suggestion import Suggestion, suggest_all
@@ -312,6 +313,26 @@ class App:
         stop_if_reading()
         return await self._hall.gates()
 
+    async def policies(self) -> list[StepPolicy]:
+        """Give what operators have changed of the policies of steps, by step."""
+        stop_if_reading()
+        found: list[StepPolicy] = await self._policies.list()
+        return found
+
+    async def set_policy(self, step: str, changes: Mapping[str, Any], *, reason: str, by: str = "client") -> None:
+        """Change options of a step's policy without a deploy, for calls that are live and for those to come.
+
+        `changes` are options as `@app.step` has them: `timeout`, `stall`, `retry` (or `retries`, `backoff`, `factor`,
+        `cap`), `learned`; those that it does not name stay as they are. What runs is judged by the new limits at once.
+        """
+        stop_if_reading()
+        await self._policies.set(step, changes, by=by, reason=reason)
+
+    async def clear_policy(self, step: str, *, reason: str, by: str = "client") -> None:
+        """Let a step's policy be as the code says again, for calls that are live, too."""
+        stop_if_reading()
+        await self._policies.clear(step, by=by, reason=reason)
+
     async def incidents(self, *, resolved: bool = False) -> list[Incident]:
         """Give the incidents that are open, newest first; with those that are resolved, if asked for."""
         stop_if_reading()
@@ -354,6 +375,12 @@ class App:
         from watchbill.app.people import People  # likewise
 
         return People(self._hall)
+
+    @property
+    def _policies(self) -> Any:
+        from watchbill.app.policies import StepPolicies  # likewise
+
+        return StepPolicies(self._hall, self.registry.steps)
 
     @property
     def _schedules(self) -> Any:

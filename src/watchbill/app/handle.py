@@ -172,6 +172,12 @@ class Handle(Generic[T]):
         """Let a paused run go on."""
         await self._client.tell(self.id, FactKind.RESUME, "", by=self.by)
 
+    async def extend(self, by: Duration, *, reason: str, call: str | None = None) -> None:
+        """Give the run more time before its deadline, or with `call` that call before its timeout."""
+        from watchbill.app.extending import extend  # only where somebody wants it
+
+        await extend(self._client, self.id, by, call=call, reason=reason, who=self.by)
+
     async def send(self, topic: str, message: object, id: str | None = None) -> None:
         """Send a message, which `receive(topic, ...)` gets; with the same id it is the same message, sent once."""
         await self._client.tell(self.id, FactKind.SEND, (check_topic(topic), message), ref=id, by=self.by)

@@ -152,5 +152,5 @@ def with_retry(policy: Policy, retry: Retry) -> Policy:
     other = policy_of(retry, 1, own=False)
     return msgspec.structs.replace(
         policy, retries=other.retries, backoff=other.backoff, factor=other.factor, cap=other.cap, on=other.on,
-        never=other.never,
+        never=other.never, origin="r" + policy.origin[1:],
     )  # fmt: skip

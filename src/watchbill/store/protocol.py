@@ -25,6 +25,8 @@ from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
+from watchbill.model.overridden import Patch
+from watchbill.model.policies import Policies, PolicyOrder
 from watchbill.model.question import Asked, Claim
 from watchbill.model.queue import QueueDepth, QueueRow
 from watchbill.model.run import NewRun, RunChange, RunRow
@@ -32,6 +34,7 @@ from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder,
 from watchbill.model.sketch import Sketch
 from watchbill.model.stat import Learned, Lesson, Stat
 from watchbill.model.states import RunState
+from watchbill.model.stuck import StuckGathering
 from watchbill.model.verdict import Judgement
 from watchbill.model.wait import Wait
 
@@ -118,6 +121,7 @@ class Ordered(StrEnum):
     BUSY = "busy"  # another order is being carried out
     RESOLVED = "resolved"  # there are no members any more
     NO_CALLS = "no calls"  # it is about something else than calls that wait for a person
+    RUNS = "runs"  # its members are runs, which cannot be told that
     UNKNOWN = "unknown"  # no such incident
 
 
@@ -148,6 +152,7 @@ class Record(msgspec.Struct, frozen=True):
     waits: tuple[Wait, ...] = ()  # of its calls that are ready: what keeps them
     stop: GateRow | None = None  # its workflow is paused
     lasted: Sketch | None = None  # how long runs of its workflow and version took that completed
+    incident: int | None = None  # to which it belongs, if nothing moves it
 
     @property
     def cancelling(self) -> bool:
@@ -267,9 +272,27 @@ class ClientStore(Protocol):
         """
         ...
 
-    async def order_incident(self, namespace: str, incident: int, actor: str, body: bytes, per_second: int) -> Ordered:
-        """Write down what somebody wants for all calls of an incident that wait now; each is told, in time.
+    async def extend_run(self, seen: Micros, until: Micros, fact: NewFact) -> bool:
+        """Give a live run a later deadline and tell it so, if it still has the one that was seen; says whether."""
+        ...
 
+    async def extend_call(self, patch: Patch, actor: str, decision: int, body: bytes) -> bool:
+        """Give a live call a policy with more time, if it still has the one that was seen, and write it down."""
+        ...
+
+    async def order_incident(  # noqa: PLR0913
+        self,
+        namespace: str,
+        incident: int,
+        actor: str,
+        body: bytes,
+        per_second: int,
+        *,
+        kind: FactKind = FactKind.RESOLVE,
+    ) -> Ordered:
+        """Write down what somebody wants for all members of an incident that wait now; each is told, in time.
+
+        `kind`: as what. Calls are resolved; runs that nothing moves are told to try again, or cancelled.
         One order at a time: the first counts, until all members have been told.
         """
         ...
@@ -295,6 +318,25 @@ class ClientStore(Protocol):
         Only the gates of limits must be there: a step, workflow, capability or dependency can be paused before anybody
         has met it.
         """
+        ...
+
+    async def policies(self, namespace: str) -> Policies:
+        """Read what operators have changed of the policies of steps."""
+        ...
+
+    async def steps(self, namespace: str) -> list[str]:
+        """Name the steps that the store has met: those of live rows, and those of which something is remembered."""
+        ...
+
+    async def set_policy(self, namespace: str, order: PolicyOrder) -> int | None:
+        """Write down what an operator wants of a step's policy, and let live rows follow it, so many in one commit.
+
+        Of those that run, the next look is due at once. Gives where to go on with `patch`; None: all rows have it.
+        """
+        ...
+
+    async def patch(self, namespace: str, shards: Sequence[int] | None, after: int) -> int | None:
+        """Let the next live rows of these shards, or of all, have the policy that is in force; gives where to go on."""
         ...
 
     async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
@@ -349,6 +391,7 @@ class Look(msgspec.Struct, frozen=True):
     now: Micros
     schedules: tuple[ScheduleRow, ...] = ()  # a slot is due, or waits no longer; not paused
     stopped: tuple[str, ...] = ()  # the gates of the namespace that somebody has paused
+    policies: int = 0  # the revision of what operators have changed of the policies of the namespace
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -540,6 +583,17 @@ class SchedulerStore(Protocol):
         """Read what is remembered, of that to which something was added since a time."""
         ...
 
+    async def policies(self, namespace: str) -> Policies:
+        """Read what operators have changed of the policies of steps."""
+        ...
+
+    async def patch(self, namespace: str, shards: Sequence[int] | None, after: int) -> int | None:
+        """Let the next live rows of these shards have the policy that is in force; gives where to go on.
+
+        Whoever drives these shards, and knows what was changed, makes no others from now on: so none is forgotten.
+        """
+        ...
+
     async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
         """Read runs that were made so long ago, oldest first, from behind the run of that (created_at, num) on."""
         ...
@@ -726,6 +780,10 @@ class SupervisorStore(Protocol):
         """
         ...
 
+    async def attach_runs(self, gatherings: Sequence[StuckGathering]) -> list[Attached]:
+        """Attach runs that nothing moves, as they were seen, to the open incident of their cause, or open it."""
+        ...
+
     async def heal(self, incidents: Sequence[IncidentRow]) -> list[bool]:
         """Resolve incidents that have no members, and got none since they were seen; says which were open until now."""
         ...
@@ -787,6 +845,8 @@ class SupervisorStore(Protocol):
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied.
+
+        The policy that it was judged by is evidence, too: an operator may have changed it meanwhile.
 
         A row that becomes ready is kept from the agent that had it for AVOID_FOR, if another one, alive, in time and
         wanted, of the same namespace and region, has everything by name that its queue asks for.

@@ -83,7 +83,8 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
 
 def _late(row: AttemptRow, policy: Policy, by: Micros) -> Failure:
     mark = mark_of(row)
-    longer = f", extended by {mark.extended / SECOND:g} s" if mark is not None and mark.extended else ""
+    extended = policy.extended + (0 if mark is None else mark.extended)
+    longer = f", extended by {extended / SECOND:g} s" if extended else ""
     allowed = (learned_timeout(row) or f"its timeout of {policy.timeout / SECOND:g} s") + longer
     return Failure("Late", f"still running {by / SECOND:.1f} s after {allowed}", cause=Cause.LATE)
 

@@ -11,6 +11,7 @@ from watchbill.model.incident import RESOLVED_KEPT_FOR, Able, CodeLook, Incident
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
+from watchbill.model.stuck import StuckGathering
 from watchbill.model.verdict import Judgement, Recast
 from watchbill.store.hints import concerned
 from watchbill.store.postgres.alerts import settled_values, take_alerts
@@ -21,7 +22,14 @@ from watchbill.store.postgres.fleet import backlog
 from watchbill.store.postgres.gates import able, forget_gates
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.incidents import codes, incident_rows, incident_values
-from watchbill.store.postgres.people import attach_values, attached, muster, order_values, remind_values
+from watchbill.store.postgres.people import (
+    attach_runs_values,
+    attach_values,
+    attached,
+    muster,
+    order_values,
+    remind_values,
+)
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.scheduler import bury
 from watchbill.store.postgres.shards import find_queue
@@ -102,6 +110,14 @@ class PostgresSupervisor:
         self._herald([one.new for one in became])
         return became
 
+    async def attach_runs(self, gatherings: Sequence[StuckGathering]) -> list[Attached]:
+        """Attach runs that nothing moves to the open incident of their cause, or open it."""
+        values = attach_runs_values(gatherings)
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "attach_runs", values))
+        became = attached(gatherings, cast(Sequence[Any], found))
+        self._herald([one.new for one in became])
+        return became
+
     async def heal(self, incidents: Sequence[IncidentRow]) -> list[bool]:
         """Resolve incidents that have no members, and got none since they were seen."""
         ordered = sorted(incidents, key=lambda one: one.id)
@@ -114,7 +130,8 @@ class PostgresSupervisor:
     async def feed(self, order: Order, limit: int) -> int:
         """Tell the next members of an incident what is wanted for all."""
         values = order_values(order, limit)
-        [(told,)] = await self._lines.door(lambda: self._lines.rows(self._lines.others, "feed", values))
+        statement = "feed_runs" if order.runs else "feed"
+        [(told,)] = await self._lines.door(lambda: self._lines.rows(self._lines.others, statement, values))
         if told:
             self._hints.give(Hint.SCHEDULER)
         return cast(int, told)
@@ -270,6 +287,7 @@ def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, obj
         "decisions": [verdict.body for verdict in ordered],
         "unmoved": [verdict.unmoved for verdict in ordered],
         "progresses": [verdict.progress for verdict in ordered],
+        "judged_by": [verdict.policy for verdict in ordered],
         **_recasts([(verdict.id, verdict.recast) for verdict in ordered if verdict.recast is not None]),
         "ready_ids": [verdict.id for verdict in ordered if verdict.after == AttemptState.READY],
         "avoid_for": AVOID_FOR,

@@ -10,6 +10,7 @@ from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.queue import QueueDepth
+from watchbill.model.stuck import StuckGathering
 from watchbill.model.verdict import Judgement
 from watchbill.store.bodies import fits
 from watchbill.store.hints import concerned
@@ -30,7 +31,7 @@ from watchbill.store.sqlite.incidents import (
     resolve_incidents,
 )
 from watchbill.store.sqlite.lanes import OwnerLanes
-from watchbill.store.sqlite.people import attach, feed, heal, muster, remind
+from watchbill.store.sqlite.people import attach, attach_runs, feed, heal, muster, remind
 from watchbill.store.sqlite.rows import attempt_rows
 from watchbill.store.sqlite.shards import make_queue
 
@@ -91,6 +92,12 @@ class SqliteSupervisor:
         """Attach calls that still wait to the open incident of their cause, or open it."""
         return await self._lanes.write(
             lambda db: attach(db, gatherings), lambda became: self._herald([one.new for one in became])
+        )
+
+    async def attach_runs(self, gatherings: Sequence[StuckGathering]) -> list[Attached]:
+        """Attach runs that nothing moves to the open incident of their cause, or open it."""
+        return await self._lanes.write(
+            lambda db: attach_runs(db, gatherings), lambda became: self._herald([one.new for one in became])
         )
 
     async def heal(self, incidents: Sequence[IncidentRow]) -> list[bool]:

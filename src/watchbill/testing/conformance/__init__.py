@@ -31,6 +31,7 @@ SUITES = (
     "keeping",
     "language",
     "people",
+    "policies",
     "races",
     "scheduler",
     "schedules",
