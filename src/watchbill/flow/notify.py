@@ -58,6 +58,13 @@ def post(url: str, delivery: str, body: str) -> int:
         raise
 
 
+def get(url: str, timeout: float) -> int:
+    """Let somebody know that we are there; gives the answer's status. Raises what went wrong."""
+    request = urllib.request.Request(url, headers={"User-Agent": "watchbill"})  # noqa: S310 - checked when it was written
+    with urllib.request.build_opener(_NoRedirects).open(request, timeout=timeout) as answer:
+        return int(answer.status)
+
+
 post_step: Step[[str, str, str], int] = Step(
     post, name="watchbill:post", retry=Retry(20, backoff="1s", factor=2, cap="10m"), timeout="1m"
 )

@@ -31,6 +31,7 @@ SUITES = (
     "keeping",
     "language",
     "people",
+    "presence",
     "races",
     "scheduler",
     "schedules",
