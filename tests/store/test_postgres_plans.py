@@ -55,7 +55,7 @@ LARGE = {
     "incident",
     "alert",
 }
-SMALL = {"lease", "scheduler", "queue", "shard", "meta"}
+SMALL = {"lease", "scheduler", "supervisor", "queue", "shard", "orphan", "meta"}
 
 # What is paused by its name or in trouble: few, mostly nothing; and how a row is compared with it.
 STOPPED = "gate_stopped ((namespace || ''::text))"
@@ -164,7 +164,7 @@ INDEXES: Mapping[str, set[str]] = {
     "attend": {"scheduler_pkey (id)", "all of scheduler_pkey", "all of scheduler", "all of lease"},
     "retire": {"scheduler_pkey (id)"},
     "lift_avoid": {"all of attempt_avoid", "attempt_pkey (id)"},
-    "bury": {"scheduler_pkey (id)", "agent_pkey (id)", "all of lease"},
+    "bury": {"scheduler_pkey (id)", "supervisor_pkey (id)", "agent_pkey (id)", "all of lease"},
     "take": {"lease_pkey (role, shard)"},
     "renew": {"lease_pkey (role, shard)"},
     "release": {"lease_pkey (role, shard)"},
@@ -266,7 +266,29 @@ INDEXES: Mapping[str, set[str]] = {
     "rows_of_agent": {"attempt_agent (agent)"},
     "unwitness": {"agent_pkey (id)"},
     # supervisors
-    "watch": {"attempt_watch (watch_at)", "attempt_agent (agent)", "agent_alive (id)", "all of gate_stopped"},
+    "stand": {"supervisor_pkey (id)", "all of supervisor_pkey", "all of supervisor", "all of shard_pkey"},
+    "stand_down": {"supervisor_pkey (id)"},
+    "watch": {
+        "attempt_watch (watch_at)",
+        "attempt_agent (agent)",
+        "agent_alive (id)",
+        "agent_pkey (id)",  # of those whose time is over
+        "all of gate_stopped",
+    },
+    "audit_rows": {"attempt_pkey (id)", "run_pkey (num)", "agent_pkey (id)"},
+    "audit_runs": {
+        "run_live (shard, (num + 0))",
+        "run_live (shard)",
+        "run_due (shard)",
+        "all of shard_pkey",
+        "lease_pkey (role)",
+    },
+    "repair_ended": {"attempt_pkey (id)", "run_pkey (num)"},
+    "repair_unwatched": {"attempt_pkey (id)"},
+    "repair_abandoned": {"attempt_pkey (id)", "agent_pkey (id)"},
+    "repair_timeless": {"run_pkey (num)"},
+    "repair_homeless": {"run_pkey (num)"},
+    "decide_orphans": {"decision_pkey (run, call, fence)"},
     "breakers": {
         "all of gate_stopped",
         "attempt_ready (queue)",
@@ -324,7 +346,11 @@ INDEXES: Mapping[str, set[str]] = {
     "live_codes": {"run_live (shard, (num + 0))"},
     "schedulers": {"all of scheduler"},
     "forget_gates": {"gate_pkey (namespace, name)"},
-    "processes": {"all of agent_alive", "all of scheduler_pkey"},  # has who may hold something, and nobody else
+    "processes": {
+        "all of agent_alive",
+        "all of scheduler_pkey",
+        "all of supervisor_pkey",
+    },  # has who may hold something, and nobody else
     "silent": {"all of agent_alive"},
 }
 # Of a turn, by its parts; its variants are all their combinations.
@@ -538,6 +564,7 @@ def test_every_statement_is_looked_at():
         "lock_policies", "shards_of_namespace", "steps_met",  # when an operator has given an order
         "stats", "find_stat", "make_stats", "lock_stats", "teach_stats",  # likewise: one for each step and rung
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
+        "watchers", "overdue", "orphans", "count_orphans",  # likewise; one row for each process, or kind
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening
     }  # fmt: skip
     assert set(texts()) - others == set(INDEXES)

@@ -16,6 +16,7 @@ from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from watchbill.app.agents import AgentStatus
 from watchbill.app.handle import Client, Handle
+from watchbill.app.supervision import SupervisionStatus
 from watchbill.app.wish import Wish, check_tags, wished
 from watchbill.errors import InvalidOptionError, WatchbillError
 from watchbill.events import Events
@@ -66,6 +67,7 @@ class App:
         retention: Duration | None = None,
         alerts: str | Iterable[str] | None = None,
         keys: str | None = None,
+        ping: str | None = None,
     ) -> None:
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", namespace):
             raise InvalidOptionError(f"a namespace has 1-100 characters of A-Z a-z 0-9 . _ -, got {namespace!r}")
@@ -75,6 +77,7 @@ class App:
         self.retention = None if retention is None else to_micros(retention, what="App(retention=)")
         self.routes = _given_routes(alerts)
         self.keys = given_keys(keys)
+        self.ping = _given_ping(ping)
         self.registry = Registry(seals=self.keys is not None)
         self.events = Events()
         # Two threads may want the first one at the same time, and a cached property has no lock since Python 3.12.
@@ -166,19 +169,24 @@ class App:
         needs: str | Iterable[str] | Mapping[str, int] = (),
         region: str | None = None,
         profile: str = "critical",
+        supervision: str = "embedded",
     ) -> AsyncIterator["App"]:
         """Open the rooms in this process: every open run of the store that this code knows goes on.
 
         `needs` are the capabilities of the agent beside them, as steps ask for them: `["gpu", "eu"]` or `{"gpu": 2}`.
         Rooms with a `region` serve the runs of that region; those without one serve the runs without one. `profile`
-        says how soon this process is missed when it dies: `critical`, `standard` or `batch`.
+        says how soon this process is missed when it dies: `critical`, `standard` or `batch`. `supervision` says how
+        supervisors of several processes divide the work: `embedded` (each watches everything), `centralized` (one does,
+        the others wait for its end) or `distributed` (each watches its share).
         """
         stop_if_reading()
         from watchbill.model.needs import parse_needs
         from watchbill.model.profile import profile_named
+        from watchbill.model.watcher import supervision_named
 
         have, place = parse_needs(needs), check_region(region, "rooms()")
         profile_named(profile)
+        supervision_named(supervision)
         for name, value in (("slots", slots), ("threads", threads)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InvalidOptionError(f"rooms({name}=) must be above zero, and a whole number, got {value!r}")
@@ -191,6 +199,7 @@ class App:
             have=have,
             region=place,
             profile=profile,
+            supervision=supervision,
         ):
             yield self
 
@@ -260,6 +269,11 @@ class App:
         """Give the agents that run steps, those at work first: what they have and do, and when they were last heard."""
         stop_if_reading()
         return await self._hall.agents()
+
+    async def supervision(self) -> SupervisionStatus:
+        """Say who watches what, how late that is, and what was found that cannot be."""
+        stop_if_reading()
+        return await self._hall.supervision()
 
     async def inbox(self) -> list[InboxItem]:
         """Give what waits for a person, oldest first: questions, and calls that only a person moves."""
@@ -429,6 +443,7 @@ class App:
                 retention=self.retention,
                 keys=self.keys,
                 routes=self.routes,
+                ping=self.ping,
             )
         return self._made_hall
 
@@ -470,6 +485,16 @@ def _given_routes(alerts: str | Iterable[str] | None) -> Any:
     from watchbill.model.alert import read_routes  # few programs alert anybody
 
     return read_routes(given)
+
+
+def _given_ping(ping: str | None) -> str | None:
+    """Read where pings go: from the argument, else from the environment."""
+    given = os.environ.get("WATCHBILL_PING") if ping is None else ping
+    if not given:
+        return None
+    from watchbill.supervisor.ping import check_ping  # few programs have one
+
+    return check_ping(given)
 
 
 def _event_loop_runs() -> bool:

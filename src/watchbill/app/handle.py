@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from watchbill.app.agents import AgentStatus
 from watchbill.app.status import AttemptLog, Explanation, RunStatus, TimelineEvent
+from watchbill.app.supervision import SupervisionStatus
 from watchbill.env import Env
 from watchbill.flow.language import check_topic
 from watchbill.flow.workflows import Workflow
@@ -40,6 +41,7 @@ class Client(Protocol):
         have: Mapping[str, int],
         region: str,
         profile: str,
+        supervision: str,
     ) -> AbstractAsyncContextManager[None]:
         """Open the rooms."""
         ...
@@ -106,6 +108,10 @@ class Client(Protocol):
 
     async def agents(self) -> list[AgentStatus]:
         """Give the agents."""
+        ...
+
+    async def supervision(self) -> SupervisionStatus:
+        """Say who watches what, and how late."""
         ...
 
     async def inbox(self) -> list[InboxItem]:

@@ -25,6 +25,7 @@ from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
+from watchbill.model.orphan import AuditLook, AuditPlace, OrphanCount, Repair
 from watchbill.model.overridden import Patch
 from watchbill.model.policies import Policies, PolicyOrder
 from watchbill.model.question import Asked, Claim
@@ -37,6 +38,7 @@ from watchbill.model.states import RunState
 from watchbill.model.stuck import StuckGathering
 from watchbill.model.verdict import Judgement
 from watchbill.model.wait import Wait
+from watchbill.model.watcher import Standing, Watcher
 
 INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
 EVERY: Final = (1 << 63) - 1  # as a limit
@@ -179,6 +181,10 @@ class Checkup(msgspec.Struct, frozen=True):
     code: tuple[tuple[str, int, int], ...]  # workflow and version of open runs, with their number
     held: tuple[tuple[str, str | None], ...]  # runs that nothing moves, and why: some of them
     quarantined: tuple[tuple[str, str], ...]  # runs and calls: some of them
+    overdue: Micros = 0  # how long the row has waited that is due for a look longest: no supervisor has come
+    watchers: tuple[Watcher, ...] = ()  # supervisors that divide the work; who is embedded does not say so
+    shards: tuple[int, ...] = ()  # that they divide
+    orphans: tuple[OrphanCount, ...] = ()  # found and repaired, ever
 
 
 class Schedules(msgspec.Struct, frozen=True):
@@ -716,20 +722,45 @@ class Watch(msgspec.Struct, frozen=True):
     now: Micros
     guests: bool = False  # agents are there whose leases end by time: look again soon, nobody else may say a word
     breakers: bool = False  # the breaker of a dependency is due for a look
+    strangers: tuple[int, ...] = ()  # of the agents of orphans: those who have left in peace, or never were there
 
 
 class SupervisorStore(Protocol):
     """For supervisors."""
 
-    async def watch(self, limit: int, *, expired: bool = True) -> Watch:
-        """Read what is due for a look, from one index; its cost grows with trouble, not with work.
+    async def stand(self, watcher: Watcher, lasting: Micros | None) -> Standing:
+        """Say that a supervisor stands watch, for so long (None: for ever); gives all who do, and all shards.
 
-        `expired` False: agents that are merely out of time are not judged yet (buried ones are).
+        All of the same way and region, that is. Those out of time are forgotten.
         """
         ...
 
+    async def stand_down(self, watcher: int) -> None:
+        """Stand watch no longer; the others hear of it."""
+        ...
+
+    async def watch(self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None) -> Watch:
+        """Read what is due for a look, from one index; its cost grows with trouble, not with work.
+
+        `expired` False: agents that are merely out of time are not judged yet (buried ones are). `shards`: of these
+        alone; when the next look is due is said of all.
+        """
+        ...
+
+    async def audit(self, after: AuditPlace, limit: int) -> AuditLook:
+        """Look for what cannot be, among the next rows and live runs after a place: so many of each."""
+        ...
+
+    async def repair(self, repairs: Sequence[Repair]) -> list[bool]:
+        """Repair what still is as it was seen, count it, and write down why; says which were repaired."""
+        ...
+
+    async def count_orphans(self, kind: str, found: int) -> None:
+        """Count orphans that were cured as any other trouble is."""
+        ...
+
     async def processes(self) -> list[tuple[int, bytes]]:
-        """Read the living agents and schedulers of all namespaces, each id once, with the identity of its process.
+        """Read the living agents, schedulers and watchers of all namespaces, each id once, with its process's identity.
 
         Living is who has neither left nor been buried: also who is out of time, and may only be slow. A scheduler out
         of time that holds no shard may be forgotten.

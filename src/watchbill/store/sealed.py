@@ -512,10 +512,13 @@ class SealedSupervisor:
         # What an incident says under keys does not leave the house: alerts are sent as they are stored.
         self.take_alerts, self.settle_alerts = doors.take_alerts, doors.settle_alerts
         self.breakers, self.move_breakers = doors.breakers, doors.move_breakers
+        self.stand, self.stand_down = doors.stand, doors.stand_down
+        # What an audit says of a row is nothing of the row's own.
+        self.audit, self.repair, self.count_orphans = doors.audit, doors.repair, doors.count_orphans
 
-    async def watch(self, limit: int, *, expired: bool = True) -> Watch:
+    async def watch(self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None) -> Watch:
         """Read what is due for a look."""
-        watch = await self._doors.watch(limit, expired=expired)
+        watch = await self._doors.watch(limit, expired=expired, shards=shards)
         return replace(
             watch,
             due=tuple([self._sealer.open_attempt(row) for row in watch.due]),

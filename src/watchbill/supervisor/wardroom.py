@@ -21,6 +21,7 @@ from watchbill.model.member import Muster
 from watchbill.model.resolution import paced
 from watchbill.store.protocol import SupervisorStore
 from watchbill.supervisor.gathering import gathered
+from watchbill.supervisor.roster import STANDBY_EVERY, Roster
 from watchbill.supervisor.standstill import standing_still
 
 LOOKS_APART: Final[Micros] = SECOND // 4
@@ -39,11 +40,19 @@ class Wardroom(Loop):
 
     name = "wardroom"
 
-    def __init__(
-        self, env: Env, events: Events, *, store: SupervisorStore, polls: bool, routes: Sequence[Route] = ()
+    def __init__(  # noqa: PLR0913 - a part of a room, by name
+        self,
+        env: Env,
+        events: Events,
+        *,
+        store: SupervisorStore,
+        polls: bool,
+        routes: Sequence[Route] = (),
+        roster: Roster | None = None,
     ) -> None:
         super().__init__(env, events)
         self._store = store
+        self._roster = roster  # one of those who divide the work does this for all; None: nobody divides it
         self._routes = routes  # whom to tell of incidents
         self._polls = polls  # others write to the store, too, and their hints may be lost
         self._asked = True
@@ -58,6 +67,8 @@ class Wardroom(Loop):
 
     async def turn(self) -> Micros | None:
         """Look, if there may be something to see."""
+        if self._roster is not None and not self._roster.leads:
+            return STANDBY_EVERY
         boot = self.env.clock.boot()
         if not self._asked and (self._due_at is None or boot < self._due_at):
             return None if self._due_at is None else self._due_at - boot

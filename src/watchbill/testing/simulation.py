@@ -15,7 +15,9 @@ import msgspec
 
 from watchbill.clock import SECOND
 from watchbill.errors import WatchbillError
+from watchbill.model.orphan import AuditPlace
 from watchbill.model.states import RunState
+from watchbill.store.protocol import EVERY
 from watchbill.testing.chance import Chance
 from watchbill.testing.hosts import hire, hosts_of
 from watchbill.testing.invariants import Violation
@@ -125,6 +127,7 @@ async def _play(world: World, planned: Plan, *, scheduled: bool) -> None:
     if scheduled:
         await _check_slots(world)
     await _check_left_behind(world)
+    await _check_orphans(world)
     if world.checker.counts["steps done"] < LEAST_STEPS or _faults(world) < LEAST_FAULTS:
         world.checker.violated("I20", f"too little was done: {dict(_counted(world))}")
 
@@ -213,6 +216,13 @@ async def _check_left_behind(world: World) -> None:
             return
         await rest(1)
     world.checker.violated("I15", f"{HEARD_WITHIN} s after all had ended there is still {world.left_behind()}")
+
+
+async def _check_orphans(world: World) -> None:
+    """See whether something is left in the store that cannot be."""
+    look = await world.network.store.supervisor.audit(AuditPlace(), EVERY)
+    if look.orphans:
+        world.checker.violated("I15", f"a self-audit finds {look.orphans}")
 
 
 def _faults(world: World) -> int:

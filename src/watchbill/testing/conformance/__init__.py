@@ -32,6 +32,7 @@ SUITES = (
     "language",
     "people",
     "policies",
+    "presence",
     "races",
     "scheduler",
     "schedules",
