@@ -46,6 +46,7 @@ LOSSES: Final = frozenset({Cause.LOST, Cause.KILLED, Cause.STARVED})  # nobody's
 KILLED_AFTER: Final[Micros] = 10 * SECOND
 ACTS_FOR: Final[Micros] = HOST_LEASE + KILLED_AFTER
 MAY_STILL_ACT: Final = frozenset({Cause.LOST, Cause.LATE, Cause.STALLED})
+MOST_FORGIVEN: Final = 20  # attempts in neither budget: some fill the memory of their container, and all in it dies
 MOST_PROBES: Final = 3  # that fail: then a person is asked
 PROBE_AGAIN: Final[Micros] = 5 * SECOND
 
@@ -57,8 +58,8 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
     match symptom:
         case AgentDead(agent=agent):
             failure = Failure("Lost", f"agent {agent} did not renew its lease", cause=Cause.LOST)
-            # What ran in a process of its own cannot have killed its agent: the loss is forgiven.
-            innocent = policy.own or row.losses > OWN_CHILD_FROM
+            # What ran in a process of its own has hardly killed its agent: the loss is forgiven, though not for ever.
+            innocent = (policy.own or row.losses > OWN_CHILD_FROM) and row.earlier < MOST_FORGIVEN
             return MarkFailed(failure, failures=0, losses=-int(innocent))
         case Late(by=by):
             return MarkFailed(_late(row, policy, by), failures=1, losses=-1)

@@ -99,6 +99,8 @@ def _recast(row: AttemptRow, verdict: Verdict, policy: Policy, failures: int) ->
             return same._replace(earlier=1)
         case TryNow(alone=True):
             return same._replace(policy=_encode(msgspec.structs.replace(policy, own=True)), alone=True)
+        case MarkFailed(failures=0, losses=-1) if row.kind != RowKind.PROBE:
+            return same._replace(earlier=1)  # forgiven: in neither budget, but it has been tried
         case MarkFailed() | LookAgain() | LetEnd():
             return None  # the probe itself was found dead or late: that is judged next
         case _:
