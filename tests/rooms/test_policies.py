@@ -1,6 +1,7 @@
 """An operator changes the policy of live runs without a deploy, gives them more time, and resumes what stands still."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -284,12 +285,14 @@ async def test_a_wait_of_an_hour_survives_whoever_began_it(kept: str) -> None:
     apps = [App(kept), App(kept)]
     works = [Work(), Work()]
     works[0].fails = 1
-    order, _ = (a_program(app, work, retry=Retry(1, backoff="1h")) for app, work in zip(apps, works, strict=True))
+    patient = Retry(1, backoff="1h", cap="1h")
+    order, _ = (a_program(app, work, retry=patient) for app, work in zip(apps, works, strict=True))
     ear = Ear(apps[0])
     async with apps[0].rooms():
         handle = await apps[0].start(order, id="o")
         await ear.hears("step.retried", "o")
         due = (await handle.explain()).facts["calls"][0]["next_attempt_at"]
+        assert due - (await handle.status()).steps[0].attempts[0].ended_at >= timedelta(hours=1)
     async with apps[1].rooms():
         handle = apps[1].handle("o")
         await becomes(handle, lambda status: status.health == "retrying")
