@@ -239,6 +239,8 @@ async def test_runs_that_diverge_at_one_place_are_one_incident_until_the_fitting
         assert f"incident {incident.id}" in str(await between.handle("o-2").explain())
         with pytest.raises(InvalidOptionError, match="about runs that stand still: resume or abort; got provide"):
             await between.resolve(incident.id, "provide", 1, reason="no")
+        with pytest.raises(InvalidOptionError, match="no call of theirs gets other arguments"):
+            await between.resolve(incident.id, "retry", args={"n": 1}, reason="no")
         await between.resolve(incident.id, "resume", reason="try it")
         await ear.hears("run.diverged", "o-2", times=2)  # it does not help while the code is this one
         assert (await standing(between, 2)).id == incident.id
