@@ -111,6 +111,8 @@ def _asked(record: Record, facts: dict[str, Any]) -> Iterator[str]:
 
 def _because(fact: Fact) -> str:
     said = plain(fact.body)
+    if isinstance(said, dict):
+        said = said.get("reason")  # beside what else was asked for
     return f" ({said})" if said else ""
 
 
