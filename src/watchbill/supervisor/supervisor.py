@@ -112,10 +112,14 @@ class Supervisor(Loop):
         if self._roster is not None:
             if buried:
                 self._roster.hurry()
-            if self._roster.shards == ():
+            if self._is_standby(self._roster):
                 self._tell_buried(buried, self._roster.now)
                 return 0 if buried else STANDBY_EVERY
         return await self._look(buried)
+
+    @staticmethod
+    def _is_standby(roster: Roster) -> bool:
+        return roster.shards == () and not roster.leads
 
     async def _stand(self, roster: Roster) -> None:
         """Say that we are there, and hear what is ours to watch now."""
@@ -229,7 +233,7 @@ class Supervisor(Loop):
         boot = self.env.clock.boot()
         if not self._has_neighbours or boot < self._bury_at:
             return []
-        standby = self._roster is not None and self._roster.shards == ()
+        standby = self._roster is not None and self._is_standby(self._roster)
         self._bury_at = boot + (STANDBY_EVERY if standby else BURY_EVERY)
         buried = []
         dead = [id for id, identity in await self._store.processes() if self.env.is_dead(identity)]
