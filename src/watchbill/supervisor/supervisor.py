@@ -182,7 +182,8 @@ class Supervisor(Loop):
         self._pulse.found(watch.now - min(looks) if looks else 0)
         late = self._pulse.lag(self.env.clock.boot())
         if late >= LATE_FROM and not self._late:
-            note = f"a look came {late / SECOND:.1f} s late: no supervisor was there, or it has too much to do"
+            why = "no supervisor was there, or no store, or there is too much to do"
+            note = f"a look came {late / SECOND:.1f} s late: {why}"
             self.tell([Event(happened.SUPERVISOR_LATE, watch.now, self.name, note=note)])
         self._late = late >= LATE_FROM
 
