@@ -107,7 +107,8 @@ def supervision(seen: Checkup) -> Iterator[Finding]:
     else:
         yield Finding("supervision", OK, f"nothing waits for a look longer than {MOST_OVERDUE / SECOND:g} s")
     for one in supervision_of(seen).supervisors:
-        said = f"{one.id} ({one.host} {one.pid}) watches {len(one.shards)} of {len(seen.shards)} shards, {one.way}"
+        place = f" (process {one.pid} on {one.host or 'its host'})" if one.pid is not None else ""
+        said = f"{one.id}{place} watches {len(one.shards)} of {len(seen.shards)} shards, {one.way}"
         lag = one.lag.total_seconds()
         late = lag * SECOND > MOST_OVERDUE
         remedy = "it has too much to do, or its machine has: start another one" if late else ""

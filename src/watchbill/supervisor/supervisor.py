@@ -112,10 +112,14 @@ class Supervisor(Loop):
         if self._roster is not None:
             if buried:
                 self._roster.hurry()
-            if self._roster.shards == ():
+            if self._is_standby(self._roster):
                 self._tell_buried(buried, self._roster.now)
                 return 0 if buried else STANDBY_EVERY
         return await self._look(buried)
+
+    @staticmethod
+    def _is_standby(roster: Roster) -> bool:
+        return roster.shards == () and not roster.leads
 
     async def _stand(self, roster: Roster) -> None:
         """Say that we are there, and hear what is ours to watch now."""
@@ -181,7 +185,8 @@ class Supervisor(Loop):
         self._pulse.found(watch.now - min(looks) if looks else 0)
         late = self._pulse.lag(self.env.clock.boot())
         if late >= LATE_FROM and not self._late:
-            note = f"a look came {late / SECOND:.1f} s late: no supervisor was there, or it has too much to do"
+            why = "no supervisor was there, or no store, or there is too much to do"
+            note = f"a look came {late / SECOND:.1f} s late: {why}"
             self.tell([Event(happened.SUPERVISOR_LATE, watch.now, self.name, note=note)])
         self._late = late >= LATE_FROM
 
@@ -232,7 +237,7 @@ class Supervisor(Loop):
         boot = self.env.clock.boot()
         if not self._has_neighbours or boot < self._bury_at:
             return []
-        standby = self._roster is not None and self._roster.shards == ()
+        standby = self._roster is not None and self._is_standby(self._roster)
         self._bury_at = boot + (STANDBY_EVERY if standby else BURY_EVERY)
         buried = []
         dead = [id for id, identity in await self._store.processes() if self.env.is_dead(identity)]

@@ -19,6 +19,7 @@ from watchbill.model.lease import Member
 from watchbill.model.profile import PROFILES
 from watchbill.model.run import SHARDS_PER_REGION as SHARDS
 from watchbill.model.run import NewRun
+from watchbill.model.watcher import Supervision
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.scheduler.share import shares
 from watchbill.store.open import open_store
@@ -261,6 +262,7 @@ class Kind:
     schedules: bool = False
     leads: bool = False  # it runs no steps: agents of their own do
     rate: float = 1.0  # of its clocks
+    supervision: Supervision = Supervision.EMBEDDED
 
 
 class Post:
@@ -380,6 +382,7 @@ class Node(Post):
             look_limit=self._kind.look_limit,
             load_limit=self._kind.load_limit,
             lease=PACE.lease if self._kind.leads else None,
+            supervision=self._kind.supervision,
             audits=False,  # at the end, past the network: it must find nothing that it could repair
         )
         self._houses.append(house)
