@@ -16,6 +16,7 @@ from watchbill.app.agents import AgentStatus, agent_status, chosen_agent
 from watchbill.app.explain import explain
 from watchbill.app.handle import Handle
 from watchbill.app.house import House
+from watchbill.app.measuring import measured
 from watchbill.app.report import log_shown, status_of
 from watchbill.app.search import place_of, searched
 from watchbill.app.status import AttemptLog, Explanation, RunStatus, TimelineEvent
@@ -64,6 +65,7 @@ from watchbill.model.needs import parse_needs, written
 from watchbill.model.profile import profile_named
 from watchbill.model.question import InboxItem, inbox_item
 from watchbill.model.queue import QueueDepth
+from watchbill.model.report_card import Metrics
 from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.stat import Stat
@@ -415,6 +417,12 @@ class Hall:
         """Read what is remembered of how long steps and runs take."""
         async with self._reading() as client:
             return await client.stats(self.namespace)
+
+    async def metrics(self, within: Duration) -> Metrics:
+        """Say how runs went within a time."""
+        span = to_micros(within, what="the time of metrics()", at_least=1)
+        async with self._reading() as client:
+            return await measured(client, self.namespace, span)
 
     async def agents(self) -> list[AgentStatus]:
         """Give the agents, those at work first."""

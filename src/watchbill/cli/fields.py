@@ -100,6 +100,7 @@ class Finding(msgspec.Struct, frozen=True):
     level: str
     said: str
     remedy: str = ""
+    value: Any = None  # what was measured, for programs
 
 
 class Migrated(msgspec.Struct, frozen=True):

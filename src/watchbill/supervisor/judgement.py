@@ -4,10 +4,11 @@ from typing import assert_never
 
 import msgspec
 
+from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Failure
-from watchbill.model.limits import SLOW
+from watchbill.model.limits import SLOW, limits_of
 from watchbill.model.policy import Cures, Policy, decode_policy
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import AgentDead, Failed, Late, NotYet, Stalled, Symptom, Unreadable
@@ -133,8 +134,20 @@ def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None
         traceback=failure.traceback if failure is not None else "",
         delay=verdict.delay if isinstance(verdict, TryLater | Settle) else 0,
         rejected=verdict.rejected,
+        since=_since(row, symptom),
     )
     return _encode(decision)
+
+
+def _since(row: AttemptRow, symptom: Symptom) -> Micros | None:
+    """Say when what was found had gone wrong: when its time was over, or when it last moved."""
+    match symptom:
+        case Late():
+            return limits_of(row).late_at
+        case Stalled():
+            return limits_of(row).moved_at
+        case _:
+            return None
 
 
 def _failure(symptom: Symptom, verdict: Verdict) -> Failure | None:

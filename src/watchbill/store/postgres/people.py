@@ -5,8 +5,9 @@ from typing import Any, cast
 
 from watchbill.model.incident import IncidentState
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
-from watchbill.model.question import Asked
+from watchbill.model.question import Asked, DeskItem
 from watchbill.model.states import AttemptState, RunState
+from watchbill.model.verdict import FOR_PERSONS
 from watchbill.store.postgres.connections import Session
 from watchbill.store.postgres.incidents import incident_rows, told_values
 from watchbill.store.protocol import Ordered, Told
@@ -34,6 +35,12 @@ async def muster(db: Session, limit: int) -> Muster:
         next_at,
         now,
     )
+
+
+async def desk_of_run(db: Session, run: int) -> tuple[DeskItem, ...]:
+    """Read what of a run waits for a person."""
+    values = {"run": run, "parked": AttemptState.PARKED, "for_persons": sorted(FOR_PERSONS)}
+    return tuple([DeskItem(*row) for row in cast(Sequence[Any], await db.rows("desk_of_run", values))])
 
 
 def attach_values(gatherings: Sequence[Gathering]) -> dict[str, object]:
