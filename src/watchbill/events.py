@@ -69,7 +69,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     agent: int | None = None
     cause: str = ""
     note: str = ""
-    duration: int | None = None  # microseconds, of the attempt that ended
+    duration: int | None = None  # microseconds: of the attempt that ended; late or stalled, until it was found
 
 
 Subscriber = Callable[[Sequence[Event]], None]

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from watchbill.app.expected import expected_end
+from watchbill.app.expected import expected_end, percent_done
 from watchbill.app.opened import decision_in, failure_in, final_in, progress_in
 from watchbill.app.status import AttemptLog, AttemptStatus, Health, RunStatus, State, StepState, StepStatus
 from watchbill.clock import Micros, to_datetime
@@ -57,6 +57,7 @@ def status_of(record: Record) -> RunStatus:
     state = State(run.status.word)
     if state is State.RUNNING and live and all(waits_for_person(row) for row in live):
         state = State.WAITING
+    expected = None if held is not None else expected_end(record, steps)
     return RunStatus(
         id=run.id,
         workflow=run.workflow,
@@ -68,7 +69,8 @@ def status_of(record: Record) -> RunStatus:
         since=to_datetime(run.ended_at or run.begun_at or run.created_at),
         steps=steps,
         held=held,
-        expected_end=None if held is not None else expected_end(record, steps),
+        expected_end=expected,
+        percent=percent_done(record, steps, expected),
     )
 
 

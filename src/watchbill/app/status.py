@@ -88,6 +88,7 @@ class RunStatus(msgspec.Struct, frozen=True):
     steps: tuple[StepStatus, ...]
     held: str | None  # why nothing moves it, when it is held
     expected_end: datetime | None = None  # when it will probably have ended; None: nobody knows
+    percent: int | None = None  # that is done: by that time, or else of the calls seen so far
 
 
 class TimelineEvent(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from watchbill.app.agents import AgentStatus
+from watchbill.app.explain import explain
 from watchbill.app.report import status_of, step_name
 from watchbill.app.schedules import ScheduleStatus
 from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus, TimelineEvent
@@ -105,7 +106,7 @@ def list_of_runs(records: Sequence[Record]) -> list[Block]:
         run, status = record.run, status_of(record)
         created, now = to_datetime(run.created_at), to_datetime(record.now)
         steps = status.progress
-        waiting_for = _cell(status.waiting_for or "")
+        waiting_for = _cell(f"{status.waiting_for or ''}{_next(record)}".removeprefix("; "))
         waiting_for.no_wrap, waiting_for.overflow = True, "ellipsis"  # a run is one line; its page has the whole
         table.add_row(
             _cell(run.id),
@@ -117,6 +118,14 @@ def list_of_runs(records: Sequence[Record]) -> list[Block]:
             waiting_for,
         )
     return [table]
+
+
+def _next(record: Record) -> str:
+    """Say who acts next, and in how long."""
+    told = explain(record).facts
+    who, when, now = told.get("next"), told.get("when"), to_datetime(record.now)
+    within = f", in {span(now, when)}" if when is not None and when > now else ""
+    return "" if who is None else f"; next: {who}{within}"
 
 
 # --- one run
@@ -148,7 +157,8 @@ def _standing(record: Record, status: RunStatus) -> Iterator[Text]:
         lasted = f"for {span(status.since, to_datetime(record.now))}"
     yield _labelled("since", _cell(f"{moment(status.since)}, {lasted}"))
     if status.progress is not None:
-        yield _labelled("progress", _cell(status.progress.note))
+        percent = "" if status.percent is None or run.status.terminal else f", {status.percent} %"
+        yield _labelled("progress", _cell(f"{status.progress.note}{percent}"))
     if status.expected_end is not None:
         left = span(to_datetime(record.now), status.expected_end)
         yield _labelled("expected end", _cell(f"{moment(status.expected_end)}, in {left}"))

@@ -134,13 +134,13 @@ def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None
         traceback=failure.traceback if failure is not None else "",
         delay=verdict.delay if isinstance(verdict, TryLater | Settle) else 0,
         rejected=verdict.rejected,
-        since=_since(row, symptom),
+        since=went_wrong(row, symptom),
     )
     return _encode(decision)
 
 
-def _since(row: AttemptRow, symptom: Symptom) -> Micros | None:
-    """Say when what was found had gone wrong: when its time was over, or when it last moved."""
+def went_wrong(row: AttemptRow, symptom: Symptom) -> Micros | None:
+    """Say when what was found had gone wrong: when its time was over, or when it last moved; None: its end tells."""
     match symptom:
         case Late():
             return limits_of(row).late_at
