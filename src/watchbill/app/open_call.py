@@ -234,7 +234,7 @@ def _unserved(wait: Wait) -> Kept:
     said = f", but there is {lacking(wait.needs, wait.region)}; start one: {command}"
     if wait.others:
         there = "1 agent is" if wait.others == 1 else f"{wait.others:,} agents are"
-        said += f" ({there} there, without what it needs)"
+        said += f". {there} there, without what it needs"
         return Kept(Because.NOBODY_CAPABLE, said, "whoever starts such an agent")
     return Kept(Because.NO_AGENT, said, "whoever starts an agent")
 
