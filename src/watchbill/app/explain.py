@@ -53,6 +53,8 @@ TOLD: Final = {
     FactKind.CHILD: "was told that a run it had started has ended",
 }
 
+SEALED_WITH: Final = "sealed with "  # so a reason begins that names the key
+
 # The first words of why a run is held, and what they mean.
 HELD: Final = {
     QUARANTINED: Because.QUARANTINED_RUN,
@@ -269,7 +271,7 @@ def _served(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[
 
 def _held(held: str) -> Standstill:
     because = HELD.get(cause_of_hold(held), Because.HELD)
-    if because is Because.HELD and "key" in held:
+    if because is Because.HELD and held.startswith(SEALED_WITH):
         because = Because.NO_KEY
     said = f"It is held: {held}. Nothing of it is lost. `retry` lets it go on; `cancel` ends it."
     match because:

@@ -28,6 +28,7 @@ from watchbill.model.failure import Cause, RunError
 from watchbill.model.gate import GateRow
 from watchbill.model.policy import Policy
 from watchbill.model.question import DeskItem, Patience, Question
+from watchbill.model.sealed import SEALED, unopened, why_sealed
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.usual import Evidence, Usual
 from watchbill.model.wait import Help, Helper, Wait, help_for
@@ -286,6 +287,9 @@ def test_what_holds_a_run_is_recognised_by_its_first_words() -> None:
     for words, because in HELD.items():
         if because is not Because.NO_CODE:
             assert found(a_record(held=f"{words}: so"), because).next
+    sealed = why_sealed(unopened(SEALED, "sealed with key 'a', which is not among the keys here"))
+    assert found(a_record(held=sealed), Because.NO_KEY).next == "whoever starts a process that has the key"
+    assert found(a_record(held="KeyError left the workflow's code: 'key'"), Because.HELD).next == "an operator"
 
 
 def test_what_keeps_all_of_a_run_is_said_to_be_next_before_what_is_sooner() -> None:
