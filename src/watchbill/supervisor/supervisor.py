@@ -38,7 +38,7 @@ from watchbill.store.protocol import SupervisorStore, Watch
 from watchbill.supervisor.dependencies import Dependencies
 from watchbill.supervisor.diagnose import by_silence, diagnose
 from watchbill.supervisor.judge import LOSSES, judge
-from watchbill.supervisor.judgement import judgement
+from watchbill.supervisor.judgement import judgement, went_wrong
 from watchbill.supervisor.pulse import LATE_FROM, Pulse
 from watchbill.supervisor.roster import STANDBY_EVERY, Roster
 
@@ -283,7 +283,9 @@ def _lost_canary(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Iterato
 def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) -> Event | None:  # noqa: C901 - one each
     match verdict:
         case MarkFailed(failure=failure):
-            return _tell(_FOUND.get(failure.cause, happened.STEP_LOST), row, now, failure.cause, failure.message)
+            kind, since = _FOUND.get(failure.cause, happened.STEP_LOST), went_wrong(row, symptom)
+            found_in = None if since is None else now - since
+            return _tell(kind, row, now, failure.cause, failure.message, found_in)
         case TryNow() if isinstance(symptom, BackoffOver):
             return None  # told when the pause began
         case LookAgain() if isinstance(symptom, NotYet) and symptom.slow:
@@ -304,5 +306,8 @@ def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) 
             return _tell(happened.STEP_QUARANTINED, row, now, Cause.LOST, f"step {row.step!r}: {rule}")
 
 
-def _tell(kind: str, row: AttemptRow, now: Micros, cause: str, note: str) -> Event:
-    return Event(kind, now, "supervisor", row.run_id, row.step, row.call, row.number, row.agent, cause, note)
+def _tell(  # noqa: PLR0913 - the form every event has
+    kind: str, row: AttemptRow, now: Micros, cause: str, note: str, duration: Micros | None = None
+) -> Event:
+    number, agent = row.number, row.agent
+    return Event(kind, now, "supervisor", row.run_id, row.step, row.call, number, agent, cause, note, duration)
