@@ -133,7 +133,6 @@ INDEXES: Mapping[str, set[str]] = {
     "history_decisions": {"decision_at (at)", "run_pkey (num)"},
     "history_runs": {"run_list ((namespace || ''::text), created_at)"},
     "history_agents": {"agent_gone (gone_at)", "all of agent_alive"},
-    "oldest_look": {"all of attempt_watch"},
     "living_agents": {"all of agent_alive"},
     "policies": {"policy_pkey (namespace)"},
     "set_policy": {"policy_revision (namespace)"},

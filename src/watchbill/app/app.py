@@ -357,7 +357,8 @@ class App:
         """Say how runs went within a time, what broke, how soon it was found, and how it was cured.
 
         `.success_rate`, `.retries_per_run`, `.detected` and `.recovered` (median and worst), `.stalls`, `.late_results`
-        that were refused, `.supervisor_lag`, `.queue_age`; and `.cards`, the same for each symptom.
+        that were refused, `.supervisor_lag`, `.queue_age`, `.violations` that self-audits found; and `.cards`, what
+        became of each symptom.
         """
         stop_if_reading()
         return await self._hall.metrics(within)

@@ -12,7 +12,6 @@ from watchbill.model.report_card import Card, Metrics, Spans
 OK: Final = "ok"
 WARN: Final = "warn"
 
-LAGS: Final = timedelta(seconds=10)  # supervisors look at what is due within a second
 WAITS: Final = timedelta(minutes=1)  # after so long an incident opens, if nobody can do it
 
 _CURES: Final = ("again", "elsewhere", "another_way", "by_person", "undone", "given_up", "stopped", "open")
@@ -34,19 +33,9 @@ def measured(metrics: Metrics) -> Iterator[Finding]:
     yield Finding("stalls", OK, f"{metrics.stalls:,} found", value=metrics.stalls)
     refused = f"{metrics.late_results:,} refused: their calls were somebody else's by then"
     yield Finding("late results", OK, refused if metrics.late_results else "none", value=metrics.late_results)
-    yield supervision(metrics)
     yield queues(metrics)
     for card in metrics.cards:
         yield Finding("report card", OK, f"{card.symptom}: {said_of(card)}", value=card)
-
-
-def supervision(metrics: Metrics) -> Finding:
-    """Judge whether somebody looks at what is due."""
-    lag = metrics.supervisor_lag
-    if lag < LAGS:
-        return Finding("supervision", OK, "what is due is looked at", value=lag)
-    said = f"something has been due for a look for {_span(lag)}: nobody finds what goes wrong"
-    return Finding("supervision", WARN, said, "start a process that opens its rooms with a supervisor", lag)
 
 
 def queues(metrics: Metrics) -> Finding:

@@ -56,7 +56,8 @@ class History(msgspec.Struct, frozen=True):
     runs: tuple[tuple[int, int], ...]  # that were made since then: the state, and how many
     decisions: tuple[HistoryRow, ...]  # oldest first
     heard: tuple[tuple[int, Micros], ...]  # agents that are gone, and when each was last heard, where that is known
-    due_at: Micros | None  # since when the oldest row is due that a supervisor has to look at
+    overdue: Micros = 0  # for how long the oldest row is due that a supervisor has to look at
+    orphans: int = 0  # found by self-audits and repaired, ever
 
 
 class Trouble(NamedTuple):
@@ -107,7 +108,8 @@ def metrics_of(history: History, backlog: Iterable[QueueDepth]) -> Metrics:
         recovered=_spans(_recoveries(troubles, ends)),
         stalls=sum(trouble.cause is Cause.STALLED for trouble in troubles),
         late_results=sum(row.decision.n == OF_A_REFUSAL and one.chosen == LATE_RESULT for row, one in read),
-        supervisor_lag=_span(0 if history.due_at is None else max(0, history.now - history.due_at)),
+        supervisor_lag=_span(history.overdue),
+        violations=history.orphans,
         queue_age=_span(max((queue.oldest for queue in waiting), default=0)),
         queued=sum(queue.depth for queue in waiting),
         cards=tuple(_card(cause, troubles, ends) for cause in Cause if any(one.cause is cause for one in troubles)),

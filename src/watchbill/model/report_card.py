@@ -46,6 +46,7 @@ class Metrics(msgspec.Struct, frozen=True):
     stalls: int
     late_results: int  # that were refused
     supervisor_lag: timedelta  # for how long the oldest row is due for a look
+    violations: int  # of what must always be so: found by self-audits and repaired, ever
     queue_age: timedelta  # for how long the oldest call is ready that something could start
     queued: int  # calls that are ready
     cards: tuple[Card, ...]  # the report card, by symptom

@@ -13,7 +13,23 @@ NOON = datetime(2027, 1, 15, 12, tzinfo=UTC)
 SOON = Spans(4, timedelta(seconds=2), timedelta(seconds=9))
 CARD = Card("stalled", 4, 0, 2, 1, 0, 0, 1, 0, 0, SOON, None)
 WELL = Metrics(
-    NOON - timedelta(days=1), NOON, 52, 50, 49, 0.98, 13, 0.25, SOON, SOON, 4, 2, timedelta(), timedelta(), 0, (CARD,)
+    NOON - timedelta(days=1),
+    NOON,
+    52,
+    50,
+    49,
+    0.98,
+    13,
+    0.25,
+    SOON,
+    SOON,
+    4,
+    2,
+    timedelta(),
+    0,
+    timedelta(),
+    0,
+    (CARD,),
 )
 
 
@@ -30,7 +46,6 @@ def test_each_number_has_its_line_and_programs_get_it_as_it_is() -> None:
         "recovery": "time to recover: in 2.0s, at worst 9.0s",
         "stalls": "4 found",
         "late results": "2 refused: their calls were somebody else's by then",
-        "supervision": "what is due is looked at",
         "queues": "no call waits for an agent",
         "report card": (
             "stalled: 4 found; 2 elsewhere, 1 another way, 1 given up; detected in 2.0s, at worst 9.0s;"
@@ -49,9 +64,6 @@ def test_where_nothing_has_happened_nothing_is_claimed() -> None:
     assert none["detection"].said == "time to detect: unknown"
 
 
-def test_what_nobody_looks_at_and_what_waits_for_long_is_warned_of() -> None:
-    late = found(supervisor_lag=timedelta(seconds=12))["supervision"]
-    assert (late.level, late.remedy) == ("warn", "start a process that opens its rooms with a supervisor")
-    assert "for a look for 12.0s" in late.said
+def test_what_waits_for_long_is_warned_of() -> None:
     assert found(queued=1, queue_age=timedelta(seconds=3))["queues"].said == "1 call is ready, the oldest for 3.0s"
     assert found(queued=1_200, queue_age=timedelta(minutes=3))["queues"].level == "warn"

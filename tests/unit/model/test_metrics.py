@@ -45,7 +45,7 @@ def raised(at: int, chosen: str = "retry later", **more: Any) -> HistoryRow:
 
 def measured(*rows: HistoryRow, runs: dict[RunState, int] | None = None, **more: Any) -> Metrics:
     counts = tuple((int(state), count) for state, count in (runs or {}).items())
-    return metrics_of(History(NOW - 600 * SECOND, NOW, counts, rows, more.get("heard", ()), more.get("due_at")), ())
+    return metrics_of(History(NOW - 600 * SECOND, NOW, counts, rows, **{"heard": (), **more}), ())
 
 
 def only_card(*rows: HistoryRow, **more: Any) -> Card:
@@ -136,9 +136,9 @@ def test_stalls_late_results_and_what_nobody_wanted() -> None:
 
 
 def test_lag_is_how_long_something_is_due_and_age_how_long_something_waits_that_could_start() -> None:
-    assert measured(due_at=NOW - 3 * SECOND).supervisor_lag == timedelta(seconds=3)
-    assert measured(due_at=NOW + 3 * SECOND).supervisor_lag == timedelta()
+    assert measured(overdue=3 * SECOND).supervisor_lag == timedelta(seconds=3)
+    assert (measured().supervisor_lag, measured().violations, measured(orphans=2).violations) == (timedelta(), 0, 2)
     queue = QueueDepth("default", 1, "", (), "", False, 2, 9 * SECOND, 1, 0)
     stopped = queue._replace(oldest=99 * SECOND, stopped=True)
-    found = metrics_of(History(0, NOW, (), (), (), None), [queue, stopped, queue._replace(depth=0, oldest=0)])
+    found = metrics_of(History(0, NOW, (), (), ()), [queue, stopped, queue._replace(depth=0, oldest=0)])
     assert (found.queue_age, found.queued) == (timedelta(seconds=9), 2)

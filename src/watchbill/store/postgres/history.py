@@ -6,6 +6,7 @@ from typing import Any, cast
 from watchbill.clock import Micros
 from watchbill.model.decision import DecisionRow
 from watchbill.model.metrics import MOST_DECISIONS, MOST_RUNS, History, HistoryRow
+from watchbill.store.postgres.audit import orphans
 from watchbill.store.postgres.connections import Session
 
 
@@ -15,7 +16,7 @@ async def history(db: Session, namespace: str, within: Micros) -> History:
     async def asked(name: str, since: Micros, limit: int) -> Sequence[Any]:
         return cast(Sequence[Any], await db.rows(name, {"namespace": namespace, "since": since, "limit": limit}))
 
-    due_at, now = cast(Sequence[Any], await db.row("oldest_look", {}))
+    now, overdue = cast(Sequence[Any], await db.row("overdue", {}))
     rows = await asked("history_decisions", now - within, MOST_DECISIONS)
     found = [HistoryRow(DecisionRow(*columns), at, status) for *columns, at, status in rows]
     since = found[-1].at if len(found) == MOST_DECISIONS else now - within
@@ -25,5 +26,6 @@ async def history(db: Session, namespace: str, within: Micros) -> History:
         runs=tuple([(status, count) for status, count in await asked("history_runs", since, MOST_RUNS)]),
         decisions=tuple(reversed(found)),
         heard=tuple([(id, at) for id, at in await asked("history_agents", since, MOST_DECISIONS)]),
-        due_at=due_at,
+        overdue=overdue,
+        orphans=sum(one.found for one in await orphans(db)),
     )

@@ -4,6 +4,7 @@ from watchbill.clock import Micros
 from watchbill.model.agent import EMBEDDED
 from watchbill.model.decision import DecisionRow
 from watchbill.model.metrics import MOST_DECISIONS, MOST_RUNS, History, HistoryRow
+from watchbill.store.sqlite.audit import orphans
 from watchbill.store.sqlite.database import Database, Named
 
 
@@ -17,7 +18,6 @@ def history(db: Database, namespace: str, within: Micros) -> History:
     ]
     since = found[-1].at if len(found) == MOST_DECISIONS else now - within
     these: Named = {"namespace": namespace, "since": since}
-    (due_at,) = db.run("oldest_look").fetchone()
     return History(
         since=since,
         now=now,
@@ -28,5 +28,6 @@ def history(db: Database, namespace: str, within: Micros) -> History:
                 "history_agents", {**these, "now": now, "embedded": f"{EMBEDDED}*", "limit": MOST_DECISIONS}
             ).fetchall()
         ),
-        due_at=due_at,
+        overdue=db.run("overdue", {"now": now}).fetchone()[0],
+        orphans=sum(one.found for one in orphans(db)),
     )
