@@ -303,7 +303,7 @@ INDEXES: Mapping[str, set[str]] = {
         "queue_namespace_region_needs_uses_limited_key (namespace)",
     },
     "move_breakers": {"gate_pkey (namespace, name)"},
-    "attempts_by_id": {"attempt_pkey (id)"},
+    "watched": {"attempt_pkey (id)"},
     "judge": {
         "agent_pkey (id)",
         "attempt_pkey (id)",

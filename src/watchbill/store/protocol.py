@@ -751,7 +751,8 @@ class SupervisorStore(Protocol):
         """Read what is due for a look, from one index; its cost grows with trouble, not with work.
 
         `expired` False: agents that are merely out of time are not judged yet (buried ones are). `shards`: of these
-        alone; when the next look is due is said of all.
+        alone; when the next look is due is said of all. Rows come without their arguments and checkpoints: whoever
+        judges them reads nothing of what steps were given.
         """
         ...
 
