@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from watchbill.app.open_call import is_unwatched, standstill_of, stopped_by
-from watchbill.app.opened import decision_in, error_in
+from watchbill.app.opened import decision_in, error_in, reason_in
 from watchbill.app.policy_words import policy_words, told_policy
 from watchbill.app.report import held_reason, status_of
 from watchbill.app.standstill import (
@@ -34,6 +34,7 @@ from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.member import waits_for_person
 from watchbill.model.run import FOR_ANSWER, FOR_MESSAGE, FOR_RUN, WAITS_FOR_CODE, cause_of_hold, code_name
+from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.plan import LOST_AND_SEALED, QUARANTINED
 from watchbill.store.protocol import Fact, Record
@@ -134,9 +135,10 @@ def _ended(record: Record, facts: dict[str, Any]) -> Iterator[str]:
         return
     match run.status:
         case RunState.COMPLETED:
-            facts["result"] = msgspec.Raw(end.body)
+            if not is_sealed(end.body):
+                facts["result"] = msgspec.Raw(end.body)
         case RunState.CANCELLED:
-            facts["reason"] = reason = str(plain(end.body))
+            facts["reason"] = reason = reason_in(end.body)
             yield f"It was cancelled: {reason}." if reason else "It was cancelled; no reason was given."
             yield "`retry`, `rewind` or `fork` make a new run of it."
         case _:
@@ -199,7 +201,7 @@ def _told(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
 def _because(fact: Fact) -> str:
     if fact.kind in (FactKind.SEND, FactKind.ANSWER, FactKind.RESOLVE, FactKind.CHILD):
         return ""
-    said = plain(fact.body)
+    said = shown(fact.body) if is_sealed(fact.body) else plain(fact.body)
     if isinstance(said, dict):
         said = said.get("reason")  # beside what else was asked for
     return f" ({said})" if said else ""

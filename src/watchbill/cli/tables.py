@@ -123,6 +123,8 @@ def list_of_runs(records: Sequence[Record]) -> list[Block]:
 
 def _next(record: Record) -> str:
     """Say who acts next, and in how long."""
+    if record.run.status.terminal:
+        return ""
     told = explain(record).facts
     who, when, now = told.get("next"), told.get("when"), to_datetime(record.now)
     within = f", in {span(now, when)}" if when is not None and when > now else ""

@@ -14,6 +14,7 @@ from tests.unit.cli.records import (
     a_judged_attempt,
     a_record,
     an_attempt,
+    an_entry,
 )
 from watchbill.app.explain import HELD, TOLD, explain, slot_of
 from watchbill.app.open_call import PARKED
@@ -23,6 +24,7 @@ from watchbill.clock import SECOND, to_datetime
 from watchbill.model import verdict
 from watchbill.model.agent import AgentSeen
 from watchbill.model.attempt import Mark, RowKind
+from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, RunError
 from watchbill.model.gate import GateRow
@@ -357,6 +359,23 @@ def test_a_run_of_a_schedule_says_when_its_slot_was() -> None:
     assert "Its slot" not in str(explain(a_record(id="nightly@2027-01-15T12:00:00Z")))
     assert slot_of("nightly@now-1") is None
     assert slot_of("order-1") is None
+
+
+def test_what_is_sealed_is_said_to_be() -> None:
+    body = SEALED + bytes([2]) + b"k1" + bytes(40)
+    end = an_entry(1, Kind.END, "")._replace(body=body)
+    for status in RunState:
+        if status.terminal:
+            explained = explain(a_record(status=status, ended_at=NOW, journal=[end]))
+            assert ("sealed with key 'k1'" in str(explained)) is (status is not RunState.COMPLETED)
+            assert "result" not in explained.facts
+    told = [msgspec.structs.replace(a_fact(kind), body=body) for kind in FactKind]
+    assert "was asked to be cancelled 30.0s ago by ada ((sealed with key 'k1'))" in str(explain(a_record(told=told)))
+    row = an_attempt(
+        args=body, progress=body, result=body, doubt=body, state=AttemptState.PARKED, why="escalate", watch_at=LATER
+    )
+    for state, kind in product(AttemptState, RowKind):
+        assert explain(a_record(attempts=[msgspec.structs.replace(row, state=state, kind=kind)])).reasons
 
 
 def test_room_is_what_slots_and_amounts_leave() -> None:

@@ -158,7 +158,12 @@ FAILURES = st.builds(
     cause=st.sampled_from([cause for cause in Cause if cause is not Cause.CANCELLED]),
     remedy=st.sampled_from(Remedy),
     probed=st.sampled_from([None, None, *Probed]),
-)
+).map(lambda failure: failure if failure.remedy is not Remedy.WAIT else told_to_wait(failure))
+
+
+def told_to_wait(failure: Failure) -> Failure:
+    """Only what was raised says when to come back."""
+    return msgspec.structs.replace(failure, cause=Cause.RAISED)
 
 
 @given(POLICIES, st.lists(FAILURES, min_size=1, max_size=60), st.booleans())
@@ -182,10 +187,8 @@ def test_any_history_ends_or_waits_and_no_budget_is_exceeded(
             number += 1
             assert row.number == number, "numbers grow by one, over all rungs"
         row = ended(row, failure, cancel)
-        # Being told to wait costs nothing; what may have taken effect is no such thing, whatever else it says.
-        told_to_wait = failure.remedy is Remedy.WAIT and (here.idempotent or failure.cause is Cause.RAISED)
-        counts = not told_to_wait or failure.cause is Cause.UNKNOWN
-        if not probing and failure.cause not in (Cause.LOST, Cause.KILLED, Cause.STARVED) and counts:
+        waits = failure.remedy is Remedy.WAIT  # and costs nothing
+        if not probing and failure.cause not in (Cause.LOST, Cause.KILLED, Cause.STARVED) and not waits:
             tries[row.rung] += 1
         verdict = judge(Failed(failure), row, here, 0.5)
         change = judgement(row, Failed(failure), verdict)
