@@ -23,10 +23,10 @@ from watchbill.model.breaker import CANARY, USES, BreakerState
 from watchbill.model.gate import GateRow
 from watchbill.model.limits import Limits, limits_of, mark_of, slowness
 from watchbill.model.member import group_of
+from watchbill.model.parked import BACKOFF, DOUBT, ESCALATE, QUARANTINE, SETTLE
 from watchbill.model.policy import QUARANTINE_AT, decode_policy
 from watchbill.model.question import Patience
 from watchbill.model.states import AttemptState
-from watchbill.model.verdict import BACKOFF, DOUBT, ESCALATE, QUARANTINE, SETTLE
 from watchbill.model.wait import Wait, agent_command, lacking
 from watchbill.store.protocol import MOST_COUNTED
 

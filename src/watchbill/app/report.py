@@ -13,9 +13,9 @@ from watchbill.model.attempt import STARVED, AttemptRow, Progress
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.limits import limits_of
 from watchbill.model.member import waits_for_person
+from watchbill.model.parked import QUARANTINE
 from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import AttemptState, RunState
-from watchbill.model.verdict import QUARANTINE
 from watchbill.model.wait import Wait
 from watchbill.scheduler.plan import waits_for_code
 from watchbill.store.protocol import Record

@@ -7,10 +7,10 @@ import msgspec
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.incident import IncidentRow, NewIncident
+from watchbill.model.parked import FOR_PERSONS, QUARANTINE
 from watchbill.model.policy import decode_policy
 from watchbill.model.states import AttemptState
 from watchbill.model.stuck import StuckRun
-from watchbill.model.verdict import FOR_PERSONS, QUARANTINE
 
 
 class WaitingCall(NamedTuple):

@@ -1,18 +1,10 @@
 """Verdict: what the Supervisor decides; applied by one conditional statement that repeats its evidence."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from watchbill.clock import Micros
 from watchbill.model.failure import Doubt, Failure
-
-# Why a row is parked.
-BACKOFF: Final = "backoff"
-SETTLE: Final = "settle"  # whoever had it may still act
-QUARANTINE: Final = "quarantine"
-ESCALATE: Final = "escalate"
-DOUBT: Final = "doubt"
-FOR_PERSONS: Final = frozenset({QUARANTINE, ESCALATE, DOUBT})  # the statements of the stores say the same
 
 
 @dataclass(frozen=True, slots=True)

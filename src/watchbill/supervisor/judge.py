@@ -9,6 +9,7 @@ from watchbill.model.attempt import AttemptRow, RowKind, how_far
 from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
 from watchbill.model.lease import HOST_LEASE
 from watchbill.model.limits import learned_stall, learned_timeout, limits_of, mark_of
+from watchbill.model.parked import DOUBT, ESCALATE, SETTLE
 from watchbill.model.policy import OWN_CHILD_AFTER, OWN_CHILD_FROM, QUARANTINE_AT, Policy
 from watchbill.model.sealed import is_sealed
 from watchbill.model.symptom import (
@@ -23,9 +24,6 @@ from watchbill.model.symptom import (
     Unreadable,
 )
 from watchbill.model.verdict import (
-    DOUBT,
-    ESCALATE,
-    SETTLE,
     Ask,
     AskPerson,
     Climb,

@@ -11,13 +11,11 @@ from watchbill.model.failure import Cause, Failure
 from watchbill.model.limits import SLOW, limits_of
 from watchbill.model.overridden import span_of
 from watchbill.model.override import override_words
+from watchbill.model.parked import BACKOFF, QUARANTINE, SETTLE
 from watchbill.model.policy import Cures, Policy, decode_policy
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import AgentDead, Failed, Late, NotYet, Stalled, Symptom, Unreadable
 from watchbill.model.verdict import (
-    BACKOFF,
-    QUARANTINE,
-    SETTLE,
     Ask,
     AskPerson,
     Climb,

@@ -21,7 +21,7 @@ from watchbill.app.open_call import PARKED
 from watchbill.app.report import status_of
 from watchbill.app.status import Because, Health, Standstill
 from watchbill.clock import SECOND, to_datetime
-from watchbill.model import verdict
+from watchbill.model import parked as reasons
 from watchbill.model.agent import AgentSeen
 from watchbill.model.attempt import Mark, RowKind
 from watchbill.model.call import Kind
@@ -273,7 +273,7 @@ def test_no_live_run_is_without_a_reason_whatever_its_rows_are(state: RunState) 
 
 
 def test_everything_for_which_a_row_is_parked_has_a_reason() -> None:
-    whys = {value for name, value in vars(verdict).items() if name.isupper() and isinstance(value, str)}
+    whys = {value for name, value in vars(reasons).items() if name.isupper() and isinstance(value, str)}
     assert whys == set(PARKED)
 
 

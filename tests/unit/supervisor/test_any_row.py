@@ -10,10 +10,11 @@ from watchbill.clock import SECOND, Micros
 from watchbill.model.attempt import AttemptRow, Mark, RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Doubt, Failure
+from watchbill.model.parked import BACKOFF, SETTLE
 from watchbill.model.policy import QUARANTINE_AT, SEEN_WITHIN, Policy
 from watchbill.model.states import ATTEMPT_MOVES, AttemptState, Room
 from watchbill.model.symptom import AgentDead, Late, Stalled
-from watchbill.model.verdict import BACKOFF, SETTLE, LetEnd, LookAgain, MarkFailed
+from watchbill.model.verdict import LetEnd, LookAgain, MarkFailed
 from watchbill.supervisor.diagnose import diagnose
 from watchbill.supervisor.judge import judge
 from watchbill.supervisor.judgement import judgement

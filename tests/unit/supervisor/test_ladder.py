@@ -12,23 +12,11 @@ from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
 from watchbill.model.ladder import arguments
+from watchbill.model.parked import DOUBT, ESCALATE, SETTLE
 from watchbill.model.policy import QUARANTINE_AT, Change, Cures, Policy, Rung
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import BackoffOver, Failed
-from watchbill.model.verdict import (
-    DOUBT,
-    ESCALATE,
-    SETTLE,
-    Ask,
-    AskPerson,
-    Climb,
-    GiveUp,
-    Quarantine,
-    Settle,
-    TryLater,
-    TryNow,
-    Verdict,
-)
+from watchbill.model.verdict import Ask, AskPerson, Climb, GiveUp, Quarantine, Settle, TryLater, TryNow, Verdict
 from watchbill.supervisor.judge import ACTS_FOR, MAY_STILL_ACT, MOST_PROBES, judge
 from watchbill.supervisor.judgement import judgement
 

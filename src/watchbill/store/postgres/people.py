@@ -6,10 +6,10 @@ from typing import Any, cast
 from watchbill.model.facts import FactKind
 from watchbill.model.incident import IncidentState, NewIncident
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
+from watchbill.model.parked import FOR_PERSONS
 from watchbill.model.question import Asked, DeskItem
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.stuck import StuckGathering, StuckRun
-from watchbill.model.verdict import FOR_PERSONS
 from watchbill.store.postgres.connections import Session
 from watchbill.store.postgres.incidents import incident_rows, told_values
 from watchbill.store.protocol import Ordered, Told
