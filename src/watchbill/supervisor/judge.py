@@ -10,6 +10,7 @@ from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
 from watchbill.model.lease import HOST_LEASE
 from watchbill.model.limits import learned_stall, learned_timeout, limits_of, mark_of
 from watchbill.model.policy import OWN_CHILD_AFTER, OWN_CHILD_FROM, QUARANTINE_AT, Policy
+from watchbill.model.profile import INLINE_LEASE
 from watchbill.model.sealed import is_sealed
 from watchbill.model.symptom import (
     AgentDead,
@@ -42,10 +43,14 @@ from watchbill.model.verdict import (
 
 LOSSES: Final = frozenset({Cause.LOST, Cause.KILLED, Cause.STARVED})  # nobody's fault in the step's own code
 # So long whoever had an attempt that was taken from it may still act: it hears of it with a beat, at the latest when
-# its lease has ended; what it then asks to stop is killed after the grace.
+# its lease has ended; what it then asks to stop is killed after the grace. Who is late may be well, and be cut off only
+# now: then all of its lease is before it, and that is longer where steps run in the process of the rooms.
 KILLED_AFTER: Final[Micros] = 10 * SECOND
-ACTS_FOR: Final[Micros] = HOST_LEASE + KILLED_AFTER
-MAY_STILL_ACT: Final = frozenset({Cause.LOST, Cause.LATE, Cause.STALLED})
+ACTS_FOR: Final[dict[Cause, Micros]] = {
+    Cause.LOST: HOST_LEASE + KILLED_AFTER,
+    Cause.LATE: INLINE_LEASE + KILLED_AFTER,
+    Cause.STALLED: INLINE_LEASE + KILLED_AFTER,
+}
 MOST_PROBES: Final = 3  # that fail: then a person is asked
 PROBE_AGAIN: Final[Micros] = 5 * SECOND
 
@@ -152,9 +157,10 @@ def is_in_doubt(failure: Failure, policy: Policy) -> bool:
 
 
 def _in_doubt(doubt: Doubt, row: AttemptRow, policy: Policy) -> Verdict:
-    if policy.probes and doubt.failure.cause in MAY_STILL_ACT:
+    acts_for = ACTS_FOR.get(doubt.failure.cause)
+    if policy.probes and acts_for is not None:
         rule = f"it may have taken effect ({doubt.failure.cause}), and until then it may still act: not asked before"
-        return Settle(rule, ACTS_FOR, doubt)
+        return Settle(rule, acts_for, doubt)
     return _ask(doubt, row, policy)
 
 

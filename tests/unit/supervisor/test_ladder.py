@@ -29,7 +29,7 @@ from watchbill.model.verdict import (
     TryNow,
     Verdict,
 )
-from watchbill.supervisor.judge import ACTS_FOR, MAY_STILL_ACT, MOST_PROBES, judge
+from watchbill.supervisor.judge import ACTS_FOR, MOST_PROBES, judge
 from watchbill.supervisor.judgement import judgement
 
 OTHER = Rung(step="b", policy=Policy(retries=1))
@@ -75,10 +75,10 @@ def test_busy_waits_as_long_as_it_says_whatever_was_tried_before() -> None:
 
 def test_what_may_still_act_is_not_asked_about_before_it_cannot() -> None:
     policy = with_cures(idempotent=False, probe=True)
-    for cause in MAY_STILL_ACT:
+    for cause in ACTS_FOR:
         verdict = on(policy, a_failure(cause), losses=1)
         assert isinstance(verdict, Settle)
-        assert verdict.delay == ACTS_FOR
+        assert verdict.delay == ACTS_FOR[cause]
     for cause in (Cause.KILLED, Cause.RAISED, Cause.UNKNOWN, Cause.REJECTED):
         assert isinstance(on(policy, a_failure(cause), failures=1), Ask)
 
