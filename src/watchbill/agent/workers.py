@@ -359,6 +359,8 @@ class Workers:
         for errand, remote in list(worker.errands.items()):
             if worker.unready is not None:
                 failure = worker.unready
+            elif worker.killed is not None and not worker.ready:
+                failure = Failure(NOT_BEGUN, "its process was killed before it was there", cause=Cause.CANCELLED)
             elif worker.killed is Cause.STARVED:
                 failure = Failure("Starved", "its worker did not turn, and was killed", cause=Cause.STARVED)
             elif worker.killed is not None:
