@@ -113,7 +113,7 @@ def with_troubles(usual: Plan, chance: Chance) -> Plan:
         nodes=tuple(kinds),
         hosts=tuple(berths),
         demand=replace(usual.demand, many=4 + chance.below(4), killer=None),
-        disruptions=usual.disruptions if lossless else min(usual.disruptions, MOST_DISRUPTIONS - MOST_CUTS),
+        disruptions=max(1, usual.disruptions if lossless else min(usual.disruptions, MOST_DISRUPTIONS - MOST_CUTS)),
         troubles=Troubles(
             10 + chance.below(5), outages, chance.below(4), 0 if lossless else chance.below(MOST_CUTS + 1)
         ),
