@@ -268,6 +268,22 @@ ON_REQUEST = tuple(
     )
 )
 
-FIGURES = ON_SQLITE + ON_POSTGRES + WITH_AGENTS + CURES + TROUBLE + ON_REQUEST
+WATCHFUL = tuple(
+    figure
+    for store, program in (("SQLite", "watchful"), ("PG", "pg-watchful"))
+    for size in (10, 1_000, 10_000, 100_000)
+    for figure in (
+        Figure(
+            f"{store}: supervision of {size:,} runs, nothing due",
+            program,
+            Reading(program, f"asked_{size}"),
+            "statements/min",
+        ),
+        Figure("the same, one look", program, milliseconds(program, f"look_{size}_s"), "ms median"),
+        Figure("the same, one look of the audit", program, milliseconds(program, f"audit_{size}_s"), "ms median"),
+    )
+)
+
+FIGURES = ON_SQLITE + ON_POSTGRES + WITH_AGENTS + CURES + TROUBLE + ON_REQUEST + WATCHFUL
 PROGRAMS = tuple(dict.fromkeys(figure.program for figure in FIGURES))
 USUAL = tuple(dict.fromkeys(figure.program for figure in ON_SQLITE + ON_POSTGRES + WITH_AGENTS + CURES))

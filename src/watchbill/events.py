@@ -49,6 +49,11 @@ INCIDENT_RESOLVED: Final = "incident.resolved"
 QUESTION_REMINDED: Final = "question.reminded"  # half of its time is over, and nobody has answered
 ALERT_FAILED: Final = "alert.failed"  # somebody outside could not be told of an incident: at the first try, or for good
 PROCESS_BURIED: Final = "process.buried"  # a neighbour is provably dead: what it held is free
+WATCH_CHANGED: Final = "watch.changed"  # another supervisor came or went: .note says what this one watches now
+SUPERVISOR_LATE: Final = "supervisor.late"  # what is lost is found later than it should be
+ORPHAN_REPAIRED: Final = "orphan.repaired"  # something was so that cannot be: .cause says what
+PING_FAILED: Final = "ping.failed"  # whoever is to hear that supervision is on time does not: told once
+PING_WITHHELD: Final = "ping.withheld"  # it is not on time
 AGENT_ENDED: Final = "agent.ended"  # its process, unasked
 AGENT_LOOPING: Final = "agent.looping"  # its process ends again and again, soon after its start
 TURN_FAILED: Final = "turn.failed"  # a room's turn raised; the room goes on
@@ -91,6 +96,10 @@ TROUBLE: Final = frozenset(
         STEP_ESCALATED,
         SHARDS_LOST,
         PROCESS_BURIED,
+        SUPERVISOR_LATE,
+        ORPHAN_REPAIRED,
+        PING_FAILED,
+        PING_WITHHELD,
         GATE_OPENED,
         INCIDENT_OPENED,
         ALERT_FAILED,

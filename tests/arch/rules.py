@@ -1,6 +1,7 @@
 """What the source must not contain: each rule takes source text or a folder and gives the violations it found."""
 
 import ast
+import functools
 import re
 import tomllib
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ def worldly_names() -> frozenset[str]:
 
 def unsafe_code(source: str) -> list[str]:
     """Finds deserializers that run code, eval, exec, and shells."""
-    tree = ast.parse(source)
+    tree = _tree(source)
     imports = [(node, name) for node, name in _imports(tree) if name.partition(".")[0] in UNSAFE_MODULES]
     calls = [(node, name) for node, name in _names_in_use(tree) if name in UNSAFE_CALLS]
     shells: list[Use] = [
@@ -40,7 +41,7 @@ def composed_sql(source: str) -> list[str]:
     """Finds SQL that is put together as text where it is executed."""
     return [
         f"line {node.lineno}: composes the statement it executes; put it into queries/<dialect>/<method>.sql"
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(_tree(source))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in EXECUTORS
@@ -53,14 +54,14 @@ def hidden_imports(source: str) -> list[str]:
     """Finds TYPE_CHECKING and relative imports: both hide who knows whom."""
     return [
         f"line {getattr(node, 'lineno', '?')}: {complaint}"
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(_tree(source))
         if (complaint := _hides(node))
     ]
 
 
 def worldly_code(source: str, banned: frozenset[str]) -> list[str]:
     """Finds clocks, randomness and spawning, also under another name."""
-    tree = ast.parse(source)
+    tree = _tree(source)
     used = [*_imports(tree), *_names_in_use(tree)]
     return sorted({f"line {node.lineno}: uses {name}" for node, name in used if _is_below(name, banned)})
 
@@ -100,6 +101,12 @@ def unsorted_or_missing(names: list[str], module: object) -> list[str]:
     """Finds what is wrong with the `__all__` of a module: its order, doubles, or names it does not have."""
     found = [] if names == sorted(set(names)) else ["__all__ is not sorted, or names something twice"]
     return found + [f"{name} cannot be imported" for name in names if not hasattr(module, name)]
+
+
+@functools.lru_cache(maxsize=1_000)
+def _tree(source: str) -> ast.Module:
+    """Parse a source; each is asked about several rules."""
+    return ast.parse(source)
 
 
 def _is_false(node: ast.expr) -> bool:

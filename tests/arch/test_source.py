@@ -1,5 +1,6 @@
 """The source keeps its manners; and each rule catches a planted violation."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -15,32 +16,30 @@ def named(path: Path) -> str:
     return str(path.relative_to(rules.PACKAGE))
 
 
-@pytest.fixture(params=SOURCES, ids=named)
-def path(request: pytest.FixtureRequest) -> Path:
-    found: Path = request.param
-    return found
+def found_by(rule: Callable[[str], list[str]], paths: Iterable[Path] = SOURCES) -> dict[str, list[str]]:
+    return {named(path): found for path in paths if (found := rule(path.read_text()))}
 
 
-def test_no_source_runs_text_as_code(path):
-    assert rules.unsafe_code(path.read_text()) == []
+def test_no_source_runs_text_as_code():
+    assert found_by(rules.unsafe_code) == {}
 
 
-def test_no_source_composes_sql(path):
-    assert rules.composed_sql(path.read_text()) == []
+def test_no_source_composes_sql():
+    assert found_by(rules.composed_sql) == {}
 
 
-def test_no_source_hides_an_import(path):
-    assert rules.hidden_imports(path.read_text()) == []
+def test_no_source_hides_an_import():
+    assert found_by(rules.hidden_imports) == {}
 
 
-def test_only_clock_and_env_touch_the_world(path):
-    if path not in WORLDLY_FILES:
-        assert rules.worldly_code(path.read_text(), BANNED) == []
+def test_only_clock_and_env_touch_the_world():
+    others = [path for path in SOURCES if path not in WORLDLY_FILES]
+    assert found_by(lambda source: rules.worldly_code(source, BANNED), others) == {}
 
 
 def test_no_file_names_a_home_directory():
     files = [path for path in rules.PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    assert {named(path): found for path in files if (found := rules.home_paths(path.read_text()))} == {}
+    assert found_by(rules.home_paths, files) == {}
 
 
 def test_every_package_has_a_door_sign():

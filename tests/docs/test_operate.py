@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.forked import ROOT, environment, run_command
 from tests.house.commands import children_of
 from tests.house.trials import far_away
 from tests.store.postgres import emptied
 from watchbill.cli.main import commands
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operate" / "README.md").read_text()
 PATIENCE = 30.0
 
@@ -29,9 +29,9 @@ PATIENCE = 30.0
 class Host:
     """One of the two hosts of the page: a shell whose commands run beside each other when they end with `&`."""
 
-    def __init__(self, folder: Path, url: str, environment: dict[str, str]) -> None:
+    def __init__(self, folder: Path, url: str, more: dict[str, str]) -> None:
         self._folder = folder
-        self._environment = {**os.environ, "WATCHBILL_STORE": url, **environment}
+        self._environment = environment(WATCHBILL_STORE=url, **more)
         self._behind: list[subprocess.Popen[str]] = []
 
     def type(self, command: str) -> str:
@@ -51,11 +51,12 @@ class Host:
             log.close()
             self._behind.append(process)
             return ""
-        done = subprocess.run(
-            line, cwd=self._folder, env=self._environment, capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
-        assert done.returncode == 0, (command, done.stderr)
-        return done.stdout
+        # Whoever looks may be anywhere: only processes that stay have to be elsewhere.
+        names = ("WATCHBILL_STORE", "WATCHBILL_APP")
+        looking = environment(**{name: self._environment[name] for name in names if name in self._environment})
+        said = run_command(tuple(words[1:]), looking, self._folder)
+        assert said.code == 0, (command, said.err)
+        return said.out
 
     def clean_up(self) -> None:
         """End what was started."""

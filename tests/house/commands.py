@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.forked import watchbill
+
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 30.0
 
@@ -139,16 +141,9 @@ class Crowd:
 
     def run(self, *arguments: str) -> str:
         """Run a command to its end, and give what it printed."""
-        done = subprocess.run(
-            [sys.executable, "-m", "watchbill", *arguments],
-            cwd=REPOSITORY,
-            env={**os.environ, "WATCHBILL_STORE": self.url},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=PATIENCE,
-        )
-        return done.stdout
+        said = watchbill(*arguments, WATCHBILL_STORE=self.url)
+        assert said.code == 0, said
+        return said.out
 
     def part_with(self, command: Command) -> None:
         """End one of them now, whatever it does."""

@@ -14,10 +14,11 @@ import termios
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
+from tests.forked import COMMAND, environment, watchbill
 from tests.house.conftest import Kept
 from tests.house.shop import HOSTILE
 from tests.store.postgres import by_hand, in_schema
@@ -27,41 +28,11 @@ from watchbill.model.states import AttemptState, RunState
 from watchbill.store.open import migrate, open_store
 from watchbill.testing.conformance.scene import HandClock, Scene, a_verdict
 
-ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "watchbill.cli.main"]
 SHOP = [sys.executable, "-m", "tests.house.shop"]
 LISTED = [
     *("id", "workflow", "version", "state", "health", "paused", "priority", "tags", "parent"),
     *("created_at", "ended_at", "waiting_for", "progress"),
 ]
-
-
-class Said(NamedTuple):
-    """What a command said, and how it ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def lines(self) -> list[str]:
-        return self.out.splitlines()
-
-
-def environment(**more: str) -> dict[str, str]:
-    unwanted = ("WATCHBILL_", "NO_COLOR", "FORCE_COLOR", "TTY_", "COLUMNS", "PYTHONIOENCODING")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
-    # The sources beside these tests, also where another copy is installed.
-    return kept | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"} | more
-
-
-def watchbill(*args: str, **env: str) -> Said:
-    done = subprocess.run([*COMMAND, *args], capture_output=True, env=environment(**env), timeout=60)
-    return Said(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def url_of(path: Path) -> str:

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from tests.forked import COMMAND, Said, environment, watchbill
 from tests.house.conftest import Kept
-from tests.house.test_cli import COMMAND, LISTED, Said, environment, watchbill
+from tests.house.test_cli import LISTED
 
 DESK = Path(__file__).with_name("desk.py")
 LONG = 30  # seconds: reached only by a test that fails

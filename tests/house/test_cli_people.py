@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.forked import watchbill
 from tests.house.conftest import Kept
-from tests.house.test_cli import watchbill
 from tests.house.test_cli_acts import DESK, Desk, driven, until
 
 WHY = ("--reason", "the bank is back", "--by", "ada")

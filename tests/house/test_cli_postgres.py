@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.house.test_cli import watchbill
+from tests.forked import watchbill
 from tests.store.postgres import by_hand, emptied, in_schema
 from watchbill.env import SystemEnv
 from watchbill.store.open import open_store

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.test_cli import SHOP, Said, environment, url_of, watchbill
+from tests.forked import Said, environment, watchbill
+from tests.house.test_cli import SHOP, url_of
 from tests.keys import FIRST, SECOND, WRONG
 
 WORDS = "(sealed with key 'k1')"

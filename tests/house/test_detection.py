@@ -4,7 +4,6 @@ Five trials of each kind, default settings. `python -m benchmarks pg-deaths pg-s
 """
 
 import asyncio
-import os
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,25 +24,6 @@ SECONDS_OF_IDLING = 10.0
 def fleet(kept: Kept, tmp_path: Path) -> Iterator[Fleet]:
     """A fleet with a scheduler and a supervisor in a process of their own, and no agents yet, on each store."""
     with trials.fleet(kept, tmp_path) as fleet:
-        fleet.rooms()
-        yield fleet
-
-
-# What takes its time on one store takes it on the other: in `make soak` both are tried.
-BOTH = [
-    "postgres",
-    pytest.param("file", marks=pytest.mark.skipif("WATCHBILL_CHAOS_SECONDS" not in os.environ, reason="in make soak")),
-]
-
-
-@pytest.fixture(params=BOTH)
-def patient(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
-    """The same, for trials that wait for long."""
-    url = f"sqlite:///{tmp_path}/store.db"
-    if request.param == "postgres":
-        url = request.getfixturevalue("postgres_url")
-        asyncio.run(emptied(url))
-    with trials.fleet(Kept(url), tmp_path) as fleet:
         fleet.rooms()
         yield fleet
 
@@ -71,20 +51,20 @@ def test_the_step_of_a_dead_host_runs_elsewhere_within_three_seconds(fleet):
     assert max(trials.dead_hosts(fleet, TRIALS)) < 3
 
 
-def test_the_step_of_a_dead_host_on_another_machine_runs_elsewhere_within_three_seconds(patient):
-    assert max(trials.dead_hosts(patient, TRIALS, abroad=True)) < 3
+def test_the_step_of_a_dead_host_on_another_machine_runs_elsewhere_within_three_seconds(fleet):
+    assert max(trials.dead_hosts(fleet, TRIALS, abroad=True)) < 3
 
 
-def test_the_step_of_a_dead_host_that_beats_often_runs_elsewhere_within_a_second(patient):
-    assert max(trials.dead_hosts(patient, TRIALS, "--beat", "300ms")) < 1
+def test_the_step_of_a_dead_host_that_beats_often_runs_elsewhere_within_a_second(fleet):
+    assert max(trials.dead_hosts(fleet, TRIALS, "--beat", "300ms")) < 1
 
 
 def test_the_step_of_a_host_behind_a_cut_link_runs_elsewhere_within_ten_seconds(linked):
     assert max(trials.cut_hosts(linked, TRIALS)) < 10
 
 
-def test_the_step_of_a_frozen_host_runs_elsewhere_within_twelve_seconds(patient):
-    assert max(trials.frozen_hosts(patient, TRIALS)) < 12
+def test_the_step_of_a_frozen_host_runs_elsewhere_within_twelve_seconds(fleet):
+    assert max(trials.frozen_hosts(fleet, TRIALS)) < 12
 
 
 def test_a_step_that_listens_is_handed_over_within_a_second(fleet):
@@ -99,26 +79,26 @@ def test_after_the_unproven_death_of_a_scheduler_another_is_at_work_within_ten_s
     assert max(trials.dead_rooms(roomless, TRIALS, abroad=True)) < 10
 
 
-def test_a_step_that_misbehaves_is_called_what_it_is_and_gives_its_slot_back(patient):
-    assert max(trials.nuisances(patient).values()) < 5
+def test_a_step_that_misbehaves_is_called_what_it_is_and_gives_its_slot_back(fleet):
+    assert max(trials.nuisances(fleet).values()) < 5
 
 
-def test_a_step_that_stands_still_goes_on_elsewhere_two_seconds_after_its_limit(patient):
-    assert max(trials.stalled_steps(patient, TRIALS)) < 2
+def test_a_step_that_stands_still_goes_on_elsewhere_two_seconds_after_its_limit(fleet):
+    assert max(trials.stalled_steps(fleet, TRIALS)) < 2
 
 
-def test_clocks_that_are_an_hour_off_cost_nobody_its_lease(patient):
-    trials.wrong_clocks(patient, seconds=10)
+def test_clocks_that_are_an_hour_off_cost_nobody_its_lease(fleet):
+    trials.wrong_clocks(fleet, seconds=10)
 
 
-def test_an_idle_fleet_picks_up_a_run_without_waiting_for_a_timer(patient):
-    assert statistics.median(trials.pickups(patient, 50)) < 0.1  # the benchmark has the figures of a quiet machine
+def test_an_idle_fleet_picks_up_a_run_without_waiting_for_a_timer(fleet):
+    assert statistics.median(trials.pickups(fleet, 50)) < 0.1  # the benchmark has the figures of a quiet machine
 
 
-def test_four_agents_share_the_work_evenly(patient):
+def test_four_agents_share_the_work_evenly(fleet):
     steps, agents = 2_000, 4
     fair = steps / agents
-    assert all(abs(share - fair) <= fair / 10 for share in trials.split(patient, agents, steps, seconds=0.05))
+    assert all(abs(share - fair) <= fair / 10 for share in trials.split(fleet, agents, steps, seconds=0.05))
 
 
 def test_a_hundred_idle_agents_cost_seventy_statements_a_second(tmp_path):

@@ -6,7 +6,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests.forked import watchbill
 from tests.house import yard
-from tests.house.commands import PATIENCE, REPOSITORY, Crowd, crowd, is_alive
+from tests.house.commands import PATIENCE, Crowd, crowd, is_alive
 from tests.house.conftest import Kept
 from tests.store.postgres import by_hand, in_schema
 from watchbill.app.hall import Hall
@@ -103,36 +103,24 @@ def test_a_password_is_on_no_agents_command_line(kept, client, command):
 )
 def test_what_cannot_be_meant_is_said_at_once(command, options, says):
     said = watchbill(command, YARD, *options)
-    assert (said.returncode, said.stdout) == (2, "")
-    assert says in said.stderr
-    assert said.stderr.count("\n") == 1
+    assert (said.code, said.out) == (2, "")
+    assert says in said.err
+    assert said.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", ["up", "fleet"])
 def test_a_store_in_memory_is_refused(command):
     said = watchbill(command, YARD, "--store", "sqlite:///:memory:")
-    assert said.returncode == 2
-    assert f"`watchbill {command}` has its agents in processes of their own" in said.stderr
-    assert said.stderr.count("\n") == 1
+    assert said.code == 2
+    assert f"`watchbill {command}` has its agents in processes of their own" in said.err
+    assert said.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("program", ["", " ", ":app"])
 def test_a_program_without_a_name_is_refused(program):
     said = watchbill("agent", program)
-    assert said.returncode == 2
-    assert f"program {program!r} names none" in said.stderr
-
-
-def watchbill(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "watchbill", *arguments],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    assert said.code == 2
+    assert f"program {program!r} names none" in said.err
 
 
 # --- their end

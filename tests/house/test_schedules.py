@@ -3,23 +3,21 @@
 import contextlib
 import itertools
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.forked import ROOT, environment, run_command
 from tests.house.conftest import Kept
 from tests.house.ticker import NAMES
 
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]), "USER": "ada"}
+ENVIRONMENT = environment(USER="ada")
 PATIENCE = 60  # seconds: reached only by a test that fails
 
 
@@ -88,9 +86,7 @@ def test_two_schedulers_start_every_slot_once_also_when_one_is_killed(kept):
 
 
 def watchbill(url: str, *args: str) -> tuple[int, str, str]:
-    command = [sys.executable, "-m", "watchbill.cli.main", "schedules", *args, "--store", url]
-    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
-    return done.returncode, done.stdout, done.stderr
+    return run_command(("schedules", *args, "--store", url), ENVIRONMENT)
 
 
 def asked(url: str, *args: str) -> Any:

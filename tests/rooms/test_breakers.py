@@ -397,7 +397,7 @@ async def test_at_most_twice_as_many_start_in_any_second_after_it_is_up_again(ya
     assert all(row.failures <= 1 for row in rows)
 
 
-async def test_another_canary_tries_when_the_agent_of_the_first_has_died(yard: Yard) -> None:
+async def test_when_its_canary_dies_a_breaker_opens_again_for_longer_and_another_tries(yard: Yard) -> None:
     mortal = await yard.hire(8 * SECOND)
     yard.down = {"stripe"}
     await yard.put(5)
@@ -415,7 +415,13 @@ async def test_another_canary_tries_when_the_agent_of_the_first_has_died(yard: Y
     assert len(tries) == 2
     assert tries[1].fence >= canary.fence
     assert len(yard.heard("gate.closed")) == 1
-    assert len(yard.heard("gate.opened")) == 1  # a death says nothing of the dependency
+    again = yard.heard("gate.opened")[1]
+    assert again.note.endswith(
+        "the last with Lost: agent 80 did not renew its lease; the canary failed; the next try is in 10 s"
+    )
+    [_, half_opened] = yard.heard("gate.half_opened")
+    assert half_opened.at >= again.at + 10 * SECOND
+    assert (await yard.scene.row(canary.id)).failures == 0
     states = [row.state for row in (await yard.scene.rows()).values()]
     assert states == [AttemptState.DONE] * 8
 

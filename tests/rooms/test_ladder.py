@@ -53,8 +53,10 @@ async def test_after_the_retries_a_switch_tries_other_arguments_with_a_fresh_bud
     assert len({key for *_, key in tries}) == 1
     [step] = status.steps
     assert [(one.number, one.rung) for one in step.attempts] == [(1, 0), (2, 0), (3, 1), (4, 1), (5, 1), (6, 2)]
-    chosen = [event.note for event in await handle.timeline() if "switch" in event.kind]
-    assert len(chosen) == 2
+    assert [event.note for event in await handle.timeline() if event.kind == "switch"] == [
+        "all 1 retries are used up: codec='safe'",
+        "all 2 retries are used up: codec='slow', loud=True",
+    ]
 
 
 async def test_what_its_author_leaves_out_of_the_retries_goes_to_the_next_rung_at_once(app: App) -> None:

@@ -171,7 +171,6 @@ async def test_one_that_comes_anew_resolves_nothing_about_code_before_it_has_loo
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("watchbill.supervisor.lookout.CODES", 1)
-    monkeypatch.setattr("watchbill.supervisor.lookout.PAGES", 1)
     last = next(id for id in map(str, range(1_000)) if shard_number(id) == SHARDS_PER_REGION - 1)
     first = next(id for id in map(str, range(1_000)) if shard_number(id) == 0)
     runs = await post.scene.submit(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.scene import becomes, ends
+from tests.rooms.scene import LONG, becomes, ends
 from watchbill import (
     App,
     InvalidOptionError,
@@ -143,6 +143,48 @@ async def test_nobody_hears_what_is_sent_to_the_unknown_or_the_dead(app: App) ->
         await ends(run)
         with pytest.raises(RunEnded, match="send is for runs that are open"):
             await run.send("n", 1)
+
+
+async def test_who_accepts_and_never_calls_back_is_given_up_and_its_late_answer_changes_nothing(app: App) -> None:
+    """Each try has a topic of its own, or is a child of its own: so an answer says to which of them it belongs."""
+
+    @app.step
+    async def hand_over(order: str, printer: str) -> str:
+        return f"{printer}:{order}"  # accepted: by this ticket it will call back
+
+    @app.workflow
+    async def printed(order: str) -> str:
+        try:
+            return await receive(await hand_over(order, "first"), str, timeout="20ms")
+        except TimeoutError:
+            return await receive(await hand_over(order, "second"), str)
+
+    @app.workflow
+    async def asked(order: str, printer: str, patience: float) -> str:
+        await hand_over(order, printer)
+        return await receive("printed", str, timeout=patience)
+
+    @app.workflow
+    async def by_children(order: str) -> str:
+        try:
+            return await asked(order, "first", 0.02)
+        except RunFailed:
+            return await asked(order, "second", LONG)
+
+    async with app.rooms():
+        run = await app.start(printed, "o-1")
+        await becomes(run, lambda status: "second:o-1" in str(status.waiting_for))
+        await run.send("first:o-1", "late")
+        await run.send("second:o-1", "in time")
+        assert await ends(run) == "in time"
+        with pytest.raises(RunEnded, match="send is for runs that are open"):
+            await run.send("first:o-1", "much later")
+        parent = await app.start(by_children, "o-2", id="p")
+        await becomes(parent, lambda status: "p/asked.2" in str(status.waiting_for))
+        with pytest.raises(RunEnded, match="p/asked"):
+            await app.handle("p/asked").send("printed", "late")
+        await app.handle("p/asked.2").send("printed", "in time")
+        assert await ends(parent) == "in time"
 
 
 @pytest.mark.parametrize("topic", ["", "x" * 101, "a\nb", 7])

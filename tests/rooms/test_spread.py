@@ -86,6 +86,24 @@ async def test_best_effort_says_how_each_ended(app: App) -> None:
     assert told == [2, "StepFailed", 4]
 
 
+@pytest.mark.parametrize("need", ["all", "any", "quorum", "best-effort"])
+async def test_of_five_of_which_two_fail_the_status_says_which(app: App, need: str) -> None:
+    shards = [1, -2, 3, -4, 5]
+    crowd = Crowd(app)
+    async with app.rooms():
+        run = await app.start(crowd.crowd, shards, 1, need)
+        if need == "all":
+            with pytest.raises(RunFailed, match="no -2"):
+                await ends(run)
+        else:
+            settled = [2, "StepFailed", 6, "StepFailed", 10]
+            assert await ends(run) == {"any": 2, "quorum": settled, "best-effort": settled}[need]
+        states = [step.state for step in (await run.status()).steps]
+    asked = {"all": 2, "any": 1, "quorum": 5, "best-effort": 5}[need]  # one after the other: the rest is not begun
+    assert crowd.ran == shards[:asked]
+    assert states == ["completed" if shard > 0 else "failed" for shard in shards[:asked]]
+
+
 async def test_keys_are_counted_by_item_not_by_start(app: App) -> None:
     crowd = Crowd(app)
     async with app.rooms():

@@ -10,7 +10,9 @@ import pytest
 from tests.rooms.scene import LONG, Ear, becomes, ends
 from watchbill import (
     App,
+    Escalate,
     Permanent,
+    Retry,
     RunCancelled,
     RunFailed,
     RunUndoFailed,
@@ -89,6 +91,39 @@ async def test_an_undo_that_fails_does_not_stop_the_others(app: App) -> None:
             await ends(run)
         assert (await run.status()).state == "undo_failed"
     assert saga.did[-1] == "unbook train train-1"
+
+
+async def test_an_undo_that_keeps_failing_is_tried_again_and_then_waits_for_a_person(app: App, ear: Ear) -> None:
+    did: list[str] = []
+    mended = [False]
+
+    @app.step(retry=Retry(1, backoff="1ms"), then=[Escalate("travel")])
+    async def unbook(result: str, what: str) -> None:
+        did.append(f"unbook {what}")
+        if what == "hotel" and not mended[0]:
+            raise ConnectionError("no line")
+
+    @app.step(undo=unbook)
+    async def book(what: str) -> str:
+        return what
+
+    @app.workflow
+    async def trip() -> None:
+        for what in ("train", "hotel"):
+            await book(what)
+        raise ValueError("no")
+
+    async with app.rooms():
+        run = await app.start(trip, id="r")
+        [told] = await ear.hears("step.escalated", "r")
+        assert told.step == "unbook"
+        status = await run.status()
+        assert (status.state, status.health) == ("undoing", "waiting_for_person")
+        mended[0] = True
+        await run.retry()
+        with pytest.raises(RunUndone):
+            await ends(run)
+    assert did == ["unbook hotel", "unbook hotel", "unbook hotel", "unbook train"]
 
 
 async def test_a_cancelled_run_is_undone_too(app: App) -> None:

@@ -105,3 +105,29 @@ async def test_what_uses_a_dependency_that_has_just_gone_down_is_not_leased_by_w
     await x.supervisor.hear([Ended(queue, n, 1, False) for n in range(5)])
     assert (await a.store.agent.lease_limited(AGENT, 2, [queue], room)).rows == []
     assert await a.state_of(row.id) is AttemptState.READY
+
+
+async def test_13_while_the_loss_of_a_canary_is_told_twice_nobody_else_tries_and_it_opens_once(stage: Stage):
+    a, queue = await half_open(stage)
+    b, x = await stage.store(), await stage.store()
+    await x.agent.join(X, "default", "", "x", b"{}", None)
+    room = Room(9, 9, STEPS)
+    [canary] = (await a.store.agent.lease_limited(AGENT, 1, [queue], room)).rows
+    lost = Ended(queue, canary.id, canary.fence, False, "Lost: no")
+    # Its process has died, and its host says so. Two supervisors tell the gate of it, and X asks it whom to try.
+    await a.store.agent.report(AGENT, [Report(canary.id, canary.fence, Act.DIED, b"{}")])
+    pin = await stage.pin("SELECT name FROM watchbill.gate FOR UPDATE")
+    telling = [stage.begin(store.supervisor.hear([lost])) for store in (a.store, b)]
+    for one in telling:
+        await stage.waits(one)
+    assert (await x.agent.lease_limited(X, 1, [queue], room)).rows == []
+    await pin.release()
+    for one in telling:
+        await stage.ended(one)
+    assert (await x.agent.lease_limited(X, 2, [queue], room)).rows == []
+    [gate] = await a.store.client.gates("default")
+    assert gate.breaker == "open"
+    [body] = await stage.sql("SELECT breaker FROM watchbill.gate")
+    assert read_breaker(body[0]).wait == 10 * SECOND  # twice as long as before, and not four times
+    assert await a.judge(a_verdict(await a.row(canary.id), AttemptState.READY))
+    assert (await x.agent.lease_limited(X, 3, [queue], room)).rows == []

@@ -8,7 +8,7 @@ import pytest
 
 from tests.store.postgres import LISTENING
 from tests.store.stage import Stage, a_stage
-from watchbill import App
+from watchbill import App, Retry, attempt
 from watchbill.app.house import House
 from watchbill.app.wish import Wish
 from watchbill.clock import SECOND
@@ -34,10 +34,13 @@ class Shop:
 
     def __init__(self) -> None:
         self.app = App("sqlite:///:memory:")
+        self.fails = False  # each step once
         self._ended: dict[str, asyncio.Event] = {}
 
-        @self.app.step
+        @self.app.step(retry=Retry(1, backoff="1ms"))
         async def charge(n: int) -> int:
+            if self.fails and attempt().number == 1:
+                raise ConnectionError("once more")
             return n
 
         @self.app.workflow
@@ -97,6 +100,20 @@ async def test_an_agent_that_hears_nothing_finds_ready_rows(stage: Stage):
     shop, elsewhere = Shop(), await open_store(stage.url, SystemEnv())
     async with a_deaf_process(stage, shop, scheduler=False, supervisor=False):
         house = shop.house(elsewhere, agent=False)
+        await house.start()
+        try:
+            for n in (1, 2):
+                await shop.runs_to_its_end(elsewhere, n)
+        finally:
+            await house.stop()
+            await elsewhere.close()
+
+
+async def test_a_supervisor_that_hears_nothing_finds_what_has_failed(stage: Stage):
+    shop, elsewhere = Shop(), await open_store(stage.url, SystemEnv())
+    shop.fails = True
+    async with a_deaf_process(stage, shop, scheduler=False, agent=False):
+        house = shop.house(elsewhere, supervisor=False)
         await house.start()
         try:
             for n in (1, 2):

@@ -55,7 +55,7 @@ LARGE = {
     "incident",
     "alert",
 }
-SMALL = {"lease", "scheduler", "queue", "shard", "meta"}
+SMALL = {"lease", "scheduler", "supervisor", "queue", "shard", "orphan", "meta"}
 
 # What is paused by its name or in trouble: few, mostly nothing; and how a row is compared with it.
 STOPPED = "gate_stopped ((namespace || ''::text))"
@@ -104,7 +104,7 @@ INDEXES: Mapping[str, set[str]] = {
     "gates": {
         "gate_pkey (namespace)",
         "attempt_gate (gate)",
-        "attempt_limited (queue, gate)",
+        "attempt_limited ((queue + 0), gate)",
         "queue_pkey (id)",
         "queue_namespace_region_needs_uses_limited_key (namespace, limited)",
     },
@@ -121,13 +121,21 @@ INDEXES: Mapping[str, set[str]] = {
     "waits_of_run": {
         "attempt_run (run)",
         "attempt_gate (gate)",
-        "attempt_limited (queue, gate, rank, id)",
+        "attempt_limited ((queue + 0), gate, rank, id)",
         "gate_pkey (namespace, name)",
         "queue_pkey (id)",
         "queue_namespace_region_needs_uses_limited_key (namespace, limited)",
     },
     "living_agents": {"all of agent_alive"},
-    "incidents": {"incident_list ((namespace || ''::text))", "attempt_person (incident)"},
+    "policies": {"policy_pkey (namespace)"},
+    "set_policy": {"policy_revision (namespace)"},
+    "patch_policies": {"attempt_pkey (id)"},
+    "policies_by_id": {"attempt_pkey (id)"},
+    "policies_of_rows": {"attempt_pkey (id)"},  # page by page, when somebody has given an order
+    "extend_run": {"run_namespace_id_key (namespace, id)"},
+    "extend_call": {"attempt_pkey (id)"},
+    "incident_of_run": {"run_pkey (num)", "incident_pkey (id)"},
+    "incidents": {"incident_list ((namespace || ''::text))", "attempt_person (incident)", "run_stuck (incident)"},
     "inbox_calls": {
         "all of attempt_person",
         "run_pkey (num)",
@@ -146,7 +154,7 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_ready (queue, (alone OR (losses >= 2)))",
         "all of agent_alive",
         "attempt_agent (agent)",  # what runs
-        "attempt_limited (queue, gate)",
+        "attempt_limited ((queue + 0), gate)",
         STOPPED,
         "all of gate_stopped",  # few, mostly none
     },
@@ -156,7 +164,7 @@ INDEXES: Mapping[str, set[str]] = {
     "attend": {"scheduler_pkey (id)", "all of scheduler_pkey", "all of scheduler", "all of lease"},
     "retire": {"scheduler_pkey (id)"},
     "lift_avoid": {"all of attempt_avoid", "attempt_pkey (id)"},
-    "bury": {"scheduler_pkey (id)", "agent_pkey (id)", "all of lease"},
+    "bury": {"scheduler_pkey (id)", "supervisor_pkey (id)", "agent_pkey (id)", "all of lease"},
     "take": {"lease_pkey (role, shard)"},
     "renew": {"lease_pkey (role, shard)"},
     "release": {"lease_pkey (role, shard)"},
@@ -171,6 +179,7 @@ INDEXES: Mapping[str, set[str]] = {
         "run_pkey (num)",
         "shard_pkey (id)",
         STOPPED,
+        "policy_revision (namespace)",
     },
     "look_schedules": {"schedule_pkey (id)", "run_pkey (num)"},
     "look_due": {"run_pkey (num)"},
@@ -220,15 +229,15 @@ INDEXES: Mapping[str, set[str]] = {
     },
     "limited_queues": {"queue_pkey (id)"},
     "limited_gates": {
-        "attempt_limited (queue, gate)",
-        "attempt_limited (queue, gate, (alone OR (losses >= 2)))",
+        "attempt_limited ((queue + 0), gate)",
+        "attempt_limited ((queue + 0), gate, (alone OR (losses >= 2)))",
         "attempt_ready (queue, (alone OR (losses >= 2)))",
         "attempt_gate (gate)",
         "gate_pkey (namespace, name)",
         "queue_pkey (id)",
         "attempt_pkey (id)",  # the canary
     },
-    "limited_rows": {"attempt_limited (queue, gate, (alone OR (losses >= 2)))", *STOPS},
+    "limited_rows": {"attempt_limited ((queue + 0), gate, (alone OR (losses >= 2)))", *STOPS},
     "dependent_rows": {"attempt_ready (queue, (alone OR (losses >= 2)))", *STOPS},
     "passing": {"queue_pkey (id)", "gate_pkey (namespace, name)", "attempt_pkey (id)", "attempt_ready (queue)"},
     "lock_breakers": {"gate_pkey (namespace, name)"},
@@ -257,7 +266,29 @@ INDEXES: Mapping[str, set[str]] = {
     "rows_of_agent": {"attempt_agent (agent)"},
     "unwitness": {"agent_pkey (id)"},
     # supervisors
-    "watch": {"attempt_watch (watch_at)", "attempt_agent (agent)", "agent_alive (id)", "all of gate_stopped"},
+    "stand": {"supervisor_pkey (id)", "all of supervisor_pkey", "all of supervisor", "all of shard_pkey"},
+    "stand_down": {"supervisor_pkey (id)"},
+    "watch": {
+        "attempt_watch (watch_at)",
+        "attempt_agent (agent)",
+        "agent_alive (id)",
+        "agent_pkey (id)",  # of those whose time is over
+        "all of gate_stopped",
+    },
+    "audit_rows": {"attempt_pkey (id)", "run_pkey (num)", "agent_pkey (id)"},
+    "audit_runs": {
+        "run_live (shard, (num + 0))",
+        "run_live (shard)",
+        "run_due (shard)",
+        "all of shard_pkey",
+        "lease_pkey (role)",
+    },
+    "repair_ended": {"attempt_pkey (id)", "run_pkey (num)"},
+    "repair_unwatched": {"attempt_pkey (id)"},
+    "repair_abandoned": {"attempt_pkey (id)", "agent_pkey (id)"},
+    "repair_timeless": {"run_pkey (num)"},
+    "repair_homeless": {"run_pkey (num)"},
+    "decide_orphans": {"decision_pkey (run, call, fence)"},
     "breakers": {
         "all of gate_stopped",
         "attempt_ready (queue)",
@@ -272,19 +303,29 @@ INDEXES: Mapping[str, set[str]] = {
         "queue_pkey (id)",
         "all of agent_alive",  # once for each queue, not for each row
     },
-    "open_incidents": {"all of incident_open", "attempt_person (incident)"},
-    "incidents_by_id": {"incident_pkey (id)", "attempt_person (incident)"},
+    "open_incidents": {"all of incident_open", "attempt_person (incident)", "run_stuck (incident)"},
+    "incidents_by_id": {"incident_pkey (id)", "attempt_person (incident)", "run_stuck (incident)"},
     "muster": {
         "all of incident_open",
         "attempt_person ()",  # without an incident
         "attempt_person (incident)",
         "attempt_remind (remind_at)",
+        "run_stuck ()",  # without an incident
+        "run_stuck (incident)",
     },
     "waiting_calls": {"attempt_pkey (id)", "run_pkey (num)"},
     "orders": {"incident_pkey (id)"},
     "due_reminders": {"attempt_pkey (id)"},
     "attach": {"attempt_pkey (id)"},
-    "heal": {"incident_pkey (id)", "attempt_person (incident)", "alert_pkey (incident, kind)"},
+    "attach_runs": {"run_pkey (num)"},
+    "stuck_runs": {"run_pkey (num)", "decision_pkey (run)"},
+    "feed_runs": {"incident_pkey (id)", "run_stuck (incident, (num + 0))"},
+    "heal": {
+        "incident_pkey (id)",
+        "attempt_person (incident)",
+        "run_stuck (incident)",
+        "alert_pkey (incident, kind)",
+    },
     "feed": {
         "incident_pkey (id)",
         "attempt_person (incident, id)",
@@ -305,7 +346,11 @@ INDEXES: Mapping[str, set[str]] = {
     "live_codes": {"run_live (shard, (num + 0))"},
     "schedulers": {"all of scheduler"},
     "forget_gates": {"gate_pkey (namespace, name)"},
-    "processes": {"all of agent_alive", "all of scheduler_pkey"},  # has who may hold something, and nobody else
+    "processes": {
+        "all of agent_alive",
+        "all of scheduler_pkey",
+        "all of supervisor_pkey",
+    },  # has who may hold something, and nobody else
     "silent": {"all of agent_alive"},
 }
 # Of a turn, by its parts; its variants are all their combinations.
@@ -516,8 +561,10 @@ def test_every_statement_is_looked_at():
     others = {
         "notify", "isolation", "place", "store_time", "lock_witness", "unlock_witness",  # read nothing of ours
         "queues", "make_shards", "make_queue", "queue_by_id", "all_shards",  # a few rows for each namespace
+        "lock_policies", "shards_of_namespace", "steps_met",  # when an operator has given an order
         "stats", "find_stat", "make_stats", "lock_stats", "teach_stats",  # likewise: one for each step and rung
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
+        "watchers", "overdue", "orphans", "count_orphans",  # likewise; one row for each process, or kind
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations",  # at opening
     }  # fmt: skip
     assert set(texts()) - others == set(INDEXES)

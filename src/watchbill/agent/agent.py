@@ -247,7 +247,7 @@ class Agent(Loop):
             return Failure(NOT_BEGUN, "this agent drains", cause=Cause.CANCELLED)
         if not self._is_trusted(boot):
             return Failure(NOT_BEGUN, "this process was silent for longer than its lease", cause=Cause.CANCELLED)
-        if boot >= attempt.started_boot + attempt.policy.timeout:
+        if boot >= attempt.started_boot + attempt.policy.timeout + attempt.policy.extended:
             return Failure("Late", "its timeout was over before it could begin", cause=Cause.LATE)
         return None
 

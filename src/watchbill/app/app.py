@@ -16,6 +16,7 @@ from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from watchbill.app.agents import AgentStatus
 from watchbill.app.handle import Client, Handle
+from watchbill.app.supervision import SupervisionStatus
 from watchbill.app.wish import Wish, check_tags, wished
 from watchbill.errors import InvalidOptionError, WatchbillError
 from watchbill.events import Events
@@ -27,6 +28,7 @@ from watchbill.model.duration import Duration, to_micros
 from watchbill.model.gate import GateRow
 from watchbill.model.incident import Incident
 from watchbill.model.keys import given_keys
+from watchbill.model.policies import StepPolicy
 from watchbill.model.question import InboxItem
 from watchbill.model.run import NewRun, check_id, check_region
 from watchbill.model.suggestion import Suggestion, suggest_all
@@ -65,6 +67,7 @@ class App:
         retention: Duration | None = None,
         alerts: str | Iterable[str] | None = None,
         keys: str | None = None,
+        ping: str | None = None,
     ) -> None:
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", namespace):
             raise InvalidOptionError(f"a namespace has 1-100 characters of A-Z a-z 0-9 . _ -, got {namespace!r}")
@@ -74,6 +77,7 @@ class App:
         self.retention = None if retention is None else to_micros(retention, what="App(retention=)")
         self.routes = _given_routes(alerts)
         self.keys = given_keys(keys)
+        self.ping = _given_ping(ping)
         self.registry = Registry(seals=self.keys is not None)
         self.events = Events()
         # Two threads may want the first one at the same time, and a cached property has no lock since Python 3.12.
@@ -165,19 +169,24 @@ class App:
         needs: str | Iterable[str] | Mapping[str, int] = (),
         region: str | None = None,
         profile: str = "critical",
+        supervision: str = "embedded",
     ) -> AsyncIterator["App"]:
         """Open the rooms in this process: every open run of the store that this code knows goes on.
 
         `needs` are the capabilities of the agent beside them, as steps ask for them: `["gpu", "eu"]` or `{"gpu": 2}`.
         Rooms with a `region` serve the runs of that region; those without one serve the runs without one. `profile`
-        says how soon this process is missed when it dies: `critical`, `standard` or `batch`.
+        says how soon this process is missed when it dies: `critical`, `standard` or `batch`. `supervision` says how
+        supervisors of several processes divide the work: `embedded` (each watches everything), `centralized` (one does,
+        the others wait for its end) or `distributed` (each watches its share).
         """
         stop_if_reading()
         from watchbill.model.needs import parse_needs
         from watchbill.model.profile import profile_named
+        from watchbill.model.watcher import supervision_named
 
         have, place = parse_needs(needs), check_region(region, "rooms()")
         profile_named(profile)
+        supervision_named(supervision)
         for name, value in (("slots", slots), ("threads", threads)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InvalidOptionError(f"rooms({name}=) must be above zero, and a whole number, got {value!r}")
@@ -190,6 +199,7 @@ class App:
             have=have,
             region=place,
             profile=profile,
+            supervision=supervision,
         ):
             yield self
 
@@ -260,6 +270,11 @@ class App:
         stop_if_reading()
         return await self._hall.agents()
 
+    async def supervision(self) -> SupervisionStatus:
+        """Say who watches what, how late that is, and what was found that cannot be."""
+        stop_if_reading()
+        return await self._hall.supervision()
+
     async def inbox(self) -> list[InboxItem]:
         """Give what waits for a person, oldest first: questions, and calls that only a person moves."""
         stop_if_reading()
@@ -312,6 +327,26 @@ class App:
         stop_if_reading()
         return await self._hall.gates()
 
+    async def policies(self) -> list[StepPolicy]:
+        """Give what operators have changed of the policies of steps, by step."""
+        stop_if_reading()
+        found: list[StepPolicy] = await self._policies.list()
+        return found
+
+    async def set_policy(self, step: str, changes: Mapping[str, Any], *, reason: str, by: str = "client") -> None:
+        """Change options of a step's policy without a deploy, for calls that are live and for those to come.
+
+        `changes` are options as `@app.step` has them: `timeout`, `stall`, `retry` (or `retries`, `backoff`, `factor`,
+        `cap`), `learned`; those that it does not name stay as they are. What runs is judged by the new limits at once.
+        """
+        stop_if_reading()
+        await self._policies.set(step, changes, by=by, reason=reason)
+
+    async def clear_policy(self, step: str, *, reason: str, by: str = "client") -> None:
+        """Let a step's policy be as the code says again, for calls that are live, too."""
+        stop_if_reading()
+        await self._policies.clear(step, by=by, reason=reason)
+
     async def incidents(self, *, resolved: bool = False) -> list[Incident]:
         """Give the incidents that are open, newest first; with those that are resolved, if asked for."""
         stop_if_reading()
@@ -354,6 +389,12 @@ class App:
         from watchbill.app.people import People  # likewise
 
         return People(self._hall)
+
+    @property
+    def _policies(self) -> Any:
+        from watchbill.app.policies import StepPolicies  # likewise
+
+        return StepPolicies(self._hall, self.registry.steps)
 
     @property
     def _schedules(self) -> Any:
@@ -402,6 +443,7 @@ class App:
                 retention=self.retention,
                 keys=self.keys,
                 routes=self.routes,
+                ping=self.ping,
             )
         return self._made_hall
 
@@ -443,6 +485,16 @@ def _given_routes(alerts: str | Iterable[str] | None) -> Any:
     from watchbill.model.alert import read_routes  # few programs alert anybody
 
     return read_routes(given)
+
+
+def _given_ping(ping: str | None) -> str | None:
+    """Read where pings go: from the argument, else from the environment."""
+    given = os.environ.get("WATCHBILL_PING") if ping is None else ping
+    if not given:
+        return None
+    from watchbill.supervisor.ping import check_ping  # few programs have one
+
+    return check_ping(given)
 
 
 def _event_loop_runs() -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from watchbill.app.opened import decision_in, error_in, failure_in, progress_in, question_in
+from watchbill.app.policy_words import policy_words, told_policy
 from watchbill.app.report import held_reason, is_quarantined, status_of
 from watchbill.app.status import Explanation
 from watchbill.app.words import moment, said_of, span
@@ -35,6 +36,7 @@ _ASKED = {
     FactKind.RESUME: "to go on",
     FactKind.RETRY: "to try again what failed",
     FactKind.REWIND: "to be rewound",
+    FactKind.EXTEND: "to take more time",
 }
 
 
@@ -156,10 +158,12 @@ def _state(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[s
         facts["held"] = held
         yield f"It stands still, because its code no longer fits its journal: {held}."
         yield "It goes on when the fitting code is back; `rewind` does the rest again with the code that is here."
+        yield from _of_incident(record, facts)
     elif held is not None and run.held is not None:
         facts["held"] = held
         yield f"It is held: {held}."
         yield "Nothing of it is lost. `retry` lets it go on; `cancel` ends it."
+        yield from _of_incident(record, facts)
     elif record.region and not record.served:
         yield (
             f"It lives in region {record.region!r}, and no process serves that region: it goes on when one opens its"
@@ -179,6 +183,16 @@ def _state(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[s
         yield from _undoing(record, facts)
     elif not moving:
         yield f"It has been running for {_since(run.begun_at or run.created_at, record.now)}: a step has just begun."
+
+
+def _of_incident(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+    """Say to which incident a run belongs that nothing moves."""
+    if record.incident is not None:
+        facts["incident"] = id = f"{record.incident:x}"
+        yield (
+            f"It belongs to incident {id}, with all that stand still for the same reason:"
+            f" `watchbill incidents resume {id} --reason ...` lets all of them go on."
+        )
 
 
 def _scheduled(record: Record, facts: dict[str, Any]) -> Iterator[str]:
@@ -236,6 +250,13 @@ def _call(row: AttemptRow, now: Micros, facts: dict[str, Any], wait: Wait | None
         whom = f"somebody of {asked.to!r}" if asked.to else "somebody"
         yield f"It asks {whom}: {asked.question!r}. `watchbill inbox answer {row.id:x} JSON` answers it."
         return
+    told["policy"] = told_policy(row)
+    yield from _doing(row, now, told, wait)
+    if (judged_by := policy_words(row)) is not None:
+        yield judged_by
+
+
+def _doing(row: AttemptRow, now: Micros, told: dict[str, Any], wait: Wait | None) -> Iterator[str]:
     if row.state is AttemptState.RUNNING:
         yield _running(row, now, told)
     elif is_quarantined(row):
@@ -356,9 +377,10 @@ def _left(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
     if limits.next_at <= now:
         return f"It has not moved for {_since(limits.moved_at, now)}, longer than it may: the supervisor will stop it."
     left = f"It has {_since(now, limits.late_at)} left"
-    if mark is not None and mark.extended:
-        told["extended"] = timedelta(microseconds=mark.extended)
-        left += f", {_since(0, mark.extended)} more than its timeout"
+    extended = decode_policy(row.policy).extended + (0 if mark is None else mark.extended)
+    if extended:
+        told["extended"] = timedelta(microseconds=extended)
+        left += f", {_since(0, extended)} more than its timeout"
     if limits.stalled_at is not None:
         left += f", and has to move within {_since(now, limits.stalled_at)}"
     return f"{left}."

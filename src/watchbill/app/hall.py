@@ -17,8 +17,10 @@ from watchbill.app.explain import explain
 from watchbill.app.handle import Handle
 from watchbill.app.house import House
 from watchbill.app.report import log_shown, status_of
+from watchbill.app.rollcall import supervision_of
 from watchbill.app.search import place_of, searched
 from watchbill.app.status import AttemptLog, Explanation, RunStatus, TimelineEvent
+from watchbill.app.supervision import SupervisionStatus
 from watchbill.app.sync import caller_thread
 from watchbill.app.timeline import timeline_of
 from watchbill.app.tracing import graph_in
@@ -69,6 +71,7 @@ from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.stat import Stat
 from watchbill.model.states import RunState
 from watchbill.model.stop import check_gate
+from watchbill.model.watcher import supervision_named
 from watchbill.store.open import (
     Driven,
     Reader,
@@ -123,6 +126,7 @@ class Hall:
         retention: Micros | None = None,
         keys: Keys | None = None,
         routes: Sequence[Route] = (),
+        ping: str | None = None,
     ) -> None:
         self.url = url
         self._seal = None if keys is None else Seal(keys)
@@ -132,6 +136,7 @@ class Hall:
         self._registry = registry
         self._retention = retention
         self._routes = routes  # of alerts
+        self._ping = ping  # who is to hear that supervision is on time
         self._events = events
         self._scanned: set[str] = set()
         self._store: Store | None = None  # of the open rooms, or in memory
@@ -153,6 +158,7 @@ class Hall:
         have: Mapping[str, int],
         region: str,
         profile: str,
+        supervision: str,
     ) -> AsyncIterator[None]:
         """Open the rooms."""
         if self.loop is not None:
@@ -177,6 +183,7 @@ class Hall:
                     have=have,
                     region=region,
                     profile=profile,
+                    supervision=supervision,
                 )
                 async with self._registry.alive() if agent else contextlib.nullcontext():
                     await house.start()
@@ -203,6 +210,7 @@ class Hall:
         have: Mapping[str, int] | None = None,
         region: str = "",
         profile: str = "critical",
+        supervision: str = "embedded",
     ) -> tuple[House, Waiting]:
         """Build the house around the store, and a place for those who wait for runs to end."""
         self._waiting = waiting = Waiting(self.env, store.client, shared=not store.lasting_leases)
@@ -226,6 +234,8 @@ class Hall:
             profile=profile_named(profile),
             retention=self._retention,
             routes=self._routes,
+            supervision=supervision_named(supervision),
+            ping=self._ping,
             on_failure=waiting.fail,
         )
         return house, waiting
@@ -415,6 +425,11 @@ class Hall:
         """Read what is remembered of how long steps and runs take."""
         async with self._reading() as client:
             return await client.stats(self.namespace)
+
+    async def supervision(self) -> SupervisionStatus:
+        """Say who watches what, how late, and what a self-audit has found."""
+        async with self._reading() as client:
+            return supervision_of(await client.checkup(self.namespace, 1))
 
     async def agents(self) -> list[AgentStatus]:
         """Give the agents, those at work first."""

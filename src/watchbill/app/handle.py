@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from watchbill.app.agents import AgentStatus
 from watchbill.app.status import AttemptLog, Explanation, RunStatus, TimelineEvent
+from watchbill.app.supervision import SupervisionStatus
 from watchbill.env import Env
 from watchbill.flow.language import check_topic
 from watchbill.flow.workflows import Workflow
@@ -40,6 +41,7 @@ class Client(Protocol):
         have: Mapping[str, int],
         region: str,
         profile: str,
+        supervision: str,
     ) -> AbstractAsyncContextManager[None]:
         """Open the rooms."""
         ...
@@ -108,6 +110,10 @@ class Client(Protocol):
         """Give the agents."""
         ...
 
+    async def supervision(self) -> SupervisionStatus:
+        """Say who watches what, and how late."""
+        ...
+
     async def inbox(self) -> list[InboxItem]:
         """Give what waits for a person."""
         ...
@@ -171,6 +177,12 @@ class Handle(Generic[T]):
     async def resume(self) -> None:
         """Let a paused run go on."""
         await self._client.tell(self.id, FactKind.RESUME, "", by=self.by)
+
+    async def extend(self, by: Duration, *, reason: str, call: str | None = None) -> None:
+        """Give the run more time before its deadline, or with `call` that call before its timeout."""
+        from watchbill.app.extending import extend  # only where somebody wants it
+
+        await extend(self._client, self.id, by, call=call, reason=reason, who=self.by)
 
     async def send(self, topic: str, message: object, id: str | None = None) -> None:
         """Send a message, which `receive(topic, ...)` gets; with the same id it is the same message, sent once."""

@@ -16,12 +16,17 @@ from watchbill.loop import Loop
 from watchbill.model.alert import Route
 from watchbill.model.needs import written
 from watchbill.model.profile import PROFILES, Profile, lease_of
+from watchbill.model.watcher import Supervision
 from watchbill.scheduler.experience import Experience
 from watchbill.scheduler.pruner import Pruner, shortest
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.store.protocol import Hint, Store
+from watchbill.supervisor.audit import Audit
 from watchbill.supervisor.herald import Herald
 from watchbill.supervisor.lookout import Lookout
+from watchbill.supervisor.ping import PING_EVERY, Ping
+from watchbill.supervisor.pulse import Pulse
+from watchbill.supervisor.roster import Roster
 from watchbill.supervisor.supervisor import Supervisor
 from watchbill.supervisor.wardroom import Wardroom
 
@@ -50,6 +55,9 @@ class House:
         lease: Micros | None = None,
         retention: Micros | None = None,
         routes: Sequence[Route] = (),
+        supervision: Supervision = Supervision.EMBEDDED,
+        ping: str | None = None,
+        audits: bool = True,
         on_failure: Callable[[StoreError], None] | None = None,
     ) -> None:
         self._store = store
@@ -80,14 +88,11 @@ class House:
             self.rooms.append(Teacher(env, events, store=store.agent, namespace=namespace, lessons=room.lessons))
             self._add(Hint.AGENT, room)
         if supervisor:
-            self._add(Hint.SUPERVISOR, Supervisor(env, events, store=store.supervisor, lasting=lasting))
-            polls = lasting is not None
-            lookout = Lookout(env, events, store=store.supervisor, polls=polls, routes=routes)
-            self._add(Hint.AGENT, lookout)  # something is ready
-            self._deaf.append(store.listen(Hint.SCHEDULER, lookout.hint))  # or was submitted
-            self._add(Hint.SUPERVISOR, Wardroom(env, events, store=store.supervisor, polls=polls, routes=routes))
-            if routes:
-                self._add(Hint.SUPERVISOR, Herald(env, events, store=store.supervisor, routes=routes, polls=polls))
+            roster = None
+            if supervision is not Supervision.EMBEDDED:
+                shared = lasting is not None
+                roster = Roster(env, store.supervisor, process=process, way=supervision, region=region, shared=shared)
+            self._supervise(env, events, lasting, roster, routes=routes, ping=ping, audits=audits)
         if scheduler:
             experience = Experience(env, events, store=store.scheduler, namespace=namespace)
             self.rooms.insert(0, experience)  # stopped last: nobody who has work to hand over waits for it
@@ -123,7 +128,36 @@ class House:
                     )
                 )
 
-    def _add(self, whom: Hint, room: Scheduler | Agent | Supervisor | Lookout | Wardroom | Herald) -> None:
+    def _supervise(
+        self,
+        env: Env,
+        events: Events,
+        lasting: Micros | None,
+        roster: Roster | None,
+        *,
+        routes: Sequence[Route],
+        ping: str | None,
+        audits: bool,
+    ) -> None:
+        """Make the supervisor, and its parts beside it."""
+        store, polls, pulse = self._store.supervisor, lasting is not None, Pulse()
+        every = None if ping is None else PING_EVERY
+        supervisor = Supervisor(
+            env, events, store=store, lasting=lasting, roster=roster, pulse=pulse, at_least_every=every
+        )
+        self._add(Hint.SUPERVISOR, supervisor)
+        lookout = Lookout(env, events, store=store, polls=polls, routes=routes, roster=roster)
+        self._add(Hint.AGENT, lookout)  # something is ready
+        self._deaf.append(self._store.listen(Hint.SCHEDULER, lookout.hint))  # or was submitted
+        self._add(Hint.SUPERVISOR, Wardroom(env, events, store=store, polls=polls, routes=routes, roster=roster))
+        if routes:
+            self._add(Hint.SUPERVISOR, Herald(env, events, store=store, routes=routes, polls=polls, roster=roster))
+        if audits:
+            self._add(Hint.SUPERVISOR, Audit(env, events, store=store, polls=polls, roster=roster))
+        if ping is not None:
+            self.rooms.append(Ping(env, events, url=ping, pulse=pulse, roster=roster))
+
+    def _add(self, whom: Hint, room: Scheduler | Agent | Supervisor | Lookout | Wardroom | Herald | Audit) -> None:
         self.rooms.append(room)
         self._deaf.append(self._store.listen(whom, room.hint))
 

@@ -20,9 +20,11 @@ from watchbill.errors import (
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.values import encode
 from watchbill.model.decision import Decision
+from watchbill.model.facts import FactKind, RetryAsked
 from watchbill.model.member import waits_for_person
 from watchbill.model.question import CLAIM, Claim
 from watchbill.model.resolution import (
+    ACTIONS_FOR_RUNS,
     PER_SECOND,
     Action,
     Resolution,
@@ -108,6 +110,11 @@ class People:
             ordered = await self._doors.write(
                 lambda doors: doors.order_incident(self._namespace, number, by, body, rate)
             )
+        if ordered is Ordered.RUNS:
+            kind, told = _told_to_runs(act, reason)
+            ordered = await self._doors.write(
+                lambda doors: doors.order_incident(self._namespace, number, by, told, rate, kind=kind)
+            )
         if ordered is Ordered.UNKNOWN:
             await self._resolve(id, number, by, body, force=force)
         elif ordered is not Ordered.DONE:
@@ -167,6 +174,17 @@ class People:
         if not isinstance(id, str) or not ITEM.fullmatch(id):
             raise QuestionNotFound(str(id), self._namespace)
         return int(id, 16)
+
+
+def _told_to_runs(action: Action, reason: str) -> tuple[FactKind, bytes]:
+    """Give what the runs of an incident are told: they stand still, so no call of theirs can be decided about."""
+    if action in (Action.RESUME, Action.RETRY):
+        return FactKind.RETRY, _encode(RetryAsked(None, reason))
+    if action is Action.ABORT:
+        return FactKind.CANCEL, encode(reason, what="the reason")
+    raise InvalidOptionError(
+        f"this incident is about runs that stand still: {' or '.join(ACTIONS_FOR_RUNS)}; got {action.value}"
+    )
 
 
 def check_name(by: object) -> str:

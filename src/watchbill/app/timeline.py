@@ -143,6 +143,8 @@ def _decided(row: DecisionRow, decision: Decision, at: Micros) -> TimelineEvent:
     by = "" if row.actor in _HOUSE else f"by {row.actor}"
     note = decision.rule if row.actor == "supervisor" else decision.message
     said = ": ".join(part for part in (by, note) if part)
+    if decision.override:
+        said += f" (policy changed: {decision.override})"
     word = decision.chosen.replace(" ", "_")
     return TimelineEvent(to_datetime(at), word, row.call, decision.number, None, "", said, row.actor)
 

@@ -1,4 +1,4 @@
-"""Acts: `watchbill run cancel|pause|resume|retry|delete` of one or of many; `start|rewind|fork|send` of one."""
+"""Acts: `watchbill run cancel|pause|resume|retry|delete` of one or of many; `start|rewind|fork|send|extend` of one."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -37,6 +37,7 @@ def add_acts(runs: typer.Typer) -> None:
     runs.command("rewind")(rewind)
     runs.command("fork")(fork)
     runs.command("send")(send)
+    runs.command("extend")(extend)
 
 
 def _add_told(runs: typer.Typer, name: str, help: str) -> None:
@@ -125,6 +126,26 @@ def delete(  # noqa: PLR0913
 
 
 # --- of one
+
+
+def extend(  # noqa: PLR0913
+    id: RunId,
+    by: Annotated[str, typer.Option(metavar="SPAN", help="How much more, as 30m.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is kept with the run.")],
+    call: Annotated[
+        str | None, typer.Option(metavar="CALL", help="The timeout of this call, and not the deadline of the run.")
+    ] = None,
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    namespace: Namespace = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Give a run more time before its deadline, or a call before its timeout."""
+
+    async def longer(_: Any, handle: Any) -> None:  # noqa: ANN401
+        await handle.extend(by, reason=reason, call=call)
+
+    _one("extend", id, longer, (store, namespace, program), output)
 
 
 def start(  # noqa: PLR0913

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from watchbill.app.rollcall import supervision_of
 from watchbill.cli.fields import Finding
 from watchbill.cli.place import Where
 from watchbill.cli.reading import damage_told, read
@@ -27,6 +28,7 @@ UNREACHABLE: Final = 3
 
 NAMED: Final = 10  # of many
 MOST_SKEW: Final[Micros] = 2 * SECOND  # between this host and the store: leases are judged by the store's clock alone
+MOST_OVERDUE: Final[Micros] = 10 * SECOND  # a supervisor at work looks several times a second
 LOW_DISK: Final = 1 << 30
 NO_DISK: Final = 100 << 20
 
@@ -49,7 +51,7 @@ def look(where: Where) -> tuple[list[Finding], int]:
     ]
     if path is not None:
         findings += [owner(_named_owner(path), env), disk(shutil.disk_usage(path.resolve().parent).free)]
-    findings += [*schedulers(seen), code(seen), quarantined(seen), held(seen)]
+    findings += [*schedulers(seen), *supervision(seen), audit(seen), code(seen), quarantined(seen), held(seen)]
     return findings, FAILED if any(found.level == BAD for found in findings) else 0
 
 
@@ -94,6 +96,31 @@ def schedulers(seen: Checkup) -> Iterator[Finding]:
         return
     for member in seen.schedulers:
         yield Finding("schedulers", OK, f"{member.id:x} attends, and knows {_some(list(member.knows)) or 'nothing'}")
+
+
+def supervision(seen: Checkup) -> Iterator[Finding]:
+    """Say whether somebody looks for trouble, how late, and who divides that work."""
+    overdue = seen.overdue / SECOND
+    if seen.overdue > MOST_OVERDUE:
+        remedy = "start a process with a supervisor: `watchbill up APP --rooms supervisor`"
+        yield Finding("supervision", WARN, f"what is due for a look waits for {overdue:.1f} s: nobody looks", remedy)
+    else:
+        yield Finding("supervision", OK, f"nothing waits for a look longer than {MOST_OVERDUE / SECOND:g} s")
+    for one in supervision_of(seen).supervisors:
+        said = f"{one.id} ({one.host} {one.pid}) watches {len(one.shards)} of {len(seen.shards)} shards, {one.way}"
+        lag = one.lag.total_seconds()
+        late = lag * SECOND > MOST_OVERDUE
+        remedy = "it has too much to do, or its machine has: start another one" if late else ""
+        yield Finding("supervision", WARN if late else OK, f"{said}; {lag:.1f} s late at worst", remedy)
+
+
+def audit(seen: Checkup) -> Finding:
+    """Say what was found that cannot be."""
+    if not seen.orphans:
+        return Finding("audit", OK, "nothing was ever found that cannot be")
+    said = _some([f"{one.found} of the kind {one.kind!r}" for one in seen.orphans])
+    remedy = "each is repaired, and its run's timeline says how; report it, unless somebody changed the store by hand"
+    return Finding("audit", WARN, said, remedy)
 
 
 def code(seen: Checkup) -> Finding:

@@ -20,6 +20,7 @@ from watchbill.cli.gates import gates
 from watchbill.cli.inbox import inbox
 from watchbill.cli.incidents import incidents
 from watchbill.cli.migrate import migrate
+from watchbill.cli.policy import policy
 from watchbill.cli.runs import runs
 from watchbill.cli.schedules import schedules
 from watchbill.cli.suggest import suggest
@@ -36,6 +37,7 @@ commands.add_typer(runs, name="run")
 commands.add_typer(inbox, name="inbox")
 commands.add_typer(incidents, name="incidents")
 commands.add_typer(gates, name="gates")
+commands.add_typer(policy, name="policy")
 commands.add_typer(agents, name="agents")
 commands.command("doctor")(doctor)
 commands.add_typer(schedules, name="schedules")

@@ -19,14 +19,26 @@ from watchbill.env import Employed, SystemEnv
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.names import did_you_mean
 from watchbill.model.fleet import Load, Size
+from watchbill.model.watcher import supervision_named
 from watchbill.store.address import redacted
+from watchbill.supervisor.ping import check_ping
 
 ROOMS: Final = ("scheduler", "agent", "supervisor")
 
 
-def open_rooms(program: str, rooms: str, store: str | None, **asked: Any) -> None:  # noqa: ANN401 - the options
+def open_rooms(
+    program: str,
+    rooms: str,
+    store: str | None,
+    *,
+    supervision: str = "embedded",
+    ping: str | None = None,
+    **asked: Any,  # noqa: ANN401 - the options
+) -> None:
     """Open the rooms that are named."""
     chosen = chosen_rooms(rooms)
+    supervision_named(supervision)
+    heard_by = check_ping(ping)
     wanted = employment(**asked)  # what is wrong is said here, not by another process
     if store is not None:
         check_store(store, "up")
@@ -37,7 +49,18 @@ def open_rooms(program: str, rooms: str, store: str | None, **asked: Any) -> Non
     url = app.url if store is None else store
     check_store(url, "up")
     hires = employer(program, store, asked) if "agent" in chosen else None
-    asyncio.run(_open(app, url, chosen, hires, wanted))
+    hall = Hall(
+        url,
+        app.namespace,
+        app.registry,
+        app.events,
+        retention=app.retention,
+        keys=app.keys,
+        routes=app.routes,
+        ping=heard_by or app.ping,
+    )
+    app.meet_in(hall)
+    asyncio.run(_open(app, hall, chosen, hires, wanted, supervision))
 
 
 def chosen_rooms(rooms: str) -> set[str]:
@@ -53,22 +76,26 @@ def chosen_rooms(rooms: str) -> set[str]:
     return set(chosen)
 
 
-async def _open(
-    app: App, url: str, chosen: set[str], hires: Callable[[], Awaitable[Employed]] | None, wanted: Employment
+async def _open(  # noqa: PLR0913 - what was asked for
+    app: App,
+    hall: Hall,
+    chosen: set[str],
+    hires: Callable[[], Awaitable[Employed]] | None,
+    wanted: Employment,
+    supervision: str,
 ) -> None:
     stop = stop_signal()
-    hall = Hall(url, app.namespace, app.registry, app.events, retention=app.retention, keys=app.keys)
-    app.meet_in(hall)
     async with app.rooms(
         scheduler="scheduler" in chosen,
         agent=False,
         supervisor="supervisor" in chosen,
         region=wanted.region or None,
         profile=wanted.profile,
+        supervision=supervision,
     ):
         workflows = ", ".join(sorted(app.registry.workflows)) or "none"
         named = ", ".join(room for room in ROOMS if room in chosen)
-        typer.echo(f"watchbill: {named} on {redacted(url)}; workflows: {workflows}", err=True)
+        typer.echo(f"watchbill: {named} on {redacted(hall.url)}; workflows: {workflows}", err=True)
         if hires is None:
             await until_first(stop.wait(), hall.failed())
             return

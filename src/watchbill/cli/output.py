@@ -25,6 +25,7 @@ from watchbill.cli.options import Drawn, Format
 from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident
+from watchbill.model.policies import StepPolicy
 from watchbill.model.suggestion import Suggestion
 from watchbill.store.protocol import Record
 
@@ -143,6 +144,17 @@ def print_gates(gates: Sequence[GateRow], format: Format) -> None:
         return drawn(list_of_gates(gates))
 
     _print_list(format, table, lambda: list(gates))
+
+
+def print_policies(policies: Sequence[StepPolicy], format: Format) -> None:
+    """Print what operators have changed of policies."""
+
+    def table() -> str:
+        from watchbill.cli.tables import drawn, list_of_policies
+
+        return drawn(list_of_policies(policies))
+
+    _print_list(format, table, lambda: list(policies))
 
 
 def print_suggestions(suggestions: Sequence[Suggestion], format: Format) -> None:

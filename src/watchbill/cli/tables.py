@@ -24,6 +24,7 @@ from watchbill.model.attempt import Progress
 from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident
+from watchbill.model.policies import StepPolicy
 from watchbill.model.suggestion import Suggestion
 from watchbill.store.protocol import MOST_COUNTED, Record
 
@@ -285,6 +286,22 @@ def list_of_gates(gates: Sequence[GateRow]) -> list[Block]:
             _cell(waiting),
             _cell("" if gate.failures is None else str(gate.failures)),
             _cell(_gate_standing(gate), style="yellow" if gate.paused or gate.next_try_at is not None else ""),
+        )
+    return [table]
+
+
+def list_of_policies(policies: Sequence[StepPolicy]) -> list[Block]:
+    """Give a line for each step whose policy is changed."""
+    if not policies:
+        return [Text("all policies are as the code says")]
+    table = _table("STEP", "POLICY", "BY", "SINCE", "NOTE")
+    for one in policies:
+        table.add_row(
+            _cell(one.step),
+            _cell(one.words),
+            _cell(one.by),
+            _cell(moment(one.at)),
+            _cell(one.reason),
         )
     return [table]
 

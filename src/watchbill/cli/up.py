@@ -23,6 +23,20 @@ def up(  # noqa: PLR0913 - each option is one
     profile: Annotated[
         str, typer.Option(metavar="WORD", help="How often it beats: critical (2s), standard (10s) or batch (30s).")
     ] = "critical",
+    supervision: Annotated[
+        str,
+        typer.Option(
+            metavar="WORD", help="Supervisors of several processes: embedded (each sees all), centralized, distributed."
+        ),
+    ] = "embedded",
+    ping: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="WATCHBILL_PING",
+            help="Who hears, by a GET, that supervision is on time, and then not.",
+        ),
+    ] = None,
     slots: Annotated[int | None, typer.Option(metavar="N", help="Steps at once; 50 unless told.")] = None,
     workers: Annotated[int | None, typer.Option(metavar="N", help="Worker processes of the agent.")] = None,
     beat: Annotated[
@@ -48,6 +62,8 @@ def up(  # noqa: PLR0913 - each option is one
         program,
         rooms,
         store,
+        supervision=supervision,
+        ping=ping,
         needs=needs,
         region=region,
         profile=profile,

@@ -167,7 +167,7 @@ class Attempt:
     @property
     def deadline(self) -> datetime:
         """When this attempt is late, by the store's time, in UTC."""
-        return to_datetime(self.started_at + self.policy.timeout + self.extended)
+        return to_datetime(self.started_at + self.policy.timeout + self.policy.extended + self.extended)
 
     @property
     def log(self) -> StepLog:
@@ -176,7 +176,7 @@ class Attempt:
 
     def remaining(self) -> float:
         """Seconds until this attempt is late."""
-        return (self.policy.timeout + self.extended - self._elapsed) / SECOND
+        return (self.policy.timeout + self.policy.extended + self.extended - self._elapsed) / SECOND
 
     def extend(self, by: Duration) -> None:
         """Take longer than the timeout says: the deadline moves by so much, from where it is; for this attempt only."""

@@ -10,10 +10,11 @@ from watchbill.flow.names import did_you_mean
 from watchbill.flow.signatures import Signature
 from watchbill.flow.values import Value
 from watchbill.model.limit import Limit, gate_name
-from watchbill.model.policy import Policy, Retry, Rung, policy_of
+from watchbill.model.policy import Change, Policy, Retry, Rung, policy_of
 
 LONGEST_LADDER: Final = 20  # rungs: they travel with every row of the call
 LONGEST_GROUP: Final = 200
+LONGEST_VALUE: Final = 60  # characters of an argument, where people read what is different on a rung
 OURS: Final = ("step", "needs", "retry")  # what Switch itself takes: no parameter of a step can be meant
 
 
@@ -129,7 +130,21 @@ def rung(way: Way, step: Switchable, policy: Policy) -> Rung:
     if way.retry is not None:
         policy = with_retry(policy, way.retry)
     gate = None if step.limit is None else gate_name(step.name, None)
-    return Rung(step=step.name, changes=changes, policy=policy, gate=gate)
+    return Rung(step=step.name, changes=changes, policy=policy, gate=gate, said=_said(way, step, changes, policy))
+
+
+def _said(way: Switch, step: Switchable, changes: tuple[Change, ...], policy: Policy) -> str:
+    """Say what is different; read as their types, so that what is a Secret does not show."""
+    words = [f"step {step.name!r}"] if way.step is not None else []
+    if way.needs is not None:
+        words.append(f"needs {', '.join(policy.needs) or 'nothing'}")
+    words += [f"{name}={_shown(value)}" for name, value in map(step.signature.read_change, changes)]
+    return ", ".join(words)
+
+
+def _shown(value: Value) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
 
 
 def with_retry(policy: Policy, retry: Retry) -> Policy:
@@ -137,5 +152,5 @@ def with_retry(policy: Policy, retry: Retry) -> Policy:
     other = policy_of(retry, 1, own=False)
     return msgspec.structs.replace(
         policy, retries=other.retries, backoff=other.backoff, factor=other.factor, cap=other.cap, on=other.on,
-        never=other.never,
+        never=other.never, origin="r" + policy.origin[1:],
     )  # fmt: skip

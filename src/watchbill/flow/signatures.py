@@ -146,6 +146,10 @@ class Signature:
             found.append(Change(place, body))
         return tuple(found)
 
+    def read_change(self, change: Change) -> tuple[str, Value]:
+        """Give the name of the parameter that a change is for, and the value as its type."""
+        return self._parameter(change.place), self._decode_one(*change)
+
     def takes_what(self, other: "Signature") -> bool:
         """Say whether it can be called with whatever the other one is called with."""
         kinds = [(p.kind in _POSITIONAL, p.kind is Parameter.VAR_POSITIONAL) for p in self.parameters.values()]

@@ -1,7 +1,7 @@
 """Step: a function that does one thing, with a policy for trouble."""
 
 import functools
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import (
@@ -34,7 +34,7 @@ from watchbill.flow.signatures import Signature
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import Cause
 from watchbill.model.limit import Limit, gate_name, key_text
-from watchbill.model.policy import DEFAULT_RETRIES, DEFAULT_TIMEOUT, Cures, Policy, Retry, policy_of
+from watchbill.model.policy import ASKED, DEFAULT_RETRIES, DEFAULT_TIMEOUT, Cures, Policy, Retry, policy_of
 from watchbill.model.probe import Unknown
 from watchbill.model.usual import MODES, OBSERVE
 
@@ -238,6 +238,12 @@ def check_undo(undo: object, owner: str) -> "Step[..., Any] | None":
 
 
 NO_WISHES: Final = Wishes()
+RANKS: Final = "csw"  # who is asked first: the call, its step, its workflow
+
+
+def _origin(by_rank: Sequence[Wishes], option: str) -> str:
+    """Name who said how an option shall be, as ORIGINS has it."""
+    return next((who for who, said in zip(RANKS, by_rank, strict=True) if getattr(said, option) is not None), "d")
 
 
 class Home(Protocol):
@@ -365,6 +371,7 @@ class Step(Generic[P, T]):
             needs=self.needs,
             uses=self.uses,
             learned=self.learned,
+            origin="".join([_origin(by_rank, option) for option in ASKED]),
         )
         policy = msgspec.structs.replace(policy, cures=self._cures(policy, by_rank[-1]))
         return Resolved(policy, _encode_policy(policy), policy.first_look)

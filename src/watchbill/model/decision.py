@@ -30,6 +30,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     traceback: str = ""
     delay: Micros = 0
     rejected: tuple[str, ...] = ()
+    override: str = ""  # what an operator had changed of the policy that this was decided by, who, when and why
 
 
 class DecisionRow(NamedTuple):

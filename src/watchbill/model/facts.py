@@ -16,6 +16,7 @@ class FactKind(StrEnum):
     REWIND = "rewind"
     ANSWER = "answer"
     RESOLVE = "resolve"  # what a person decides about a call that waits for one
+    EXTEND = "extend"  # it has a later deadline
     CHILD = "child"  # told by a run that has ended to the one that started it
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import SECOND, Micros, to_datetime
-from watchbill.model.resolution import ACTIONS
+from watchbill.model.resolution import ACTIONS, ACTIONS_FOR_RUNS
 from watchbill.model.sealed import is_sealed, shown
 
 RESOLVED_KEPT_FOR: Final[Micros] = 30 * 86_400 * SECOND  # who reports on a month finds them
@@ -61,6 +61,7 @@ class IncidentRow(msgspec.Struct, frozen=True):
     calls: bool = False  # its members are calls that wait for a person
     waiting: int = 0  # so many of them still do
     ordered_by: str | None = None  # who wants something for all of them, which is being done
+    runs: bool = False  # its members are runs that nothing moves
 
 
 class Incident(msgspec.Struct, frozen=True):
@@ -134,10 +135,16 @@ def incident_of(row: IncidentRow) -> Incident:
     told, is_open = told_by(row), row.state is IncidentState.OPEN
     resolved_at = None if row.resolved_at is None else to_datetime(row.resolved_at)
     return Incident(
-        f"{row.id:x}", row.cause, row.state.word, row.waiting if row.calls and is_open else row.members, told.said,
-        told.remedy, to_datetime(row.opened_at), resolved_at, row.people, told.examples,
-        ACTIONS if row.calls and is_open else (), row.ordered_by,
+        f"{row.id:x}", row.cause, row.state.word, row.waiting if (row.calls or row.runs) and is_open else row.members,
+        told.said, told.remedy, to_datetime(row.opened_at), resolved_at, row.people, told.examples,
+        _actions(row) if is_open else (), row.ordered_by,
     )  # fmt: skip
+
+
+def _actions(row: IncidentRow) -> tuple[str, ...]:
+    if row.runs:
+        return ACTIONS_FOR_RUNS
+    return ACTIONS if row.calls else ()
 
 
 def told_by(row: IncidentRow) -> Told:

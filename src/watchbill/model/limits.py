@@ -44,7 +44,7 @@ def limits_of(row: AttemptRow) -> Limits:
     """
     policy, mark = decode_policy(row.policy), mark_of(row)
     began = _began(row, policy)
-    longer = 0 if mark is None else mark.extended
+    longer = policy.extended + (0 if mark is None else mark.extended)
     late_at = began + policy.timeout + longer
     moved_at = began if row.progress_at is None else max(began, row.progress_at)
     stalled_at = None if policy.stall is None else _stalled_at(moved_at, policy.stall, mark)

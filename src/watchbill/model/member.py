@@ -9,6 +9,7 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.incident import IncidentRow, NewIncident
 from watchbill.model.policy import decode_policy
 from watchbill.model.states import AttemptState
+from watchbill.model.stuck import StuckRun
 from watchbill.model.verdict import FOR_PERSONS, QUARANTINE
 
 
@@ -55,6 +56,7 @@ class Order(NamedTuple):
     incident: int
     per_second: int
     fed_at: Micros | None  # when the last ones were told
+    runs: bool = False  # its members are runs
 
 
 class Reminder(NamedTuple):
@@ -75,6 +77,8 @@ class Muster(msgspec.Struct, frozen=True):
     reminders: tuple[Reminder, ...]  # that are due
     next_at: Micros | None  # when the next reminder is
     now: Micros
+    stuck: tuple[StuckRun, ...] = ()  # runs that nothing moves, without an incident
+    watched: bool = False  # incidents about runs are open: nobody says a word when one of them moves again
 
 
 def waits_for_person(row: AttemptRow) -> bool:

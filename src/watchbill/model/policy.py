@@ -10,6 +10,7 @@ from watchbill.errors import InvalidOptionError
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.failure import Cause, kind_name
 from watchbill.model.limit import Allowance
+from watchbill.model.override import Override
 from watchbill.model.usual import OBSERVE, Usual
 
 DEFAULT_RETRIES: Final = 3  # most transient faults are gone after the fourth try; more only hides the others
@@ -20,6 +21,11 @@ OWN_CHILD_FROM: Final = (
 )
 OWN_CHILD_AFTER: Final = frozenset({Cause.STARVED})  # at once after these: it keeps the others there from running
 QUARANTINE_AT: Final = 5  # losses: whatever kills its process five times waits for a person
+
+# Whose word counts, the first who says something: that of a rung, of a call, of its step, of its workflow.
+ORIGINS: Final = {"r": "its rung", "c": "its call", "s": "its step", "w": "its workflow", "d": "the default"}
+ASKED: Final = ("retry", "timeout", "stall")
+DEFAULTS: Final = "ddd"
 
 ErrorTypes = tuple[type[BaseException], ...]
 
@@ -68,6 +74,7 @@ class Rung(msgspec.Struct, frozen=True, omit_defaults=True):
     changes: tuple[Change, ...] = ()
     policy: "Policy | None" = None  # of its attempts, without the ladder
     gate: str | None = None
+    said: str = ""  # what is different there, for people
 
 
 class Cures(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -97,6 +104,9 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
     usual: tuple[Usual, ...] = ()  # by step and rung, as it was known when the row was made
     uses: str = ""  # the dependency behind whose breaker it waits
     cures: Cures | None = None
+    origin: str = DEFAULTS  # who said how often, how long and how still: a letter of ORIGINS for each of ASKED
+    extended: Micros = 0  # what an operator has added to the time of this very call
+    override: Override | None = None  # what an operator has changed
 
     @property
     def ladder(self) -> tuple[Rung, ...]:
@@ -116,7 +126,8 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
     @property
     def first_look(self) -> Micros:
         """The time from an attempt's start to the moment at which something may be wrong with it."""
-        first = self.timeout if self.stall is None else min(self.timeout, self.stall + SEEN_WITHIN)
+        timeout = self.timeout + self.extended
+        first = timeout if self.stall is None else min(timeout, self.stall + SEEN_WITHIN)
         for usual in self.usual:
             first = min(first, usual.timeout if usual.stall is None else usual.stall + SEEN_WITHIN)
         return first
@@ -148,6 +159,7 @@ def policy_of(  # noqa: PLR0913 - what an author may say
     uses: str = "",
     cures: Cures | None = None,
     learned: str = OBSERVE,
+    origin: str = DEFAULTS,
 ) -> Policy:
     """Resolve what the author wrote to what is stored."""
     return Policy(
@@ -166,4 +178,5 @@ def policy_of(  # noqa: PLR0913 - what an author may say
         uses=uses,
         cures=cures,
         learned=learned,
+        origin=origin,
     )

@@ -25,6 +25,10 @@ class Action(StrEnum):
 
 
 ACTIONS: Final = tuple(action.value for action in Action)
+ACTIONS_FOR_RUNS: Final = (
+    Action.RESUME.value,
+    Action.ABORT.value,
+)  # of runs that stand still: nothing else is possible
 
 
 class Resolution(msgspec.Struct, frozen=True, omit_defaults=True):

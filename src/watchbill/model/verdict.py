@@ -165,3 +165,4 @@ class Judgement(NamedTuple):
     unmoved: bool = False  # evidence: what it says about itself is still `progress`, and not only its time
     progress: bytes | None = None
     recast: Recast | None = None
+    policy: bytes | None = None  # evidence: what it was judged by; None: that does not matter

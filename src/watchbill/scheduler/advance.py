@@ -38,6 +38,7 @@ from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import AttemptRow, NewAttempt, RowKind, first_fence
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
+from watchbill.model.extension import read_extended
 from watchbill.model.facts import FactKind, read_retry
 from watchbill.model.failure import Cause, FinalFailure, RunError
 from watchbill.model.member import waits_for_person
@@ -61,6 +62,7 @@ from watchbill.scheduler.notes import (
     paused_event,
     withdrawn,
 )
+from watchbill.scheduler.overrides import Overrides
 from watchbill.scheduler.plan import (
     CallFacts,
     failed_row,
@@ -107,6 +109,7 @@ class Advance:
         queues: Queues,
         events: Events,
         experience: Experience,
+        overrides: Overrides,
     ) -> None:
         self._env = env
         self._namespace = namespace
@@ -119,6 +122,7 @@ class Advance:
         self._queues = queues
         self.stops = NONE_STOPPED  # what somebody has paused by its name
         self._experience = experience
+        self._overrides = overrides
         self.watchdog: Watchdog | None = None
         self.stopping: set[int] = set()  # runs that wait for rows to end before they undo
         self.waiting: dict[int, AttemptRow] = {}  # rows that wait for a person, of whom somebody has decided something
@@ -132,6 +136,7 @@ class Advance:
             FactKind.REWIND: self._rewind,
             FactKind.ANSWER: self._answer,
             FactKind.RESOLVE: self._resolve,
+            FactKind.EXTEND: self._extend,
             FactKind.CHILD: self._child,
         }
 
@@ -495,6 +500,17 @@ class Advance:
             return
         batch.append(resident, Kind.LATE, "", 0, Outcome.OK, _encode(LATE))
         self._rest(resident, batch)
+
+    def _extend(self, resident: Resident, fact: Fact, batch: Batch) -> None:
+        """Give a run more time; its row says so already."""
+        until = read_extended(fact.body).until
+        batch.turn.decisions.append(asked_by(resident.num, fact))
+        if resident.deadline is None:
+            self._decide(resident, "refused", "more time came too late: its deadline had passed", batch)
+        elif resident.deadline.due < until:
+            resident.deadline = Deadline(until)
+            self._residence.remember_timer(resident, resident.deadline, until)
+            self._rest(resident, batch)
 
     def _message(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Put a message into the journal and the run's mailbox; one that was sent before is the same message."""
@@ -1068,6 +1084,7 @@ class Advance:
     def _facts(self, resident: Resident, call: Call) -> CallFacts:
         step = call.target
         resolved = self._experience.with_usual(step.name, step.resolve(resident.workflow.defaults, call.options))
+        resolved = self._overrides.of(step.name, resolved)
         return CallFacts(
             resident.num,
             resident.id,

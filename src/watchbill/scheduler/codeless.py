@@ -72,6 +72,8 @@ def tell(loaded: Loaded, term: int, batch: Batch) -> bool:
             turn.holds.append((run.num, paused))
             turn.decisions.append(asked_by(run.num, fact))
             batch.events.append(paused_event(run.id, fact, batch))
+        elif fact.kind is FactKind.EXTEND:
+            turn.decisions.append(asked_by(run.num, fact))  # its row has the later deadline
         elif run.status is not RunState.SCHEDULED:
             if fact.kind is FactKind.REWIND:
                 seq += 1

@@ -19,6 +19,7 @@ from watchbill.flow.replay import Call
 from watchbill.model.failure import NOT_BEGUN, Cause, Failure
 from watchbill.model.stop import NONE_STOPPED, Stops
 from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.overrides import Overrides
 from watchbill.scheduler.plan import HEAD_START
 from watchbill.scheduler.residence import Resident
 
@@ -38,6 +39,7 @@ class Lane:
         *,
         trusted: Callable[[], bool],
         plan_finish: Callable[[Attempt], FinishPlan | None],
+        overrides: Overrides,
     ) -> None:
         self.executor = executor
         executor.on_room.append(wake)
@@ -46,6 +48,7 @@ class Lane:
         self._wake = wake
         self._trusted = trusted
         self._plan_finish = plan_finish
+        self._overrides = overrides
         self._ended: list[Attempt] = []
         self._moved: list[Attempt] = []
         self._ready = ReadyCalls()
@@ -150,7 +153,7 @@ class Lane:
         ready, executor, namespace = self._ready, self.executor, self._namespace
         boot = self._env.clock.boot()
         shortest = VISIBLE_AFTER
-        started, stopping = False, bool(stops)
+        started, stopping, overriding = False, bool(stops), bool(self._overrides)
         plain = ready.plain
         while executor.free > 0 and (plain or ready.ranked):
             resident, call = owner = plain.popleft() if plain else ready.take()
@@ -163,7 +166,8 @@ class Lane:
                 self._stopped.append(owner)
                 continue
             step = call.target
-            policy, _, look = step.resolve(resident.workflow.defaults, call.options)
+            resolved = step.resolve(resident.workflow.defaults, call.options)
+            policy, _, look = self._overrides.of(step.name, resolved) if overriding else resolved
             args, kwargs = call.args
             key = (namespace, resident.id, resident.part, call.key, call.digest)
             attempt = Attempt(step, args, kwargs, policy, key, resident.fence)

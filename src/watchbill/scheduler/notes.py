@@ -9,6 +9,7 @@ from watchbill.flow.endings import Ending
 from watchbill.flow.futures import Call
 from watchbill.flow.values import plain
 from watchbill.model.decision import ANSWER, OF_A_PERSON, WORKFLOW, Decision, DecisionRow
+from watchbill.model.extension import extended_words, read_extended
 from watchbill.model.facts import FactKind, read_retry
 from watchbill.model.question import Question
 from watchbill.model.states import RunState
@@ -47,6 +48,9 @@ def asked_by(run: int, fact: Fact) -> DecisionRow:
     if fact.kind is FactKind.RETRY:
         asked = read_retry(fact.body)
         said = ": ".join(part for part in (asked.step, asked.reason) if part)
+    elif fact.kind is FactKind.EXTEND:
+        extended = read_extended(fact.body)
+        said = extended_words(extended.by, extended.reason)
     else:
         told = plain(fact.body)
         said = "" if told is None else str(told)

@@ -9,6 +9,7 @@ from watchbill.flow.undo import UNKNOWN
 from watchbill.model.attempt import AttemptRow, NewAttempt, RowKind, first_fence
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, Failure, FinalFailure
+from watchbill.model.overridden import span_of
 from watchbill.model.run import WAITS_FOR_CODE, RunRow
 from watchbill.model.sealed import SEALED, is_sealed, shown, why_sealed
 from watchbill.model.states import AttemptState, RunState
@@ -136,7 +137,7 @@ def _row(
         failures=failures,
         losses=losses,
         alone=facts.alone,
-        span=-(-facts.first_look // 1_000),
+        span=span_of(facts.first_look),
         started_ago=started_ago,
         watch_in=watch_in,
         progress=progress,

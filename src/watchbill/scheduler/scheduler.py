@@ -36,6 +36,7 @@ from watchbill.scheduler.experience import Experience
 from watchbill.scheduler.lane import Lane
 from watchbill.scheduler.leases import Leases
 from watchbill.scheduler.long_replays import LONG, SLICE, LongReplays, Reading
+from watchbill.scheduler.overrides import Overrides
 from watchbill.scheduler.plan import (
     QUARANTINED,
     QUARANTINED_BECAUSE,
@@ -115,6 +116,7 @@ class Scheduler(Loop):
         self._residence = Residence()
         self._queues = Queues(store, registry, namespace, region, have or {})
         self._experience = experience
+        self._overrides = Overrides(store, namespace)
         self._advance = Advance(
             env,
             registry,
@@ -126,6 +128,7 @@ class Scheduler(Loop):
             queues=self._queues,
             events=events,
             experience=self._experience,
+            overrides=self._overrides,
         )
         self._lane = (
             Lane(
@@ -134,6 +137,7 @@ class Scheduler(Loop):
                 namespace,
                 self.wake,
                 trusted=lambda: self._leases.trusted,
+                overrides=self._overrides,
                 plan_finish=self._plan_finish,
             )
             if executor is not None
@@ -198,6 +202,8 @@ class Scheduler(Loop):
         leaving = self._prepare_to_leave(batch)
         if await self._commit(batch) and leaving:
             await self._give_away(leaving)
+        if self._overrides.behind:
+            await self._overrides.patch(list(self._leases.terms))
         if self._suspects:
             await self._advance_carefully(self._suspects.next())
         if self._long:
@@ -250,6 +256,7 @@ class Scheduler(Loop):
         taken = await self._leases.take()
         if taken:
             self._takeovers.append(Takeover(taken))
+            self._overrides.taken()
             self._catching_up = True
             note = f"{len(taken)} shards under term {taken[0].term}"
             self.tell([Event(happened.SHARDS_TAKEN, self._time.now(), self.name, note=note)])
@@ -497,6 +504,7 @@ class Scheduler(Loop):
         self._time.saw(look.now)
         self._contact.heard()
         self._heed(look.stopped)
+        await self._overrides.hear(look.policies)
         look = _without(look, self._suspects.runs() | self._long.runs())
         self._look_at = None if look.next_due is None else max(look.next_due, look.now + WAKE_APART)
         here, asleep = self._residence.runs, self._residence.asleep
@@ -750,7 +758,7 @@ class Scheduler(Loop):
 
     def _behind(self) -> bool:
         """True while there is more to do than one turn could."""
-        return bool(self._suspects or self._takeovers or self._long or self._look_asked)
+        return bool(self._suspects or self._takeovers or self._long or self._look_asked or self._overrides.behind)
 
     def _wish(self) -> Micros | None:
         if self._behind():

@@ -60,4 +60,6 @@ def turned(turn: Turn) -> set[Hint]:
         hints.add(Hint.SCHEDULER)  # of whatever shard
     if any(run.status >= RunState.DIVERGED or run.held is not None for run in turn.runs):
         hints.add(Hint.CLIENT)
+        if any(run.status == RunState.DIVERGED or run.held is not None for run in turn.runs):
+            hints.add(Hint.SUPERVISOR)  # nothing moves it: that is an incident
     return hints

@@ -25,6 +25,9 @@ from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
+from watchbill.model.orphan import AuditLook, AuditPlace, OrphanCount, Repair
+from watchbill.model.overridden import Patch
+from watchbill.model.policies import Policies, PolicyOrder
 from watchbill.model.question import Asked, Claim
 from watchbill.model.queue import QueueDepth, QueueRow
 from watchbill.model.run import NewRun, RunChange, RunRow
@@ -32,8 +35,10 @@ from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder,
 from watchbill.model.sketch import Sketch
 from watchbill.model.stat import Learned, Lesson, Stat
 from watchbill.model.states import RunState
+from watchbill.model.stuck import StuckGathering
 from watchbill.model.verdict import Judgement
 from watchbill.model.wait import Wait
+from watchbill.model.watcher import Standing, Watcher
 
 INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
 EVERY: Final = (1 << 63) - 1  # as a limit
@@ -118,6 +123,7 @@ class Ordered(StrEnum):
     BUSY = "busy"  # another order is being carried out
     RESOLVED = "resolved"  # there are no members any more
     NO_CALLS = "no calls"  # it is about something else than calls that wait for a person
+    RUNS = "runs"  # its members are runs, which cannot be told that
     UNKNOWN = "unknown"  # no such incident
 
 
@@ -148,6 +154,7 @@ class Record(msgspec.Struct, frozen=True):
     waits: tuple[Wait, ...] = ()  # of its calls that are ready: what keeps them
     stop: GateRow | None = None  # its workflow is paused
     lasted: Sketch | None = None  # how long runs of its workflow and version took that completed
+    incident: int | None = None  # to which it belongs, if nothing moves it
 
     @property
     def cancelling(self) -> bool:
@@ -174,6 +181,10 @@ class Checkup(msgspec.Struct, frozen=True):
     code: tuple[tuple[str, int, int], ...]  # workflow and version of open runs, with their number
     held: tuple[tuple[str, str | None], ...]  # runs that nothing moves, and why: some of them
     quarantined: tuple[tuple[str, str], ...]  # runs and calls: some of them
+    overdue: Micros = 0  # how long the row has waited that is due for a look longest: no supervisor has come
+    watchers: tuple[Watcher, ...] = ()  # supervisors that divide the work; who is embedded does not say so
+    shards: tuple[int, ...] = ()  # that they divide
+    orphans: tuple[OrphanCount, ...] = ()  # found and repaired, ever
 
 
 class Schedules(msgspec.Struct, frozen=True):
@@ -267,9 +278,27 @@ class ClientStore(Protocol):
         """
         ...
 
-    async def order_incident(self, namespace: str, incident: int, actor: str, body: bytes, per_second: int) -> Ordered:
-        """Write down what somebody wants for all calls of an incident that wait now; each is told, in time.
+    async def extend_run(self, seen: Micros, until: Micros, fact: NewFact) -> bool:
+        """Give a live run a later deadline and tell it so, if it still has the one that was seen; says whether."""
+        ...
 
+    async def extend_call(self, patch: Patch, actor: str, decision: int, body: bytes) -> bool:
+        """Give a live call a policy with more time, if it still has the one that was seen, and write it down."""
+        ...
+
+    async def order_incident(  # noqa: PLR0913
+        self,
+        namespace: str,
+        incident: int,
+        actor: str,
+        body: bytes,
+        per_second: int,
+        *,
+        kind: FactKind = FactKind.RESOLVE,
+    ) -> Ordered:
+        """Write down what somebody wants for all members of an incident that wait now; each is told, in time.
+
+        `kind`: as what. Calls are resolved; runs that nothing moves are told to try again, or cancelled.
         One order at a time: the first counts, until all members have been told.
         """
         ...
@@ -295,6 +324,25 @@ class ClientStore(Protocol):
         Only the gates of limits must be there: a step, workflow, capability or dependency can be paused before anybody
         has met it.
         """
+        ...
+
+    async def policies(self, namespace: str) -> Policies:
+        """Read what operators have changed of the policies of steps."""
+        ...
+
+    async def steps(self, namespace: str) -> list[str]:
+        """Name the steps that the store has met: those of live rows, and those of which something is remembered."""
+        ...
+
+    async def set_policy(self, namespace: str, order: PolicyOrder) -> int | None:
+        """Write down what an operator wants of a step's policy, and let live rows follow it, so many in one commit.
+
+        Of those that run, the next look is due at once. Gives where to go on with `patch`; None: all rows have it.
+        """
+        ...
+
+    async def patch(self, namespace: str, shards: Sequence[int] | None, after: int) -> int | None:
+        """Let the next live rows of these shards, or of all, have the policy that is in force; gives where to go on."""
         ...
 
     async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
@@ -349,6 +397,7 @@ class Look(msgspec.Struct, frozen=True):
     now: Micros
     schedules: tuple[ScheduleRow, ...] = ()  # a slot is due, or waits no longer; not paused
     stopped: tuple[str, ...] = ()  # the gates of the namespace that somebody has paused
+    policies: int = 0  # the revision of what operators have changed of the policies of the namespace
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -540,6 +589,17 @@ class SchedulerStore(Protocol):
         """Read what is remembered, of that to which something was added since a time."""
         ...
 
+    async def policies(self, namespace: str) -> Policies:
+        """Read what operators have changed of the policies of steps."""
+        ...
+
+    async def patch(self, namespace: str, shards: Sequence[int] | None, after: int) -> int | None:
+        """Let the next live rows of these shards have the policy that is in force; gives where to go on.
+
+        Whoever drives these shards, and knows what was changed, makes no others from now on: so none is forgotten.
+        """
+        ...
+
     async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
         """Read runs that were made so long ago, oldest first, from behind the run of that (created_at, num) on."""
         ...
@@ -662,20 +722,45 @@ class Watch(msgspec.Struct, frozen=True):
     now: Micros
     guests: bool = False  # agents are there whose leases end by time: look again soon, nobody else may say a word
     breakers: bool = False  # the breaker of a dependency is due for a look
+    strangers: tuple[int, ...] = ()  # of the agents of orphans: those who have left in peace, or never were there
 
 
 class SupervisorStore(Protocol):
     """For supervisors."""
 
-    async def watch(self, limit: int, *, expired: bool = True) -> Watch:
-        """Read what is due for a look, from one index; its cost grows with trouble, not with work.
+    async def stand(self, watcher: Watcher, lasting: Micros | None) -> Standing:
+        """Say that a supervisor stands watch, for so long (None: for ever); gives all who do, and all shards.
 
-        `expired` False: agents that are merely out of time are not judged yet (buried ones are).
+        All of the same way and region, that is. Those out of time are forgotten.
         """
         ...
 
+    async def stand_down(self, watcher: int) -> None:
+        """Stand watch no longer; the others hear of it."""
+        ...
+
+    async def watch(self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None) -> Watch:
+        """Read what is due for a look, from one index; its cost grows with trouble, not with work.
+
+        `expired` False: agents that are merely out of time are not judged yet (buried ones are). `shards`: of these
+        alone; when the next look is due is said of all.
+        """
+        ...
+
+    async def audit(self, after: AuditPlace, limit: int) -> AuditLook:
+        """Look for what cannot be, among the next rows and live runs after a place: so many of each."""
+        ...
+
+    async def repair(self, repairs: Sequence[Repair]) -> list[bool]:
+        """Repair what still is as it was seen, count it, and write down why; says which were repaired."""
+        ...
+
+    async def count_orphans(self, kind: str, found: int) -> None:
+        """Count orphans that were cured as any other trouble is."""
+        ...
+
     async def processes(self) -> list[tuple[int, bytes]]:
-        """Read the living agents and schedulers of all namespaces, each id once, with the identity of its process.
+        """Read the living agents, schedulers and watchers of all namespaces, each id once, with its process's identity.
 
         Living is who has neither left nor been buried: also who is out of time, and may only be slow. A scheduler out
         of time that holds no shard may be forgotten.
@@ -724,6 +809,10 @@ class SupervisorStore(Protocol):
 
         If none of them still waits, nothing is opened. No two gatherings have the same namespace and cause.
         """
+        ...
+
+    async def attach_runs(self, gatherings: Sequence[StuckGathering]) -> list[Attached]:
+        """Attach runs that nothing moves, as they were seen, to the open incident of their cause, or open it."""
         ...
 
     async def heal(self, incidents: Sequence[IncidentRow]) -> list[bool]:
@@ -787,6 +876,8 @@ class SupervisorStore(Protocol):
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied.
+
+        The policy that it was judged by is evidence, too: an operator may have changed it meanwhile.
 
         A row that becomes ready is kept from the agent that had it for AVOID_FOR, if another one, alive, in time and
         wanted, of the same namespace and region, has everything by name that its queue asks for.

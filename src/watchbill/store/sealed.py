@@ -20,14 +20,17 @@ from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.breaker import Ended
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
+from watchbill.model.facts import FactKind
 from watchbill.model.incident import IncidentRow, NewIncident
 from watchbill.model.keys import Keys
 from watchbill.model.member import Attached, Gathering, Muster, Reminder, WaitingCall
+from watchbill.model.overridden import Patch
 from watchbill.model.question import Asked, Claim
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow
 from watchbill.model.sealed import as_stored, is_sealed, opened
 from watchbill.model.states import RunState
+from watchbill.model.stuck import StuckGathering, StuckRun
 from watchbill.model.verdict import Judgement, Recast
 from watchbill.store.codec import Codec
 from watchbill.store.held import explained
@@ -249,6 +252,10 @@ class Sealer:
         """Open why a call waits for a person."""
         return call._replace(result=self._opened(call.result))
 
+    def open_stuck(self, run: StuckRun) -> StuckRun:
+        """Open why a run stands still."""
+        return run._replace(decision=self._opened(run.decision))
+
     def said(self, decision: int, body: bytes) -> bytes:
         """Seal a decision of its own number."""
         return self._codec.seal(body, b"decided %d" % decision)
@@ -286,7 +293,8 @@ class SealedClient:
         self.delete, self.checkup = doors.delete, doors.checkup
         self.agents, self.order_agent, self.backlog = doors.agents, doors.order_agent, doors.backlog
         self.gates, self.order_gate = doors.gates, doors.order_gate
-        self.stats = doors.stats
+        self.stats, self.steps = doors.stats, doors.steps
+        self.policies, self.set_policy, self.patch = doors.policies, doors.set_policy, doors.patch
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none. The store compares inputs as they are sealed."""
@@ -371,10 +379,27 @@ class SealedClient:
         sealed = self._sealer.said(decision, body)
         return await self._doors.claim(namespace, item, actor, lasting, decision, sealed)
 
-    async def order_incident(self, namespace: str, incident: int, actor: str, body: bytes, per_second: int) -> Ordered:
+    async def extend_run(self, seen: Micros, until: Micros, fact: NewFact) -> bool:
+        """Give a live run a later deadline and tell it so."""
+        return await self._doors.extend_run(seen, until, self._sealer.fact(fact))
+
+    async def extend_call(self, patch: Patch, actor: str, decision: int, body: bytes) -> bool:
+        """Give a live call a policy with more time."""
+        return await self._doors.extend_call(patch, actor, decision, self._sealer.said(decision, body))
+
+    async def order_incident(  # noqa: PLR0913
+        self,
+        namespace: str,
+        incident: int,
+        actor: str,
+        body: bytes,
+        per_second: int,
+        *,
+        kind: FactKind = FactKind.RESOLVE,
+    ) -> Ordered:
         """Write down what somebody wants for all calls of an incident."""
         sealed = self._sealer.answer(incident, body)
-        return await self._doors.order_incident(namespace, incident, actor, sealed, per_second)
+        return await self._doors.order_incident(namespace, incident, actor, sealed, per_second, kind=kind)
 
     async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
         """Read the incidents of a namespace."""
@@ -400,6 +425,7 @@ class SealedScheduler:
         self.take, self.renew, self.release = doors.take, doors.renew, doors.release
         self.live, self.old, self.delete, self.children = doors.live, doors.old, doors.delete, doors.children
         self.learn, self.learned = doors.learn, doors.learned
+        self.policies, self.patch = doors.policies, doors.patch
 
     async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
         """Write down the schedules that this code has."""
@@ -486,10 +512,13 @@ class SealedSupervisor:
         # What an incident says under keys does not leave the house: alerts are sent as they are stored.
         self.take_alerts, self.settle_alerts = doors.take_alerts, doors.settle_alerts
         self.breakers, self.move_breakers = doors.breakers, doors.move_breakers
+        self.stand, self.stand_down = doors.stand, doors.stand_down
+        # What an audit says of a row is nothing of the row's own.
+        self.audit, self.repair, self.count_orphans = doors.audit, doors.repair, doors.count_orphans
 
-    async def watch(self, limit: int, *, expired: bool = True) -> Watch:
+    async def watch(self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None) -> Watch:
         """Read what is due for a look."""
-        watch = await self._doors.watch(limit, expired=expired)
+        watch = await self._doors.watch(limit, expired=expired, shards=shards)
         return replace(
             watch,
             due=tuple([self._sealer.open_attempt(row) for row in watch.due]),
@@ -511,11 +540,18 @@ class SealedSupervisor:
             found,
             waiting=tuple([self._sealer.open_waiting(call) for call in found.waiting]),
             healed=tuple([self._sealer.open_incident(row) for row in found.healed]),
+            stuck=tuple([self._sealer.open_stuck(run) for run in found.stuck]),
         )
 
     async def attach(self, gatherings: Sequence[Gathering]) -> list[Attached]:
         """Attach calls to the open incident of their cause, or open it."""
         return await self._doors.attach(
+            [one._replace(incident=self._sealer.incident(one.incident)) for one in gatherings]
+        )
+
+    async def attach_runs(self, gatherings: Sequence[StuckGathering]) -> list[Attached]:
+        """Attach runs to the open incident of their cause, or open it."""
+        return await self._doors.attach_runs(
             [one._replace(incident=self._sealer.incident(one.incident)) for one in gatherings]
         )
 

@@ -15,6 +15,7 @@ from watchbill.events import Event, Events
 from watchbill.loop import Loop
 from watchbill.model.alert import Alert, AlertState, AlertText, Route, SettledAlert, next_try, text_of
 from watchbill.store.protocol import SupervisorStore
+from watchbill.supervisor.roster import STANDBY_EVERY, Roster
 from watchbill.supervisor.sending import send
 
 AT_ONCE: Final = 4  # alerts: one slow receiver does not keep the others waiting
@@ -30,11 +31,19 @@ class Herald(Loop):
 
     name = "herald"
 
-    def __init__(
-        self, env: Env, events: Events, *, store: SupervisorStore, routes: Sequence[Route], polls: bool
+    def __init__(  # noqa: PLR0913 - a part of a room, by name
+        self,
+        env: Env,
+        events: Events,
+        *,
+        store: SupervisorStore,
+        routes: Sequence[Route],
+        polls: bool,
+        roster: Roster | None = None,
     ) -> None:
         super().__init__(env, events)
         self._store = store
+        self._roster = roster  # one of those who divide the work does this for all; None: nobody divides it
         self._routes = {route.mark: route for route in routes}
         self._polls = polls
         self._threads: Threads | None = None
@@ -48,6 +57,8 @@ class Herald(Loop):
     async def turn(self) -> Micros | None:
         """Write down what was sent, and take what is due."""
         await self._settle()
+        if self._roster is not None and not self._roster.leads:
+            return STANDBY_EVERY
         room = AT_ONCE - self._under_way
         if not room:
             return POLL

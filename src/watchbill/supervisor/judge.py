@@ -51,6 +51,7 @@ ACTS_FOR: Final[dict[Cause, Micros]] = {
     Cause.LATE: INLINE_LEASE + KILLED_AFTER,
     Cause.STALLED: INLINE_LEASE + KILLED_AFTER,
 }
+MOST_FORGIVEN: Final = 20  # attempts in neither budget: some fill the memory of their container, and all in it dies
 MOST_PROBES: Final = 3  # that fail: then a person is asked
 PROBE_AGAIN: Final[Micros] = 5 * SECOND
 
@@ -62,8 +63,8 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
     match symptom:
         case AgentDead(agent=agent):
             failure = Failure("Lost", f"agent {agent} did not renew its lease", cause=Cause.LOST)
-            # What ran in a process of its own cannot have killed its agent: the loss is forgiven.
-            innocent = policy.own or row.losses > OWN_CHILD_FROM
+            # What ran in a process of its own has hardly killed its agent: the loss is forgiven, though not for ever.
+            innocent = (policy.own or row.losses > OWN_CHILD_FROM) and row.earlier < MOST_FORGIVEN
             return MarkFailed(failure, failures=0, losses=-int(innocent))
         case Late(by=by):
             return MarkFailed(_late(row, policy, by), failures=1, losses=-1)
@@ -75,7 +76,7 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
             # A thread, or code that swallows it. Called ended while it runs, it would be undone while it still acts.
             return LetEnd("asked to stop, and did not within the grace: it runs on until it returns or its agent dies")
         case BackoffOver() if row.why == SETTLE:
-            return _ask(_doubt_of(row), row, policy)
+            return _ask(_doubt_of(row))
         case BackoffOver():
             return TryNow("the backoff is over")
         case Unreadable(why=why):
@@ -88,7 +89,8 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
 
 def _late(row: AttemptRow, policy: Policy, by: Micros) -> Failure:
     mark = mark_of(row)
-    longer = f", extended by {mark.extended / SECOND:g} s" if mark is not None and mark.extended else ""
+    extended = policy.extended + (0 if mark is None else mark.extended)
+    longer = f", extended by {extended / SECOND:g} s" if extended else ""
     allowed = (learned_timeout(row) or f"its timeout of {policy.timeout / SECOND:g} s") + longer
     return Failure("Late", f"still running {by / SECOND:.1f} s after {allowed}", cause=Cause.LATE)
 
@@ -161,13 +163,13 @@ def _in_doubt(doubt: Doubt, row: AttemptRow, policy: Policy) -> Verdict:
     if policy.probes and acts_for is not None:
         rule = f"it may have taken effect ({doubt.failure.cause}), and until then it may still act: not asked before"
         return Settle(rule, acts_for, doubt)
-    return _ask(doubt, row, policy)
-
-
-def _ask(doubt: Doubt, row: AttemptRow, policy: Policy) -> Verdict:
     if policy.probes:
-        return Ask(f"it may have taken effect ({doubt.failure.cause}): the probe is asked", doubt)
+        return _ask(doubt)
     return _unknown(f"it may have taken effect ({doubt.failure.cause}), and has no probe", doubt, row)
+
+
+def _ask(doubt: Doubt) -> Ask:
+    return Ask(f"it may have taken effect ({doubt.failure.cause}): the probe is asked", doubt)
 
 
 def _unknown(rule: str, doubt: Doubt, row: AttemptRow) -> Verdict:

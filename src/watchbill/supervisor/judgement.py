@@ -8,6 +8,8 @@ from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Failure
 from watchbill.model.limits import SLOW
+from watchbill.model.overridden import span_of
+from watchbill.model.override import override_words
 from watchbill.model.policy import Cures, Policy, decode_policy
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import AgentDead, Failed, Late, NotYet, Stalled, Symptom, Unreadable
@@ -97,6 +99,8 @@ def _recast(row: AttemptRow, verdict: Verdict, policy: Policy, failures: int) ->
             return same._replace(earlier=1)
         case TryNow(alone=True):
             return same._replace(policy=_encode(msgspec.structs.replace(policy, own=True)), alone=True)
+        case MarkFailed(failures=0, losses=-1) if row.kind != RowKind.PROBE:
+            return same._replace(earlier=1)  # forgiven: in neither budget, but it has been tried
         case MarkFailed() | LookAgain() | LetEnd():
             return None  # the probe itself was found dead or late: that is judged next
         case _:
@@ -108,7 +112,7 @@ def _climb(policy: Policy, rung: int) -> Recast:
     there = way.policy or policy
     there = msgspec.structs.replace(there, cures=Cures(policy.ladder, there.idempotent, there.probes))
     return Recast(
-        RowKind.STEP, way.step, rung, _encode(there), -(-there.first_look // 1_000), there.own, 0, None,
+        RowKind.STEP, way.step, rung, _encode(there), span_of(there.first_look), there.own, 0, None,
         restart=True, gate=way.gate,
     )  # fmt: skip
 
@@ -119,7 +123,9 @@ def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None
         return None
     failure = _failure(symptom, verdict)
     decision = Decision(
-        rule=f"found {verdict.failure.cause}" if isinstance(verdict, MarkFailed) else verdict.rule,
+        rule=f"found {verdict.failure.cause}"
+        if isinstance(verdict, MarkFailed)
+        else verdict.rule + _different(row, verdict),
         chosen=verdict.chosen,
         step=row.step,
         number=row.number,
@@ -133,8 +139,21 @@ def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None
         traceback=failure.traceback if failure is not None else "",
         delay=verdict.delay if isinstance(verdict, TryLater | Settle) else 0,
         rejected=verdict.rejected,
+        override=override_in(row),
     )
     return _encode(decision)
+
+
+def _different(row: AttemptRow, verdict: Verdict) -> str:
+    """Say of another way what is different there."""
+    said = decode_policy(row.policy).ladder[verdict.rung - 1].said if isinstance(verdict, Climb) else ""
+    return said and f": {said}"
+
+
+def override_in(row: AttemptRow) -> str:
+    """Say what an operator had changed of the policy that a row is judged by."""
+    override = decode_policy(row.policy).override
+    return "" if override is None else override_words(override)
 
 
 def _failure(symptom: Symptom, verdict: Verdict) -> Failure | None:
@@ -171,4 +190,5 @@ def _to(
         run=row.run,
         call=row.call,
         body=None,
+        policy=row.policy,
     )

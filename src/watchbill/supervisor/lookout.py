@@ -18,12 +18,12 @@ from watchbill.model.alert import Route, marks_for
 from watchbill.model.incident import IncidentRow, NewIncident, Told, told_by
 from watchbill.model.wait import NO_AGENT
 from watchbill.store.protocol import SupervisorStore
+from watchbill.supervisor.roster import STANDBY_EVERY, Roster
 from watchbill.supervisor.unable import NO_CODE, NO_SCHEDULER, Trouble, unknown, unserved
 
 LOOK_EVERY: Final[Micros] = 10 * SECOND
 GRACE: Final[Micros] = 60 * SECOND  # an agent or scheduler that is started anew is back long before
-CODES: Final = 1_000  # runs in one read
-PAGES: Final = 5  # reads in one look; the next look goes on
+CODES: Final = 5_000  # runs in one look, by one read, however many there are; the next look goes on
 FORGET_EVERY: Final[Micros] = 3_600 * SECOND  # incidents are kept for weeks: an hour more does no harm
 INCIDENTS_FORGOTTEN: Final = 1_000  # in one look
 GATES: Final = 1_000  # that are looked at, in one look, whether anybody uses them
@@ -38,11 +38,19 @@ class Lookout(Loop):
 
     name = "lookout"
 
-    def __init__(
-        self, env: Env, events: Events, *, store: SupervisorStore, polls: bool, routes: Sequence[Route] = ()
+    def __init__(  # noqa: PLR0913 - a part of a room, by name
+        self,
+        env: Env,
+        events: Events,
+        *,
+        store: SupervisorStore,
+        polls: bool,
+        routes: Sequence[Route] = (),
+        roster: Roster | None = None,
     ) -> None:
         super().__init__(env, events)
         self._store = store
+        self._roster = roster  # one of those who divide the work does this for all; None: nobody divides it
         self._marks = marks_for(routes, "")  # whom to tell of incidents
         self._polls = polls  # others write to the store, too, and their hints may be lost
         self._asked = True
@@ -63,6 +71,8 @@ class Lookout(Loop):
 
     async def turn(self) -> Micros | None:
         """Look, if it is time."""
+        if self._roster is not None and not self._roster.leads:
+            return STANDBY_EVERY
         boot = self.env.clock.boot()
         if self._look_at is None:
             self._look_at = boot + LOOK_EVERY  # what has only just begun finds its way
@@ -106,16 +116,13 @@ class Lookout(Loop):
 
     async def _look_for_code(self) -> Micros:
         """Look at the next open runs; what was found in the last whole round counts until the next one is through."""
-        now = 0
-        for _ in range(PAGES):
-            look = await self._store.codes(self._run_place, CODES)
-            self._codes.update({(one.namespace, one.cause): one for one in unknown(look)})
-            self._run_place, now = look.place, look.now
-            if look.place is None:
-                self._unknown, self._codes = self._codes, {}
-                self._been_round = True
-                break
-        return now
+        look = await self._store.codes(self._run_place, CODES)
+        self._codes.update({(one.namespace, one.cause): one for one in unknown(look)})
+        self._run_place = look.place
+        if look.place is None:
+            self._unknown, self._codes = self._codes, {}
+            self._been_round = True
+        return look.now
 
     def _can_tell(self, row: IncidentRow) -> bool:
         """Whether what was not found is not there: about code and schedulers, only after a whole round."""

@@ -39,7 +39,7 @@ def send(route: Route, text: AlertText) -> None:
 
 
 def _post(url: str, text: AlertText) -> None:
-    from watchbill.flow.notify import post  # urllib takes long to import
+    from watchbill.posting import post  # urllib takes long to import
 
     post(url, f"{text.incident}-{text.event}", _encode(text).decode())
 

@@ -15,8 +15,9 @@ from watchbill.model.breaker import CANARY, Ended, is_ill, shown_error
 from watchbill.model.failure import Cause
 from watchbill.model.lease import HOST_LEASE
 from watchbill.model.limits import SLOW
+from watchbill.model.orphan import OrphanKind
 from watchbill.model.policy import Policy, Rung, decode_policy
-from watchbill.model.symptom import BackoffOver, NotYet, Symptom
+from watchbill.model.symptom import AgentDead, BackoffOver, Failed, NotYet, Symptom
 from watchbill.model.verdict import (
     Ask,
     AskPerson,
@@ -33,11 +34,13 @@ from watchbill.model.verdict import (
     Verdict,
 )
 from watchbill.store.contact import Contact
-from watchbill.store.protocol import SupervisorStore
+from watchbill.store.protocol import SupervisorStore, Watch
 from watchbill.supervisor.dependencies import Dependencies
 from watchbill.supervisor.diagnose import by_silence, diagnose
-from watchbill.supervisor.judge import judge
+from watchbill.supervisor.judge import LOSSES, judge
 from watchbill.supervisor.judgement import judgement
+from watchbill.supervisor.pulse import LATE_FROM, Pulse
+from watchbill.supervisor.roster import STANDBY_EVERY, Roster
 
 LOOK_LIMIT: Final = 1_000
 MOST_QUEUES: Final = 1_000  # that are remembered
@@ -55,9 +58,24 @@ class Supervisor(Loop):
 
     name = "supervisor"
 
-    def __init__(self, env: Env, events: Events, *, store: SupervisorStore, lasting: Micros | None) -> None:
+    def __init__(  # noqa: PLR0913 - what it shares with the parts beside it
+        self,
+        env: Env,
+        events: Events,
+        *,
+        store: SupervisorStore,
+        lasting: Micros | None,
+        roster: Roster | None = None,
+        pulse: Pulse | None = None,
+        at_least_every: Micros | None = None,
+    ) -> None:
         super().__init__(env, events)
         self._store = store
+        self._roster = roster  # None: everything is ours to watch, and nobody asks who we are
+        self._watched: tuple[int, ...] | None = ()
+        self._pulse = Pulse() if pulse is None else pulse
+        self._at_least_every = at_least_every  # it looks, also if nothing can be due: somebody counts its pulse
+        self._late = False
         self._dependencies = Dependencies(env, store)
         self._shared = lasting is not None
         self._guests = False  # the one owner of a store has neighbours, too, while agents of other processes are there
@@ -71,19 +89,53 @@ class Supervisor(Loop):
 
     async def turn(self) -> Micros | None:
         """Look at what is due, and cure it."""
+        self._pulse.begin(self.env.clock.boot())
         try:
-            return await self._turn()
+            wish = await self._turn()
         except StoreUnreachableError:
             self._contact.missed()
             raise
+        if self._at_least_every is not None:
+            wish = self._at_least_every if wish is None else min(wish, self._at_least_every)
+        self._pulse.end(self.env.clock.boot(), wish)
+        return wish
+
+    async def close(self) -> None:
+        """Let the others have what was ours."""
+        if self._roster is not None:
+            await self._roster.stand_down()
 
     async def _turn(self) -> Micros | None:
+        if self._roster is not None and self._roster.due:
+            await self._stand(self._roster)
         buried = await self._bury_the_dead()
+        if self._roster is not None:
+            if buried:
+                self._roster.hurry()
+            if self._roster.shards == ():
+                self._tell_buried(buried, self._roster.now)
+                return 0 if buried else STANDBY_EVERY
+        return await self._look(buried)
+
+    async def _stand(self, roster: Roster) -> None:
+        """Say that we are there, and hear what is ours to watch now."""
+        standing = await roster.stand(self._pulse.take_worst())
+        self._contact.heard(standing.now)
+        watched = roster.shards
+        if watched != self._watched:
+            self._watched = watched
+            count = len(standing.shards) if watched is None else len(watched)
+            note = f"{count} of {len(standing.shards)} shards are watched here; {len(standing.watchers)} stand watch"
+            self.tell([Event(happened.WATCH_CHANGED, standing.now, self.name, cause=roster.way, note=note)])
+
+    async def _look(self, buried: list[tuple[str, str]]) -> Micros | None:
         settled = self._contact.settled
-        watch = await self._store.watch(LOOK_LIMIT, expired=settled)
+        shards = None if self._roster is None else self._roster.shards
+        watch = await self._store.watch(LOOK_LIMIT, expired=settled, shards=shards)
         self._contact.heard(watch.now)
         self._guests = watch.guests
-        self.tell([Event(happened.PROCESS_BURIED, watch.now, self.name, cause=why, note=note) for why, note in buried])
+        self._tell_buried(buried, watch.now)
+        self._note_lag(watch)
         if settled and not self._contact.settled:
             return 0  # it took so long that those who are out of time may have been unable to say a word
         cases = [(row, diagnose(row, watch.now, orphaned=True)) for row in watch.orphans]
@@ -95,20 +147,50 @@ class Supervisor(Loop):
             if symptom is not None and self._may_judge(symptom, row)
         ]
         if judged:
+            lost = [end for case in judged for end in _lost_canary(*case)]
+            if lost:
+                await self._store.hear(lost)  # first: judged, it no longer keeps the next one from trying at once
             applied = await self._store.judge([await self._written(case) for case in judged])
             told = [_event(*case, now=watch.now) for case, done in zip(judged, applied, strict=True) if done]
             self.tell([event for event in told if event is not None])
             ended = [end for case, done in zip(judged, applied, strict=True) if done for end in _said(*case)]
             if ended:
                 await self._store.hear(ended)
-        if watch.breakers:
+            if watch.strangers:
+                await self._count_abandoned(
+                    watch, [row for (row, _, _), done in zip(judged, applied, strict=True) if done]
+                )
+        tends = watch.breakers and (self._roster is None or self._roster.leads)
+        if tends:
             self.tell(await self._dependencies.tend())
-        if judged or watch.breakers:
+        if judged or tends:
             return 0  # there may be more; of what must not be judged yet there will be no less
         wishes = [POLL] if self._has_neighbours else []
         if watch.next_at is not None:
             wishes.append(max(0, watch.next_at - watch.now))
+        if self._roster is not None and self._roster.next_at is not None:
+            wishes.append(max(0, self._roster.next_at - self.env.clock.boot()))
         return min(wishes) if wishes else None
+
+    def _tell_buried(self, buried: list[tuple[str, str]], now: Micros) -> None:
+        self.tell([Event(happened.PROCESS_BURIED, now, self.name, cause=why, note=note) for why, note in buried])
+
+    def _note_lag(self, watch: Watch) -> None:
+        """Take note of how late this look is; say so once, if that is too late."""
+        looks = [row.watch_at for row in watch.due if row.watch_at is not None]
+        self._pulse.found(watch.now - min(looks) if looks else 0)
+        late = self._pulse.lag(self.env.clock.boot())
+        if late >= LATE_FROM and not self._late:
+            note = f"a look came {late / SECOND:.1f} s late: no supervisor was there, or it has too much to do"
+            self.tell([Event(happened.SUPERVISOR_LATE, watch.now, self.name, note=note)])
+        self._late = late >= LATE_FROM
+
+    async def _count_abandoned(self, watch: Watch, judged: list[AttemptRow]) -> None:
+        """Count what ran under agents that have left in peace, or never were there: that cannot be."""
+        ids = {row.id for row in watch.orphans if row.agent in watch.strangers}
+        found = sum(row.id in ids for row in judged)
+        if found:
+            await self._store.count_orphans(OrphanKind.ABANDONED, found)
 
     def _judged(self, row: AttemptRow, symptom: Symptom) -> Case:
         return row, symptom, _spared(row, judge(symptom, row, decode_policy(row.policy), self.env.random()))
@@ -150,12 +232,15 @@ class Supervisor(Loop):
         boot = self.env.clock.boot()
         if not self._has_neighbours or boot < self._bury_at:
             return []
-        self._bury_at = boot + BURY_EVERY
+        standby = self._roster is not None and self._roster.shards == ()
+        self._bury_at = boot + (STANDBY_EVERY if standby else BURY_EVERY)
         buried = []
         dead = [id for id, identity in await self._store.processes() if self.env.is_dead(identity)]
         if dead:
             await self._store.bury(dead)
             buried.append(("dead", f"dead on this machine: {', '.join(map(str, dead))}"))
+        if self._roster is not None and not self._roster.leads:
+            return buried  # one who looks for those that merely fell silent is enough; proof needs their own machine
         silent = [id for id in await self._store.silent() if id not in dead]
         if silent:
             await self._store.bury(silent, unheard=True)
@@ -180,6 +265,14 @@ def _said(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Iterator[Ended
     """Say what a verdict tells of the dependency that a row uses; what was reported was heard with its report."""
     if isinstance(verdict, MarkFailed) and is_ill(verdict.failure) and decode_policy(row.policy).uses:
         yield Ended(row.queue, row.id, row.fence, False, shown_error(verdict.failure), row.agent)
+
+
+def _lost_canary(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Iterator[Ended]:
+    """Say that whoever tried for the others was lost: perhaps by what it tried, and the next one is to wait."""
+    match symptom, verdict:
+        case (AgentDead(), MarkFailed(failure=failure)) | (Failed(failure=failure), _) if failure.cause in LOSSES:
+            if row.why == CANARY:
+                yield Ended(row.queue, row.id, row.fence, False, shown_error(failure), row.agent)
 
 
 def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) -> Event | None:  # noqa: C901 - one each

@@ -1,5 +1,5 @@
-"""Wardroom: the part of the supervisor that deals with people: incidents about calls that wait for one, what people
-want for all calls of an incident, and reminders of questions.
+"""Wardroom: the part of the supervisor that deals with people: incidents about calls that wait for one, and about runs
+that nothing moves; what people want for all members of an incident; and reminders of questions.
 
 It looks when the supervisor is hinted at, but not at every hint: those come with all trouble, and people are slow.
 """
@@ -21,9 +21,12 @@ from watchbill.model.member import Muster
 from watchbill.model.resolution import paced
 from watchbill.store.protocol import SupervisorStore
 from watchbill.supervisor.gathering import gathered
+from watchbill.supervisor.roster import STANDBY_EVERY, Roster
+from watchbill.supervisor.standstill import standing_still
 
 LOOKS_APART: Final[Micros] = SECOND // 4
 POLL: Final[Micros] = 5 * SECOND  # where others write to the store, too, a lost hint costs at most this
+STILL_EVERY: Final[Micros] = SECOND  # while an incident is about runs: that one of them moves again gives no hint
 LIMIT: Final = 1_000  # calls in one look
 
 _encode = msgspec.json.Encoder().encode
@@ -37,11 +40,19 @@ class Wardroom(Loop):
 
     name = "wardroom"
 
-    def __init__(
-        self, env: Env, events: Events, *, store: SupervisorStore, polls: bool, routes: Sequence[Route] = ()
+    def __init__(  # noqa: PLR0913 - a part of a room, by name
+        self,
+        env: Env,
+        events: Events,
+        *,
+        store: SupervisorStore,
+        polls: bool,
+        routes: Sequence[Route] = (),
+        roster: Roster | None = None,
     ) -> None:
         super().__init__(env, events)
         self._store = store
+        self._roster = roster  # one of those who divide the work does this for all; None: nobody divides it
         self._routes = routes  # whom to tell of incidents
         self._polls = polls  # others write to the store, too, and their hints may be lost
         self._asked = True
@@ -56,6 +67,8 @@ class Wardroom(Loop):
 
     async def turn(self) -> Micros | None:
         """Look, if there may be something to see."""
+        if self._roster is not None and not self._roster.leads:
+            return STANDBY_EVERY
         boot = self.env.clock.boot()
         if not self._asked and (self._due_at is None or boot < self._due_at):
             return None if self._due_at is None else self._due_at - boot
@@ -79,13 +92,17 @@ class Wardroom(Loop):
         muster = await self._store.muster(LIMIT)
         if muster.waiting:
             await self._gather(muster)
+        if muster.stuck:
+            await self._gather_runs(muster)
         if muster.healed:
             await self._resolve(muster)
         if muster.reminders:
             await self._remind(muster)
         wishes = [await self._feed(muster)] if muster.orders else []
-        if len(muster.waiting) == LIMIT or len(muster.reminders) == LIMIT:
+        if LIMIT in (len(muster.waiting), len(muster.reminders), len(muster.stuck)):
             wishes.append(0)
+        if muster.watched or muster.stuck:
+            wishes.append(STILL_EVERY)
         if muster.next_at is not None:
             wishes.append(max(muster.next_at - muster.now, 0))
         return min(wishes) if wishes else None
@@ -94,6 +111,13 @@ class Wardroom(Loop):
         """Let calls belong to the incident of their cause."""
         gatherings = gathered(muster.waiting, self.env.new_id, self._routes)
         attached = await self._store.attach(gatherings)
+        opened = [one.incident for one, became in zip(gatherings, attached, strict=True) if became.new]
+        self.tell([_event(happened.INCIDENT_OPENED, muster.now, one.cause, _decode_told(one.body)) for one in opened])
+
+    async def _gather_runs(self, muster: Muster) -> None:
+        """Let runs that nothing moves belong to the incident of their cause."""
+        gatherings = standing_still(muster.stuck, self.env.new_id, self._routes)
+        attached = await self._store.attach_runs(gatherings)
         opened = [one.incident for one, became in zip(gatherings, attached, strict=True) if became.new]
         self.tell([_event(happened.INCIDENT_OPENED, muster.now, one.cause, _decode_told(one.body)) for one in opened])
 

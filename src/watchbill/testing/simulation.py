@@ -15,7 +15,9 @@ import msgspec
 
 from watchbill.clock import SECOND
 from watchbill.errors import WatchbillError
+from watchbill.model.orphan import AuditPlace
 from watchbill.model.states import RunState
+from watchbill.store.protocol import EVERY
 from watchbill.testing.chance import Chance
 from watchbill.testing.hosts import hire, hosts_of
 from watchbill.testing.invariants import Violation
@@ -138,6 +140,7 @@ async def _play(world: World, planned: Plan, *, scheduled: bool) -> None:
     if scheduled:
         await _check_slots(world)
     await _check_left_behind(world)
+    await _check_orphans(world)
     await _check_leftovers(world)
     world.checker.check_accounts(world.ledger.outside)
     if world.checker.counts["steps done"] < LEAST_STEPS or _faults(world) < LEAST_FAULTS:
@@ -255,6 +258,13 @@ async def _check_leftovers(world: World) -> None:
             return
         await rest(1)
     world.checker.violated("I16", f"{HEARD_WITHIN} s after all had ended there is left: {world.leftovers(MOST_TASKS)}")
+
+
+async def _check_orphans(world: World) -> None:
+    """See whether something is left in the store that cannot be."""
+    look = await world.network.store.supervisor.audit(AuditPlace(), EVERY)
+    if look.orphans:
+        world.checker.violated("I15", f"a self-audit finds {look.orphans}")
 
 
 def _faults(world: World) -> int:

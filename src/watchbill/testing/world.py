@@ -400,6 +400,7 @@ class Node(Post):
             look_limit=self._kind.look_limit,
             load_limit=self._kind.load_limit,
             lease=PACE.lease if self._kind.leads else None,
+            audits=False,  # at the end, past the network: it must find nothing that it could repair
         )
         self._houses.append(house)
         await house.start()

@@ -50,6 +50,8 @@ def anything(annotation: Any) -> st.SearchStrategy[Any]:
         return st.datetimes(timezones=st.just(UTC))
     if annotation in (bool, type(None)):
         return st.sampled_from([True, False] if annotation is bool else [None])
+    if annotation is msgspec.UnsetType:
+        return st.just(msgspec.UNSET)
     if issubclass(annotation, Enum):
         return st.sampled_from(annotation)
     if issubclass(annotation, msgspec.Struct) or hasattr(annotation, "_fields"):

@@ -22,7 +22,7 @@ from watchbill.model.symptom import (
     Unreadable,
 )
 from watchbill.model.verdict import GiveUp, LetEnd, LookAgain, MarkFailed, Quarantine, TryLater, TryNow, Verdict
-from watchbill.supervisor.judge import judge
+from watchbill.supervisor.judge import MOST_FORGIVEN, judge
 from watchbill.supervisor.judgement import judgement
 
 POLICY = Policy(retries=2, backoff=10 * SECOND, factor=2.0, cap=300 * SECOND)
@@ -163,6 +163,23 @@ def test_what_ran_in_a_process_of_its_own_cannot_have_killed_its_agent(own: bool
     verdict = judge(AgentDead(70), row, Policy(own=own), 0.0)
     assert isinstance(verdict, MarkFailed)
     assert verdict.losses == -1
+
+
+def test_what_takes_its_agent_with_it_every_time_is_quarantined_in_the_end() -> None:
+    row, policy = a_row(AttemptState.READY, failures=0, losses=0), Policy()
+    for tried in range(1, 100):
+        row = msgspec.structs.replace(row, state=AttemptState.RUNNING, losses=row.losses + 1)
+        assert row.number == tried
+        dead = judgement(row, AgentDead(70), judge(AgentDead(70), row, policy, 0.0))
+        forgiven = dead.recast.earlier if dead.recast is not None else 0
+        losses, earlier = row.losses + dead.losses, row.earlier + forgiven
+        row = msgspec.structs.replace(
+            row, state=AttemptState.FAILED, losses=losses, earlier=earlier, result=dead.result
+        )
+        assert row.number == tried
+        if isinstance(judge(Failed(a_failure(Cause.LOST)), row, policy, 0.0), Quarantine):
+            break
+    assert tried == MOST_FORGIVEN + QUARANTINE_AT
 
 
 def test_who_does_not_stop_in_time_is_left_to_end_and_not_called_ended() -> None:

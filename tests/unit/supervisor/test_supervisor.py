@@ -57,7 +57,7 @@ class Rows:
         self.buried: list[int] = []
         self.unheard: list[int] = []
 
-    async def watch(self, limit: int, *, expired: bool = True) -> Watch:
+    async def watch(self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None) -> Watch:
         if self.away:
             raise StoreUnreachableError("no answer")
         self.expired.append(expired)

@@ -5,7 +5,9 @@ from typing import Any, cast
 
 from watchbill.model.lease import Member
 from watchbill.store.migrate import known_schema
+from watchbill.store.postgres.audit import orphans
 from watchbill.store.postgres.connections import Session
+from watchbill.store.postgres.watchers import watchers
 from watchbill.store.protocol import Checkup
 
 
@@ -26,4 +28,8 @@ async def checkup(db: Session, namespace: str, limit: int) -> Checkup:
         code=await asked("open_code"),
         held=await asked("open_held"),
         quarantined=await asked("open_quarantined"),
+        overdue=(await asked("overdue"))[0][0],
+        watchers=await watchers(db),
+        shards=tuple(sorted(id for id, _, _ in await asked("all_shards"))),
+        orphans=await orphans(db),
     )

@@ -16,14 +16,16 @@ from watchbill.model.call import JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateOrder, GateRow
-from watchbill.model.incident import IncidentRow
+from watchbill.model.incident import IncidentRow, IncidentState
 from watchbill.model.lease import FOREVER
+from watchbill.model.overridden import Patch
+from watchbill.model.policies import Policies, PolicyOrder
 from watchbill.model.question import Asked, Claim
 from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
 from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.stat import Stat
-from watchbill.model.states import RunState
+from watchbill.model.states import AttemptState, RunState
 from watchbill.model.wait import stop_of_workflow
 from watchbill.store.bodies import joined
 from watchbill.store.held import explained
@@ -37,6 +39,7 @@ from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.incidents import incident_rows
 from watchbill.store.postgres.people import inbox, ordered, told
+from watchbill.store.postgres.policies import patch, policies, set_policy, steps
 from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import Homes, home_shards
@@ -175,12 +178,41 @@ class PostgresClient:
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "claim", values))
         return Claim(*cast(Any, found[0])) if found else None
 
-    async def order_incident(self, namespace: str, incident: int, actor: str, body: bytes, per_second: int) -> Ordered:
+    async def extend_run(self, seen: Micros, until: Micros, fact: NewFact) -> bool:
+        """Give a live run a later deadline and tell it so, if it still has the one that was seen."""
+        hints = self._writing()
+        values = {"namespace": fact.namespace, "id": fact.id, "seen": seen, "until": until}
+        values |= {"ref": fact.ref, "actor": fact.actor, "body": fact.body}
+        done = bool(await self._lines.door(lambda: self._lines.rows(self._lines.others, "extend_run", values)))
+        if done:
+            hints.give(Hint.SCHEDULER)
+        return done
+
+    async def extend_call(self, patch: Patch, actor: str, decision: int, body: bytes) -> bool:
+        """Give a live call a policy with more time, if it still has the one that was seen."""
+        hints = self._writing()
+        values = {**patch._asdict(), "done": AttemptState.DONE, "actor": actor, "decision": decision, "body": body}
+        done = bool(await self._lines.door(lambda: self._lines.rows(self._lines.others, "extend_call", values)))
+        if done:
+            hints.give(Hint.SUPERVISOR)
+        return done
+
+    async def order_incident(  # noqa: PLR0913
+        self,
+        namespace: str,
+        incident: int,
+        actor: str,
+        body: bytes,
+        per_second: int,
+        *,
+        kind: FactKind = FactKind.RESOLVE,
+    ) -> Ordered:
         """Write down what somebody wants for all calls of an incident that wait now."""
         hints = self._writing()
         values = {"namespace": namespace, "incident": incident, "actor": actor, "body": body, "per_second": per_second}
+        values["kind"] = kind.value
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "order_incident", values))
-        became = ordered(cast(Sequence[Any], found))
+        became = ordered(cast(Sequence[Any], found), kind)
         if became is Ordered.DONE:
             hints.give(Hint.SUPERVISOR)
         return became
@@ -206,6 +238,29 @@ class PostgresClient:
             for whom in (Hint.AGENT, Hint.SUPERVISOR, Hint.SCHEDULER):
                 hints.give(whom)
         return done
+
+    async def policies(self, namespace: str) -> Policies:
+        """Read what operators have changed of the policies of steps."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: policies(db, namespace)))
+
+    async def steps(self, namespace: str) -> list[str]:
+        """Name the steps that the store has met."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: steps(db, namespace)))
+
+    async def set_policy(self, namespace: str, order: PolicyOrder) -> int | None:
+        """Write down what an operator wants of the policy of a step, and let live rows follow it."""
+        hints = self._writing()
+        place = await self._lines.door(lambda: self._lines.transact(lambda db: set_policy(db, namespace, order)))
+        for whom in (Hint.SCHEDULER, Hint.SUPERVISOR):  # who makes rows, and who judges them
+            hints.give(whom)
+        return place
+
+    async def patch(self, namespace: str, shards: Sequence[int] | None, after: int) -> int | None:
+        """Let the next live rows have the policy that is in force; gives where to go on."""
+        hints = self._writing()
+        place = await self._lines.door(lambda: self._lines.transact(lambda db: patch(db, namespace, shards, after)))
+        hints.give(Hint.SUPERVISOR)
+        return place
 
     async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
         """Read the incidents of a namespace, newest first."""
@@ -525,7 +580,15 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         region=cast(str, region),
         served=cast(bool, served),
         lasted=await lasted(db, namespace, run.workflow, run.version),
+        incident=await _incident_of(db, run),
     )
+
+
+async def _incident_of(db: Session, run: RunRow) -> int | None:
+    if run.held is None and run.status is not RunState.DIVERGED:
+        return None
+    found = await db.rows("incident_of_run", {"num": run.num, "open": IncidentState.OPEN})
+    return cast(int, found[0][0]) if found else None
 
 
 async def _id_of(db: Session, num: int) -> str | None:

@@ -45,6 +45,7 @@ class PostgresGatehouse:
             "most": MOST_GATES,
             "head": HEAD,
             "running": AttemptState.RUNNING,
+            "failed": AttemptState.FAILED,
         }
         found = cast(Sequence[Any], await self._lines.rows(self._lines.others, "limited_gates", values))
         met = [
@@ -63,7 +64,12 @@ class PostgresGatehouse:
     async def passing(self, queues: Sequence[int]) -> tuple[Micros, list[Passing]]:
         """Find which of these queues use a dependency that lets some start."""
         passing_states = [BreakerState.HALF_OPEN, BreakerState.CLOSING]
-        values = {"queues": list(queues), "running": AttemptState.RUNNING, "passing": passing_states}
+        values = {
+            "queues": list(queues),
+            "running": AttemptState.RUNNING,
+            "failed": AttemptState.FAILED,
+            "passing": passing_states,
+        }
         found = cast(Sequence[Any], await self._lines.rows(self._lines.others, "passing", values))
         passing = [Passing(queue, read_dependency(*dependency)) for _, queue, *dependency in found]
         return (found[0][0] if found else 0), passing
@@ -151,6 +157,7 @@ class PostgresGatehouse:
             "namespaces": [key.namespace for key in keys],
             "names": [key.name for key in keys],
             "running": AttemptState.RUNNING,
+            "failed": AttemptState.FAILED,
         }
         await db.rows("lock_breakers", values)
         found = cast(Sequence[Any], await db.rows("breakers_locked", values))

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from watchbill.model.incident import IncidentState
+from watchbill.model.facts import FactKind
+from watchbill.model.incident import IncidentState, NewIncident
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
 from watchbill.model.question import Asked
 from watchbill.model.states import AttemptState, RunState
+from watchbill.model.stuck import StuckGathering, StuckRun
 from watchbill.store.postgres.connections import Session
 from watchbill.store.postgres.incidents import incident_rows, told_values
 from watchbill.store.protocol import Ordered, Told
@@ -14,7 +16,8 @@ from watchbill.store.protocol import Ordered, Told
 
 async def muster(db: Session, limit: int) -> Muster:
     """Find what has to be done, in one statement; most often that is nothing, and nothing more is read."""
-    now, waiting, healed, ordered, due, next_at = cast(Sequence[Any], await db.row("muster", {"limit": limit}))
+    found = cast(Sequence[Any], await db.row("muster", {"limit": limit}))
+    now, waiting, healed, ordered, due, next_at, nums, watched = found
     calls: Sequence[Any] = ()
     if waiting:
         values = {"ids": waiting, "parked": AttemptState.PARKED}
@@ -26,6 +29,9 @@ async def muster(db: Session, limit: int) -> Muster:
     reminders: Sequence[Any] = ()
     if due:
         reminders = cast(Sequence[Any], await db.rows("due_reminders", {"ids": sorted(due)}))
+    stuck: Sequence[Any] = ()
+    if nums:
+        stuck = cast(Sequence[Any], await db.rows("stuck_runs", {"nums": nums}))
     return Muster(
         tuple([WaitingCall(*row) for row in calls]),
         tuple(incidents),
@@ -33,19 +39,40 @@ async def muster(db: Session, limit: int) -> Muster:
         tuple([Reminder(*row) for row in reminders if row[1] is not None]),  # it may have been answered meanwhile
         next_at,
         now,
+        tuple([StuckRun(*row) for row in stuck]),
+        watched,
     )
+
+
+def attach_runs_values(gatherings: Sequence[StuckGathering]) -> dict[str, object]:
+    """Give runs and their incidents as columns; the runs in order."""
+    runs = sorted(
+        ((run, place) for place, one in enumerate(gatherings, 1) for run in one.runs), key=lambda one: one[0].num
+    )
+    return {
+        "nums": [run.num for run, _ in runs],
+        "statuses": [run.status for run, _ in runs],
+        "helds": [run.held for run, _ in runs],
+        "places": [place for _, place in runs],
+        **_new_values([one.incident for one in gatherings]),
+    }
 
 
 def attach_values(gatherings: Sequence[Gathering]) -> dict[str, object]:
     """Give calls and their incidents as columns; the calls in order, like everybody who locks more than one row."""
     calls = sorted((*call, place) for place, one in enumerate(gatherings, 1) for call in one.calls)
-    new = [one.incident for one in gatherings]
     return {
         "ids": [id for id, _, _, _ in calls],
         "fences": [fence for _, fence, _, _ in calls],
         "whys": [why for _, _, why, _ in calls],
         "places": [place for _, _, _, place in calls],
         "parked": AttemptState.PARKED,
+        **_new_values([one.incident for one in gatherings]),
+    }
+
+
+def _new_values(new: Sequence[NewIncident]) -> dict[str, object]:
+    return {
         "new_ids": [one.id for one in new],
         "new_namespaces": [one.namespace for one in new],
         "new_causes": [one.cause for one in new],
@@ -55,7 +82,7 @@ def attach_values(gatherings: Sequence[Gathering]) -> dict[str, object]:
     }
 
 
-def attached(gatherings: Sequence[Gathering], found: Sequence[Any]) -> list[Attached]:
+def attached(gatherings: Sequence[Gathering] | Sequence[StuckGathering], found: Sequence[Any]) -> list[Attached]:
     """Read what became of gatherings."""
     became = {place: Attached(calls, new) for place, calls, new in found}
     return [became.get(place, Attached(0, new=False)) for place in range(1, len(gatherings) + 1)]
@@ -95,12 +122,14 @@ def told(found: Sequence[Any]) -> Told:
     return Told.ANSWERED if holder is None else Told.CLAIMED
 
 
-def ordered(found: Sequence[Any]) -> Ordered:
+def ordered(found: Sequence[Any], kind: FactKind) -> Ordered:
     """Read what became of what somebody wants for all members of an incident."""
     if not found:
         return Ordered.UNKNOWN
-    [(state, calls, done, _)] = found
-    if not calls:
+    [(state, calls, runs, done, _)] = found
+    if runs and kind is FactKind.RESOLVE:
+        return Ordered.RUNS
+    if not (calls if kind is FactKind.RESOLVE else runs):
         return Ordered.NO_CALLS
     if state != IncidentState.OPEN:
         return Ordered.RESOLVED

@@ -12,6 +12,7 @@ from watchbill.model.agent import AgentState
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import JournalEntry
 from watchbill.model.lease import Member, Taken, Terms
+from watchbill.model.policies import Policies
 from watchbill.model.run import RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleRow
 from watchbill.model.stat import Learned, Lesson
@@ -21,6 +22,7 @@ from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.deletion import delete
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.marks import OpenRows
+from watchbill.store.postgres.policies import patch, policies
 from watchbill.store.postgres.refusals import REFUSED
 from watchbill.store.postgres.rows import attempt_rows, by_run, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import find_queue, home_shards, region_shards
@@ -155,6 +157,14 @@ class PostgresScheduler:
         return await self._lines.door(
             lambda: self._lines.run(self._lines.others, lambda db: learned(db, namespace, since))
         )
+
+    async def policies(self, namespace: str) -> Policies:
+        """Read what operators have changed of the policies of steps."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: policies(db, namespace)))
+
+    async def patch(self, namespace: str, shards: Sequence[int] | None, after: int) -> int | None:
+        """Let the next live rows have the policy that is in force; gives where to go on."""
+        return await self._lines.door(lambda: self._lines.transact(lambda db: patch(db, namespace, shards, after)))
 
     async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
         """Read runs that were made so long ago, oldest first, from behind a place on."""
@@ -310,7 +320,7 @@ async def look(
         "share": share + 1,
     }
     found = cast(Sequence[Any], await db.row("look", asked))
-    now, nums, fact_ids, final_ids, schedule_ids, next_due, next_slot, stopped = found
+    now, nums, fact_ids, final_ids, schedule_ids, next_due, next_slot, stopped, revision = found
     woken = [RunState.SCHEDULED, RunState.WAITING]
     due = run_rows(await _found(db, "look_due", nums, {"nums": nums, "woken_by_time": woken}))
     told = facts(await _found(db, "look_facts", fact_ids, {"ids": fact_ids}))
@@ -318,7 +328,7 @@ async def look(
     slots = schedule_rows(await _found(db, "look_schedules", schedule_ids, {"ids": schedule_ids}))
     more = _cut(share, due, told, finals, slots)
     next_at = min([at for at in (next_due, next_slot) if at is not None], default=None)
-    return Look(tuple(due), tuple(told), tuple(finals), next_at, more, now, slots, tuple(stopped))
+    return Look(tuple(due), tuple(told), tuple(finals), next_at, more, now, slots, tuple(stopped), revision)
 
 
 async def _found(db: Session, statement: str, ids: Sequence[int], values: Mapping[str, object]) -> list[Row]:

@@ -9,11 +9,15 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import BreakerRow, Ended, Move
 from watchbill.model.incident import RESOLVED_KEPT_FOR, Able, CodeLook, IncidentRow, IncidentState, NewIncident
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
+from watchbill.model.orphan import AuditLook, AuditPlace, Repair
 from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
+from watchbill.model.stuck import StuckGathering
 from watchbill.model.verdict import Judgement, Recast
+from watchbill.model.watcher import Standing, Watcher
 from watchbill.store.hints import concerned
 from watchbill.store.postgres.alerts import settled_values, take_alerts
+from watchbill.store.postgres.audit import audit, count, repair
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.breakers import breakers, hear, move_breakers
 from watchbill.store.postgres.connections import Connections, Session
@@ -21,10 +25,18 @@ from watchbill.store.postgres.fleet import backlog
 from watchbill.store.postgres.gates import able, forget_gates
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.incidents import codes, incident_rows, incident_values
-from watchbill.store.postgres.people import attach_values, attached, muster, order_values, remind_values
+from watchbill.store.postgres.people import (
+    attach_runs_values,
+    attach_values,
+    attached,
+    muster,
+    order_values,
+    remind_values,
+)
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.scheduler import bury
 from watchbill.store.postgres.shards import find_queue
+from watchbill.store.postgres.watchers import stand
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 from watchbill.store.silence import Silence, Unwitnessed
 
@@ -37,11 +49,38 @@ class PostgresSupervisor:
         self._hints = hints
         self._silence = Silence()
 
-    async def watch(self, limit: int, *, expired: bool = True) -> Watch:
+    async def stand(self, watcher: Watcher, lasting: Micros | None) -> Standing:
+        """Say that a supervisor stands watch; gives all who do, and all shards."""
+        return await self._lines.door(
+            lambda: self._lines.run(self._lines.beats, lambda db: stand(db, watcher, lasting))
+        )
+
+    async def stand_down(self, watcher: int) -> None:
+        """Stand watch no longer."""
+        if await self._lines.door(lambda: self._lines.rows(self._lines.beats, "stand_down", {"id": watcher})):
+            self._hints.give(Hint.SUPERVISOR)
+
+    async def watch(self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None) -> Watch:
         """Read what is due for a look."""
         return await self._lines.door(
-            lambda: self._lines.run(self._lines.others, lambda db: watch(db, limit, expired=expired))
+            lambda: self._lines.run(self._lines.others, lambda db: watch(db, limit, expired=expired, shards=shards))
         )
+
+    async def audit(self, after: AuditPlace, limit: int) -> AuditLook:
+        """Look for what cannot be."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: audit(db, after, limit)))
+
+    async def repair(self, repairs: Sequence[Repair]) -> list[bool]:
+        """Repair what still is as it was seen."""
+        repaired = await self._lines.door(lambda: self._lines.transact(lambda db: repair(db, repairs)))
+        if any(repaired):
+            self._hints.give(Hint.SUPERVISOR)
+            self._hints.give(Hint.SCHEDULER)
+        return repaired
+
+    async def count_orphans(self, kind: str, found: int) -> None:
+        """Count orphans that were cured as any other trouble is."""
+        await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: count(db, {kind: found})))
 
     async def processes(self) -> list[tuple[int, bytes]]:
         """Read the living agents and schedulers of all namespaces, each id once, with the identity of its process."""
@@ -102,6 +141,14 @@ class PostgresSupervisor:
         self._herald([one.new for one in became])
         return became
 
+    async def attach_runs(self, gatherings: Sequence[StuckGathering]) -> list[Attached]:
+        """Attach runs that nothing moves to the open incident of their cause, or open it."""
+        values = attach_runs_values(gatherings)
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "attach_runs", values))
+        became = attached(gatherings, cast(Sequence[Any], found))
+        self._herald([one.new for one in became])
+        return became
+
     async def heal(self, incidents: Sequence[IncidentRow]) -> list[bool]:
         """Resolve incidents that have no members, and got none since they were seen."""
         ordered = sorted(incidents, key=lambda one: one.id)
@@ -114,7 +161,8 @@ class PostgresSupervisor:
     async def feed(self, order: Order, limit: int) -> int:
         """Tell the next members of an incident what is wanted for all."""
         values = order_values(order, limit)
-        [(told,)] = await self._lines.door(lambda: self._lines.rows(self._lines.others, "feed", values))
+        statement = "feed_runs" if order.runs else "feed"
+        [(told,)] = await self._lines.door(lambda: self._lines.rows(self._lines.others, statement, values))
         if told:
             self._hints.give(Hint.SCHEDULER)
         return cast(int, told)
@@ -201,10 +249,11 @@ class PostgresSupervisor:
         return applied
 
 
-async def watch(db: Session, limit: int, *, expired: bool) -> Watch:
+async def watch(db: Session, limit: int, *, expired: bool, shards: Sequence[int] | None = None) -> Watch:
     """Find due rows and orphans, then read them; one more of each than asked for tells whether there are more."""
-    found = await db.row("watch", {"limit": limit + 1, "expired": expired})
-    now, due_ids, orphan_ids, next_at, due_breakers = cast(Sequence[Any], found)
+    mine = None if shards is None else list(shards)
+    found = await db.row("watch", {"limit": limit + 1, "expired": expired, "shards": mine})
+    now, due_ids, orphan_ids, next_at, due_breakers, strangers = cast(Sequence[Any], found)
     wanted = sorted({*due_ids, *orphan_ids})
     rows: dict[int, AttemptRow] = {}
     if wanted:
@@ -214,7 +263,16 @@ async def watch(db: Session, limit: int, *, expired: bool) -> Watch:
     orphans = [rows[id] for id in orphan_ids if id in rows and rows[id].state is AttemptState.RUNNING]
     more = len(due_ids) > limit or len(orphan_ids) > limit
     # Where many processes share a store, there may always be agents of others.
-    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, guests=True, breakers=due_breakers)
+    return Watch(
+        tuple(due[:limit]),
+        tuple(orphans[:limit]),
+        next_at,
+        more,
+        now,
+        guests=True,
+        breakers=due_breakers,
+        strangers=tuple(strangers),
+    )
 
 
 def _is_due(row: AttemptRow, now: int) -> bool:
@@ -270,6 +328,7 @@ def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, obj
         "decisions": [verdict.body for verdict in ordered],
         "unmoved": [verdict.unmoved for verdict in ordered],
         "progresses": [verdict.progress for verdict in ordered],
+        "judged_by": [verdict.policy for verdict in ordered],
         **_recasts([(verdict.id, verdict.recast) for verdict in ordered if verdict.recast is not None]),
         "ready_ids": [verdict.id for verdict in ordered if verdict.after == AttemptState.READY],
         "avoid_for": AVOID_FOR,

@@ -28,7 +28,7 @@ async def bury(lanes: Lanes, processes: Sequence[int]) -> None:
 def end(db: Writer, processes: Sequence[int]) -> int:
     """End leases, agents and memberships of these processes; gives how many."""
     dead: Named = {"processes": json_text(processes), "now": db.now()}
-    return sum(db.run(name, dead).rowcount for name in ("bury_leases", "bury_agents", "bury_members"))
+    return sum(db.run(name, dead).rowcount for name in ("bury_leases", "bury_agents", "bury_members", "bury_watchers"))
 
 
 def end_owned(db: Writer, is_dead: Callable[[bytes], bool]) -> int:

@@ -8,7 +8,9 @@ import msgspec
 from watchbill.model.lease import Member
 from watchbill.store.migrate import known_schema
 from watchbill.store.protocol import Checkup
+from watchbill.store.sqlite.audit import orphans
 from watchbill.store.sqlite.database import Database, Named
+from watchbill.store.sqlite.watchers import watchers
 
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 
@@ -27,4 +29,8 @@ def checkup(db: Database, namespace: str, limit: int) -> Checkup:
         code=tuple(db.run("open_code", this).fetchall()),
         held=tuple(db.run("open_held", this).fetchall()),
         quarantined=tuple(db.run("open_quarantined", this).fetchall()),
+        overdue=db.run("overdue", this).fetchone()[0],
+        watchers=watchers(db),
+        shards=tuple(sorted(id for id, _, _ in db.run("all_shards"))),
+        orphans=orphans(db),
     )

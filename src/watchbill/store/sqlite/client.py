@@ -11,6 +11,8 @@ from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import IncidentRow
 from watchbill.model.lease import FOREVER
+from watchbill.model.overridden import Patch
+from watchbill.model.policies import Policies, PolicyOrder
 from watchbill.model.question import Asked, Claim
 from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
@@ -42,6 +44,7 @@ from watchbill.store.sqlite.gates import gates, order_gate, stopped_gates, waits
 from watchbill.store.sqlite.incidents import incident_rows
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.people import claim, inbox, order_incident, say
+from watchbill.store.sqlite.policies import extend_call, extend_run, patch_rows, policies, set_policy, steps
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.sqlite.shards import Homes, make_shards, region_shards
 from watchbill.store.sqlite.stats import lasted, learned
@@ -165,10 +168,33 @@ class SqliteClient:
         """Let somebody hold an item for a while."""
         return await self._lanes.write(lambda db: claim(db, namespace, item, actor, lasting, (decision, body)))
 
-    async def order_incident(self, namespace: str, incident: int, actor: str, body: bytes, per_second: int) -> Ordered:
+    async def extend_run(self, seen: Micros, until: Micros, fact: NewFact) -> bool:
+        """Give a live run a later deadline and tell it so, if it still has the one that was seen."""
+        return await self._lanes.write(
+            lambda db: extend_run(db, seen, until, fact),
+            lambda done: self._lanes.hints.give(Hint.SCHEDULER) if done else None,
+        )
+
+    async def extend_call(self, patch: Patch, actor: str, decision: int, body: bytes) -> bool:
+        """Give a live call a policy with more time, if it still has the one that was seen."""
+        return await self._lanes.write(
+            lambda db: extend_call(db, patch, actor, (decision, body)),
+            lambda done: self._lanes.hints.give(Hint.SUPERVISOR) if done else None,
+        )
+
+    async def order_incident(  # noqa: PLR0913
+        self,
+        namespace: str,
+        incident: int,
+        actor: str,
+        body: bytes,
+        per_second: int,
+        *,
+        kind: FactKind = FactKind.RESOLVE,
+    ) -> Ordered:
         """Write down what somebody wants for all calls of an incident that wait now."""
         return await self._lanes.write(
-            lambda db: order_incident(db, namespace, incident, actor, body, per_second),
+            lambda db: order_incident(db, namespace, incident, actor, body, per_second, kind),
             lambda became: self._lanes.hints.give(Hint.SUPERVISOR) if became is Ordered.DONE else None,
         )
 
@@ -187,6 +213,26 @@ class SqliteClient:
     async def order_gate(self, namespace: str, order: GateOrder) -> bool:
         """Do what a person wants of a gate; false if there is no such gate."""
         return await self._lanes.write(lambda db: order_gate(db, namespace, order), self._ordered_gate)
+
+    async def policies(self, namespace: str) -> Policies:
+        """Read what operators have changed of the policies of steps."""
+        return await self._lanes.read(lambda db: policies(db, namespace))
+
+    async def steps(self, namespace: str) -> list[str]:
+        """Name the steps that the store has met."""
+        return await self._lanes.read(lambda db: steps(db, namespace))
+
+    async def set_policy(self, namespace: str, order: PolicyOrder) -> int | None:
+        """Write down what an operator wants of the policy of a step, and let live rows follow it."""
+        return await self._lanes.write(lambda db: set_policy(db, namespace, order), self._ordered_policy)
+
+    def _ordered_policy(self, place: int | None) -> None:
+        for whom in (Hint.SCHEDULER, Hint.SUPERVISOR):  # who makes rows, and who judges them
+            self._lanes.hints.give(whom)
+
+    async def patch(self, namespace: str, shards: Sequence[int] | None, after: int) -> int | None:
+        """Let the next live rows have the policy that is in force; gives where to go on."""
+        return await patch_rows(self._lanes, namespace, shards, after)
 
     def _ordered_gate(self, done: bool) -> None:
         if done:  # what may start, what is to be told, and what begins in a scheduler's own process
@@ -379,7 +425,15 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
         waits=waits(db, namespace, run),
         stop=stop_of_workflow(stopped_gates(db, namespace), run.workflow),
         lasted=lasted(db, namespace, run.workflow, run.version),
+        incident=_incident_of(db, run),
     )
+
+
+def _incident_of(db: Database, run: RunRow) -> int | None:
+    if run.held is None and run.status is not RunState.DIVERGED:
+        return None
+    found = db.run("incident_of_run", {"num": run.num}).fetchone()
+    return None if found is None else found[0]
 
 
 def _id_of(db: Database, num: int) -> str | None:

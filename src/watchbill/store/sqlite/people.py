@@ -9,6 +9,7 @@ from watchbill.model.incident import IncidentState
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
 from watchbill.model.question import Asked, Claim
 from watchbill.model.states import RunState
+from watchbill.model.stuck import StuckGathering, StuckRun
 from watchbill.store.protocol import Ordered, Told
 from watchbill.store.sqlite.database import Database, Named, Writer
 from watchbill.store.sqlite.incidents import incident_rows, tell_of, tell_resolved
@@ -23,10 +24,12 @@ def muster(db: Database, limit: int) -> Muster:
     return Muster(
         tuple([_waiting(db, *row) for row in db.run("waiting_calls", {"limit": limit}).fetchall()]),
         tuple(incident_rows(db.run("healed_incidents"))),
-        tuple([Order(*row) for row in db.run("orders")]),
+        tuple([Order(id, pace, fed_at, bool(runs)) for id, pace, fed_at, runs in db.run("orders")]),
         tuple([Reminder(*row) for row in db.run("due_reminders", {"now": now, "limit": limit})]),
         next_at,
         now,
+        tuple([StuckRun(*row) for row in db.run("stuck_runs", {"limit": limit})]),
+        bool(db.run("runs_of_incidents").fetchone()[0]),
     )
 
 
@@ -57,6 +60,25 @@ def _attach(db: Writer, gathering: Gathering, now: int) -> Attached:
     return Attached(len(there), new=incident == new.id)
 
 
+def attach_runs(db: Writer, gatherings: Sequence[StuckGathering]) -> list[Attached]:
+    """Attach runs to their incidents."""
+    now = db.now()
+    return [_attach_runs(db, gathering, now) for gathering in gatherings]
+
+
+def _attach_runs(db: Writer, gathering: StuckGathering, now: int) -> Attached:
+    there = [one.num for one in gathering.runs if db.run("still_stuck", one).fetchone() is not None]
+    if not there:
+        return Attached(0, new=False)
+    new = gathering.incident
+    values = (new.id, new.namespace, new.cause, len(there), new.body, new.people, now)
+    (incident,) = db.run("gather_runs", values).fetchone()
+    db.run_many("attach_run", [(num, incident) for num in there])
+    if incident == new.id:
+        tell_of(db, new, now)
+    return Attached(len(there), new=incident == new.id)
+
+
 def heal(db: Writer, incidents: Sequence[tuple[int, int]]) -> list[bool]:
     """Resolve incidents without members."""
     now = db.now()
@@ -74,11 +96,27 @@ def feed(db: Writer, order: Order, limit: int) -> int:
     wanted = db.run("wanted_of_incident", this).fetchone()
     if wanted is None:
         return 0
-    body, actor, ordered_at, fed_to = wanted
+    body, kind, actor, ordered_at, fed_to = wanted
+    if order.runs:
+        return _feed_runs(db, order, limit, (kind, actor, body), f"{order.incident:x}.{ordered_at}", fed_to)
     these: Named = {"incident": order.incident, "ordered_at": ordered_at, "fed_to": fed_to, "limit": limit}
     chosen = db.run("feed_next", these).fetchall()
     for id, run, shard in chosen:
         fact: Named = {"shard": shard, "run": run, "kind": FactKind.RESOLVE, "ref": f"{id:x}", "actor": actor}
+        db.run("tell_fact", {**fact, "body": body, "now": now})
+    last = chosen[-1][0] if chosen else fed_to
+    db.run("fed", {"incident": order.incident, "now": now, "fed_to": last, "done": len(chosen) < limit})
+    return len(chosen)
+
+
+def _feed_runs(  # noqa: PLR0913 - what is wanted, and how far it has come
+    db: Writer, order: Order, limit: int, told: tuple[str, str, bytes], ref: str, fed_to: int
+) -> int:
+    now = db.now()
+    kind, actor, body = told
+    chosen = db.run("feed_runs", {"incident": order.incident, "fed_to": fed_to, "limit": limit}).fetchall()
+    for run, shard in chosen:
+        fact: Named = {"shard": shard, "run": run, "kind": kind, "ref": ref, "actor": actor}
         db.run("tell_fact", {**fact, "body": body, "now": now})
     last = chosen[-1][0] if chosen else fed_to
     db.run("fed", {"incident": order.incident, "now": now, "fed_to": last, "done": len(chosen) < limit})
@@ -154,19 +192,22 @@ def claim(  # noqa: PLR0913 - who wants to hold what
 
 
 def order_incident(  # noqa: PLR0913 - what is wanted, by whom
-    db: Writer, namespace: str, incident: int, actor: str, body: bytes, per_second: int
+    db: Writer, namespace: str, incident: int, actor: str, body: bytes, per_second: int, kind: FactKind
 ) -> Ordered:
     """Write down what is wanted for all members of an incident."""
     this: Named = {"namespace": namespace, "incident": incident}
     found = db.run("find_incident", this).fetchone()
     if found is None:
         return Ordered.UNKNOWN
-    state, calls, ordered_by, ordered = found
-    if not calls:
+    state, calls, runs, ordered_by, ordered = found
+    if runs and kind is FactKind.RESOLVE:
+        return Ordered.RUNS
+    if not (calls if kind is FactKind.RESOLVE else runs):
         return Ordered.NO_CALLS
     if state != IncidentState.OPEN:
         return Ordered.RESOLVED
     if (ordered_by, ordered) == (actor, body):
         return Ordered.DONE  # an answer was lost
     values: Named = {"incident": incident, "actor": actor, "body": body, "per_second": per_second, "now": db.now()}
+    values["kind"] = kind
     return Ordered.DONE if db.run("order_incident", values).rowcount == 1 else Ordered.BUSY

@@ -12,6 +12,7 @@ from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.lease import Member, Taken, Terms
+from watchbill.model.policies import Policies
 from watchbill.model.run import RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange
 from watchbill.model.stat import Learned, Lesson
@@ -36,6 +37,7 @@ from watchbill.store.sqlite.client import insert
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text, until
 from watchbill.store.sqlite.deletion import delete
 from watchbill.store.sqlite.lanes import Lanes
+from watchbill.store.sqlite.policies import patch_rows, policies
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.sqlite.shards import make_queue, make_shards, region_shards
 from watchbill.store.sqlite.stats import learn, learned
@@ -134,6 +136,14 @@ class SqliteScheduler:
     async def learned(self, namespace: str, since: Micros) -> Learned:
         """Read what is remembered, of that to which something was added since a time."""
         return await self._lanes.read(lambda db: learned(db, namespace, since))
+
+    async def policies(self, namespace: str) -> Policies:
+        """Read what operators have changed of the policies of steps."""
+        return await self._lanes.read(lambda db: policies(db, namespace))
+
+    async def patch(self, namespace: str, shards: Sequence[int] | None, after: int) -> int | None:
+        """Let the next live rows have the policy that is in force; gives where to go on."""
+        return await patch_rows(self._lanes, namespace, shards, after)
 
     async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
         """Read runs that were made so long ago, oldest first, from behind a place on."""
@@ -260,7 +270,8 @@ def look(db: Database, shards: Sequence[int], known: Sequence[str], limit: int, 
     told = facts(db.run("look_facts", mine))
     finals = tuple(attempt_rows(db, db.run("look_finals", mine)))
     (next_due,) = db.run("look_next", mine).fetchone()
-    found = Look(due, told, finals, next_due, _cut(share, due, told, finals), now, stopped=tuple(stopped))
+    more = _cut(share, due, told, finals)
+    found = Look(due, told, finals, next_due, more, now, (), tuple(stopped), _revision(db, shards))
     return _with_schedules(db, found, {**mine, "known": json_text(scheduled), "limit": limit}) if scheduled else found
 
 
@@ -270,6 +281,11 @@ def _stopped(db: Database, shards: Sequence[int]) -> list[str]:
         return []
     (mine,) = db.run("namespace_of_shard", {"shard": shards[0]}).fetchone()
     return [name for namespace, name in found if namespace == mine]
+
+
+def _revision(db: Database, shards: Sequence[int]) -> int:
+    found: int = db.run("look_policies", {"shard": shards[0]}).fetchone()[0] if shards else 0
+    return found
 
 
 def _with_schedules(db: Database, look: Look, mine: Named) -> Look:

@@ -9,16 +9,20 @@ from watchbill.model.breaker import BreakerRow, Ended, Move
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
+from watchbill.model.orphan import AuditLook, AuditPlace, Repair
 from watchbill.model.queue import QueueDepth
+from watchbill.model.stuck import StuckGathering
 from watchbill.model.verdict import Judgement
+from watchbill.model.watcher import Standing, Watcher
 from watchbill.store.bodies import fits
 from watchbill.store.hints import concerned
 from watchbill.store.presence import Presence
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 from watchbill.store.sqlite.alerts import due_alerts, next_alert, settle_alerts, take_alerts
+from watchbill.store.sqlite.audit import audit, count, repair
 from watchbill.store.sqlite.breakers import breakers, hear, move_breakers
 from watchbill.store.sqlite.burial import bury
-from watchbill.store.sqlite.database import Database, Writer
+from watchbill.store.sqlite.database import Database, Named, Writer, json_text
 from watchbill.store.sqlite.fleet import backlog
 from watchbill.store.sqlite.gates import able, forget_gates, page_of_gates
 from watchbill.store.sqlite.incidents import (
@@ -30,9 +34,10 @@ from watchbill.store.sqlite.incidents import (
     resolve_incidents,
 )
 from watchbill.store.sqlite.lanes import OwnerLanes
-from watchbill.store.sqlite.people import attach, feed, heal, muster, remind
+from watchbill.store.sqlite.people import attach, attach_runs, feed, heal, muster, remind
 from watchbill.store.sqlite.rows import attempt_rows
 from watchbill.store.sqlite.shards import make_queue
+from watchbill.store.sqlite.watchers import Stood, stand
 
 
 class SqliteSupervisor:
@@ -42,9 +47,42 @@ class SqliteSupervisor:
         self._lanes = lanes
         self._presence = presence
 
-    async def watch(self, limit: int, *, expired: bool = True) -> Watch:
+    async def stand(self, watcher: Watcher, lasting: Micros | None) -> Standing:
+        """Say that a supervisor stands watch; gives all who do, and all shards."""
+        stood = await self._lanes.write(lambda db: stand(db, watcher, lasting), self._stood)
+        return stood.standing
+
+    def _stood(self, stood: Stood) -> None:
+        if stood.news:
+            self._lanes.hints.give(Hint.SUPERVISOR)  # the watch is shared out anew
+
+    async def stand_down(self, watcher: int) -> None:
+        """Stand watch no longer."""
+        await self._lanes.write(
+            lambda db: db.run("stand_down", {"id": watcher}).rowcount,
+            lambda gone: self._lanes.hints.give(Hint.SUPERVISOR) if gone else None,
+        )
+
+    async def watch(self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None) -> Watch:
         """Read what is due for a look."""
-        return await self._lanes.read(lambda db: watch(db, limit, expired=expired))
+        return await self._lanes.read(lambda db: watch(db, limit, expired=expired, shards=shards))
+
+    async def audit(self, after: AuditPlace, limit: int) -> AuditLook:
+        """Look for what cannot be."""
+        return await self._lanes.read(lambda db: audit(db, after, limit))
+
+    async def repair(self, repairs: Sequence[Repair]) -> list[bool]:
+        """Repair what still is as it was seen."""
+        return await self._lanes.write(lambda db: repair(db, repairs), self._repaired)
+
+    def _repaired(self, repaired: list[bool]) -> None:
+        if any(repaired):
+            self._lanes.hints.give(Hint.SUPERVISOR)
+            self._lanes.hints.give(Hint.SCHEDULER)
+
+    async def count_orphans(self, kind: str, found: int) -> None:
+        """Count orphans that were cured as any other trouble is."""
+        await self._lanes.write(lambda db: count(db, kind, found))
 
     async def processes(self) -> list[tuple[int, bytes]]:
         """Read everybody who may hold something, each once, with the identity of its process."""
@@ -91,6 +129,12 @@ class SqliteSupervisor:
         """Attach calls that still wait to the open incident of their cause, or open it."""
         return await self._lanes.write(
             lambda db: attach(db, gatherings), lambda became: self._herald([one.new for one in became])
+        )
+
+    async def attach_runs(self, gatherings: Sequence[StuckGathering]) -> list[Attached]:
+        """Attach runs that nothing moves to the open incident of their cause, or open it."""
+        return await self._lanes.write(
+            lambda db: attach_runs(db, gatherings), lambda became: self._herald([one.new for one in became])
         )
 
     async def heal(self, incidents: Sequence[IncidentRow]) -> list[bool]:
@@ -190,10 +234,11 @@ def queue_beside(db: Writer, queue: int, needs: Sequence[str], uses: str, limite
     return make_queue(db, namespace, region, needs, uses, limited=limited)
 
 
-def watch(db: Database, limit: int, *, expired: bool) -> Watch:
+def watch(db: Database, limit: int, *, expired: bool, shards: Sequence[int] | None = None) -> Watch:
     """Read due rows and orphans; one more of each than asked for tells whether there are more."""
     now = db.now()
-    values = {"now": now, "limit": limit + 1, "forever": FOREVER, "expired": expired}
+    values: Named = {"now": now, "limit": limit + 1, "forever": FOREVER, "expired": expired}
+    values["shards"] = None if shards is None else json_text(shards)
     due = attempt_rows(db, db.run("watch_due", values))
     orphans = attempt_rows(db, db.run("watch_orphans", values))
     (next_at,) = db.run("watch_next", values).fetchone()
@@ -201,7 +246,11 @@ def watch(db: Database, limit: int, *, expired: bool) -> Watch:
     breaker_due, breaker_at = db.run("watch_breakers", values).fetchone()
     next_at = min([at for at in (next_at, breaker_at) if at is not None], default=None)
     more = len(due) > limit or len(orphans) > limit
-    return Watch(tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, bool(guests), bool(breaker_due))
+    agents = sorted({row.agent for row in orphans[:limit] if row.agent is not None})
+    strangers = tuple([id for (id,) in db.run("strangers", {"agents": json_text(agents)})]) if agents else ()
+    return Watch(
+        tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, bool(guests), bool(breaker_due), strangers
+    )
 
 
 class Judged(NamedTuple):

@@ -31,6 +31,8 @@ SUITES = (
     "keeping",
     "language",
     "people",
+    "policies",
+    "presence",
     "races",
     "scheduler",
     "schedules",

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from watchbill.clock import SECOND
+from watchbill.clock import SECOND, Micros
 from watchbill.model.agent import Act, Answer, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.breaker import CANARY, BreakerState, Ended, Move, encode, read_breaker, tended, watch_at
@@ -74,9 +74,9 @@ class Shop:
                 moved.append(after.state.word)
         return moved
 
-    async def half_open(self) -> None:
+    async def half_open(self, after: Micros = 5 * SECOND) -> None:
         assert await self.tend() == ["open"]  # told
-        self.scene.clock.pass_by(5 * SECOND)
+        self.scene.clock.pass_by(after)
         assert await self.tend() == ["half-open"]
 
     async def gate(self, name: str = STRIPE) -> GateRow:
@@ -281,7 +281,7 @@ async def test_a_cancelled_canary_that_fails_is_not_tried_again(shop):
     assert await shop.scene.state_of(id) is AttemptState.FAILED
 
 
-async def test_another_one_tries_when_the_canarys_agent_dies(shop, clock):
+async def test_nobody_else_tries_before_it_was_heard_that_the_canarys_agent_died(shop, clock):
     await shop.store.agent.join(72, "default", "", "c", b"{}", 8 * SECOND)
     await shop.break_down()
     first, second = await shop.put(2)
@@ -294,9 +294,13 @@ async def test_another_one_tries_when_the_canarys_agent_dies(shop, clock):
     assert await shop.leased() == []  # nobody has found it dead yet
     verdict = a_verdict(canary, AttemptState.FAILED, dead_agent=72, watch_in=0)
     assert await shop.scene.judge(verdict)
+    assert await shop.leased() == []  # it is not judged yet whether it will try again
+    await shop.store.supervisor.hear([Ended(canary.queue, canary.id, canary.fence, False, "Lost: no")])
+    assert (await shop.gate()).breaker == "open"
+    await shop.store.supervisor.hear([Ended(canary.queue, canary.id, canary.fence, False, "Lost: no")])
+    await shop.half_open(10 * SECOND)  # twice as long, and heard twice no longer than that
     [other] = await shop.lease()
     assert (other.id, other.why) == (second, CANARY)
-    assert await shop.leased() == []
     await shop.ends(other, well=True)
     assert (await shop.gate()).breaker == "closing"
 

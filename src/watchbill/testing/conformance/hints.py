@@ -59,9 +59,9 @@ async def test_turns(scene, run, heard):
     await scene.turn(dropped=[row.id])
     assert heard() == {SUPERVISOR, AGENTS}, "it has to be stopped, and looked at if it does not"
     await scene.turn(runs=[a_change(run, RunState.RUNNING, held="waits for nothing")])
-    assert heard() == {CLIENT}
+    assert heard() == {CLIENT, SUPERVISOR}, "nothing moves it: that is an incident"
     await scene.turn(runs=[a_change(run, RunState.DIVERGED)])
-    assert heard() == {CLIENT}
+    assert heard() == {CLIENT, SUPERVISOR}
     await scene.turn(runs=[a_change(run, RunState.RUNNING)])
     assert heard() == set()
     await scene.turn(runs=[a_change(run, RunState.COMPLETED)])

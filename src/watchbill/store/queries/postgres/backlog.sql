@@ -73,7 +73,7 @@ SELECT
             CROSS JOIN LATERAL (
                 SELECT 1
                 FROM watchbill.attempt
-                WHERE attempt.queue = queue.id
+                WHERE attempt.queue + 0 = queue.id
                     AND attempt.gate = paused.name
                     AND attempt.state = 0
                     AND NOT attempt.held

@@ -1,8 +1,9 @@
--- Read the gates of dependencies that this transaction has locked, and whether their canary runs: nobody else can start one.
+-- Read the gates of dependencies that this transaction has locked, and whether their canary runs, or was lost and is not
+-- judged yet: nobody else can start one.
 SELECT
     (SELECT watchbill.at(:now::bigint)), mine.place, gate.paused, gate.breaker,
     coalesce((
-        SELECT trying.fence = gate.canary_fence AND trying.state = :running::smallint
+        SELECT trying.fence = gate.canary_fence AND trying.state IN (:running::smallint, :failed::smallint)
         FROM watchbill.attempt AS trying
         WHERE trying.id = gate.canary
     ), false)

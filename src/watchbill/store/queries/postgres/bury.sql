@@ -14,6 +14,12 @@ absent AS (
         AND id <> ALL (ARRAY(SELECT id FROM heard))
     RETURNING id
 ),
+unwatched AS (
+    DELETE FROM watchbill.supervisor
+    WHERE id = ANY (:processes::bigint[])
+        AND id <> ALL (ARRAY(SELECT id FROM heard))
+    RETURNING id
+),
 ended AS (
     UPDATE watchbill.lease
     SET until = 0
@@ -35,6 +41,8 @@ lost AS (
     RETURNING id
 )
 SELECT id FROM absent
+UNION ALL
+SELECT id FROM unwatched
 UNION ALL
 SELECT owner FROM ended
 UNION ALL

@@ -16,7 +16,7 @@ SELECT
             CROSS JOIN LATERAL (
                 SELECT 1
                 FROM watchbill.attempt AS waiting
-                WHERE waiting.queue = theirs.id
+                WHERE waiting.queue + 0 = theirs.id
                     AND waiting.gate = gate.name
                     AND waiting.state = 0
                     AND NOT waiting.held

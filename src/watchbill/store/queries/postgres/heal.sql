@@ -16,6 +16,14 @@ WITH resolved AS (
             ORDER BY attempt.id
             LIMIT 1
         ) IS NULL
+        AND (
+            SELECT run.num
+            FROM watchbill.run
+            WHERE run.incident = incident.id
+                AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
+            ORDER BY run.num + 0
+            LIMIT 1
+        ) IS NULL
     RETURNING incident.id
 ),
 alerts AS (

@@ -1,4 +1,4 @@
--- Apply verdicts whose evidence still holds: fence, state, progress, and the death of the agent if they say so.
+-- Apply verdicts whose evidence still holds: fence, state, progress, policy, and the death of the agent if they say so.
 -- What runs on is looked at again without a reason; only what was asked to stop is left to itself, with one.
 -- The agents are locked before that is judged: one that beats at this moment is waited for, and is alive.
 -- What becomes ready is kept from the agent that had it, for a while, if another one could do it by what it has.
@@ -66,10 +66,10 @@ judged AS (
         :ids::bigint[], :fences::bigint[], :states::smallint[], :progress_ats::bigint[], :dead_agents::bigint[],
         :afters::smallint[], :failures::integer[], :losses::integer[], :watch_ins::bigint[], :whys::text[],
         :results::bytea[], :runs::bigint[], :calls::text[], :decisions::bytea[], :unmoved::boolean[],
-        :progresses::bytea[]
+        :progresses::bytea[], :judged_by::bytea[]
     ) AS verdict (
         id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result, run, call, reason,
-        unmoved, progress
+        unmoved, progress, judged_by
     )
     LEFT JOIN unnest(
         :recast_ids::bigint[], :kinds::smallint[], :steps::text[], :rungs::integer[], :policies::bytea[],
@@ -82,6 +82,7 @@ judged AS (
         AND attempt.state = verdict.state
         AND attempt.progress_at IS NOT DISTINCT FROM verdict.progress_at
         AND (NOT verdict.unmoved OR attempt.progress IS NOT DISTINCT FROM verdict.progress)
+        AND (verdict.judged_by IS NULL OR attempt.policy = verdict.judged_by)
         AND CASE verdict.state
             WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND attempt.cancel = (verdict.reason IS NOT NULL))
             WHEN 2 THEN verdict.after IN (0, 3, 5)

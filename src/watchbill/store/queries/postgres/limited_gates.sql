@@ -7,7 +7,7 @@ WITH RECURSIVE leap (queue, gate, n) AS (
         (
             SELECT waiting.gate
             FROM watchbill.attempt AS waiting
-            WHERE waiting.queue = mine.queue
+            WHERE waiting.queue + 0 = mine.queue
                 AND waiting.gate > mine.after
                 AND waiting.state = 0
                 AND NOT waiting.held
@@ -23,7 +23,7 @@ WITH RECURSIVE leap (queue, gate, n) AS (
         (
             SELECT waiting.gate
             FROM watchbill.attempt AS waiting
-            WHERE waiting.queue = leap.queue
+            WHERE waiting.queue + 0 = leap.queue
                 AND waiting.gate > leap.gate
                 AND waiting.state = 0
                 AND NOT waiting.held
@@ -75,7 +75,7 @@ SELECT
     newest.id, newest.policy,
     CASE WHEN its.uses <> '' THEN 'uses:' || its.uses END, coalesce(theirs.paused, false), theirs.breaker,
     coalesce((
-        SELECT trying.fence = theirs.canary_fence AND trying.state = :running::smallint
+        SELECT trying.fence = theirs.canary_fence AND trying.state IN (:running::smallint, :failed::smallint)
         FROM watchbill.attempt AS trying
         WHERE trying.id = theirs.canary
     ), false)
@@ -98,7 +98,7 @@ CROSS JOIN LATERAL (
     CROSS JOIN LATERAL (
         SELECT waiting.id, waiting.policy
         FROM watchbill.attempt AS waiting
-        WHERE waiting.queue = found.queue
+        WHERE waiting.queue + 0 = found.queue
             AND waiting.gate = found.gate
             AND (waiting.alone OR waiting.losses >= 2) = kind.lonely
             AND waiting.state = 0

@@ -13,7 +13,7 @@ CROSS JOIN (VALUES (false, :slots::bigint), (true, least(:alone::bigint, :slots:
 CROSS JOIN LATERAL (
     SELECT waiting.id, waiting.rank
     FROM watchbill.attempt AS waiting
-    WHERE waiting.queue = mine.queue
+    WHERE waiting.queue + 0 = mine.queue
         AND waiting.gate = mine.gate
         AND (waiting.alone OR waiting.losses >= 2) = kind.lonely
         AND waiting.state = 0

@@ -2,7 +2,7 @@
 -- due. A schedule is also due when a slot of it waits for a run that has ended. (name || '': found by shard, not by name.)
 -- Finals from an id on, before which the caller knows of none. The next run due may be of any code, or paused: one look
 -- too many, instead of reading a million who are none of ours. What somebody has paused by its name is said, and runs of
--- such workflows do not begin.
+-- such workflows do not begin. Of what operators have changed of policies, only how new it is.
 WITH stopped AS MATERIALIZED (
     SELECT name
     FROM watchbill.gate
@@ -103,4 +103,9 @@ SELECT
             LIMIT 1
         ) AS later
     ) AS next_slot,
-    ARRAY(SELECT name FROM stopped ORDER BY name) AS stopped
+    ARRAY(SELECT name FROM stopped ORDER BY name) AS stopped,
+    coalesce((
+        SELECT max(revision)
+        FROM watchbill.policy
+        WHERE namespace = (SELECT namespace FROM watchbill.shard WHERE id = (:shards::integer[])[1])
+    ), 0) AS policies

@@ -1,4 +1,5 @@
--- Find calls that wait for a person without an incident, incidents without members or with an order, and reminders.
+-- Find calls that wait for a person, and runs that nothing moves, without an incident; incidents without members or with
+-- an order; whether there are any about runs; and reminders.
 SELECT
     (SELECT watchbill.at(:now::bigint)) AS now,
     ARRAY(
@@ -14,7 +15,7 @@ SELECT
         SELECT id
         FROM watchbill.incident
         WHERE state = 0
-            AND calls
+            AND (calls OR runs)
             AND (
                 SELECT attempt.id
                 FROM watchbill.attempt
@@ -22,6 +23,14 @@ SELECT
                     AND attempt.state = 3
                     AND (attempt.why || '') IN ('quarantine', 'escalate', 'doubt')
                 ORDER BY attempt.id
+                LIMIT 1
+            ) IS NULL
+            AND (
+                SELECT run.num
+                FROM watchbill.run
+                WHERE run.incident = incident.id
+                    AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
+                ORDER BY run.num + 0
                 LIMIT 1
             ) IS NULL
         ORDER BY id
@@ -46,4 +55,18 @@ SELECT
         WHERE remind_at > (SELECT watchbill.at(:now::bigint))
         ORDER BY remind_at
         LIMIT 1
-    ) AS next_at
+    ) AS next_at,
+    ARRAY(
+        SELECT num
+        FROM watchbill.run
+        WHERE incident IS NULL
+            AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
+        ORDER BY num + 0
+        LIMIT :limit::bigint
+    ) AS stuck,
+    EXISTS (
+        SELECT 1
+        FROM watchbill.incident
+        WHERE state = 0
+            AND runs
+    ) AS watched

@@ -7,5 +7,8 @@ FROM (
     UNION ALL
     SELECT id, info
     FROM watchbill.scheduler
+    UNION ALL
+    SELECT id, info
+    FROM watchbill.supervisor
 ) AS process
 ORDER BY id

@@ -1,9 +1,11 @@
--- Change runs, each only from a status that may become the new one (bit n of sources stands for status n).
+-- Change runs, each only from a status that may become the new one (bit n of sources stands for status n). What
+-- moves again belongs to no incident.
 UPDATE watchbill.run
 SET
     status = new.status, wake_at = new.wake_at, losses = new.losses, held = new.held, begun_at = new.begun_at,
     part = new.part, paused = new.paused, published = new.published, early = new.early, waits = new.waits,
-    ended_at = CASE WHEN new.status >= 10 THEN (SELECT now FROM mine) END
+    ended_at = CASE WHEN new.status >= 10 THEN (SELECT now FROM mine) END,
+    incident = CASE WHEN new.status = 4 OR substr(new.held, 1, 14) <> 'waits for code' THEN run.incident END
 FROM unnest(
     :run_nums::bigint[], :run_statuses::smallint[], :run_wake_ats::bigint[], :run_losses::integer[],
     :run_helds::text[], :run_begun_ats::bigint[], :run_parts::integer[], :run_pauseds::boolean[],

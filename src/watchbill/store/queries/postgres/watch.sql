@@ -27,6 +27,7 @@ SELECT
         SELECT id
         FROM watchbill.attempt
         WHERE watch_at <= (SELECT watchbill.at(:now::bigint))
+            AND (:shards::integer[] IS NULL OR shard = ANY (:shards::integer[]))
         ORDER BY watch_at, id
         LIMIT :limit::bigint
     ) AS due,
@@ -38,6 +39,7 @@ SELECT
             FROM watchbill.attempt
             WHERE attempt.agent = known.agent
                 AND state = 1
+                AND (:shards::integer[] IS NULL OR shard = ANY (:shards::integer[]))
             LIMIT :limit::bigint
         ) AS orphan
         WHERE known.until <= CASE WHEN :expired::boolean THEN (SELECT watchbill.at(:now::bigint)) ELSE 0 END
@@ -69,4 +71,11 @@ SELECT
         FROM watchbill.gate
         WHERE (paused OR state <> 0)
             AND watch_at <= (SELECT watchbill.at(:now::bigint))
-    ) AS breakers
+    ) AS breakers,
+    -- Who has left in peace, or never was there, and holds something all the same.
+    ARRAY(
+        SELECT known.agent
+        FROM known
+        WHERE known.until = 0
+            AND NOT EXISTS (SELECT 1 FROM watchbill.agent WHERE agent.id = known.agent AND agent.state IN (1, 2))
+    ) AS strangers

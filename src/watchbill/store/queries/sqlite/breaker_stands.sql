@@ -1,4 +1,4 @@
--- Read the gate of a dependency, and whether its canary runs.
+-- Read the gate of a dependency, and whether its canary runs, or was lost and is not judged yet.
 SELECT
     gate.paused, gate.breaker,
     EXISTS (
@@ -6,7 +6,7 @@ SELECT
         FROM attempt AS trying
         WHERE trying.id = gate.canary
             AND trying.fence = gate.canary_fence
-            AND trying.state = 1
+            AND trying.state IN (1, 2)
     )
 FROM gate
 WHERE gate.namespace = :namespace

@@ -11,3 +11,9 @@ WHERE id = :id
             AND attempt.state = 3
             AND attempt.why IN ('quarantine', 'escalate', 'doubt')
     )
+    AND NOT EXISTS (
+        SELECT 1
+        FROM run
+        WHERE run.incident = incident.id
+            AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
+    )

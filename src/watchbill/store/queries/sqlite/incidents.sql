@@ -7,8 +7,13 @@ SELECT
         WHERE attempt.incident = incident.id
             AND attempt.state = 3
             AND attempt.why IN ('quarantine', 'escalate', 'doubt')
+    ) + (
+        SELECT count(*)
+        FROM run
+        WHERE run.incident = incident.id
+            AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
     ) AS waiting,
-    ordered_by
+    ordered_by, runs
 FROM incident
 WHERE namespace = :namespace
     AND (:resolved OR state = 0)

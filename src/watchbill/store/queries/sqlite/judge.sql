@@ -1,4 +1,4 @@
--- Apply a verdict if its evidence still holds: fence, state, progress, and the death of the agent if it says so.
+-- Apply a verdict if its evidence still holds: fence, state, progress, policy, and the death of the agent if it says so.
 -- What runs on is looked at again without a reason; only what was asked to stop is left to itself, with one.
 -- What becomes ready is kept from the agent that had it, for a while, if another one could do it by what it has.
 UPDATE attempt
@@ -37,6 +37,7 @@ WHERE id = :id
     AND state = :state
     AND progress_at IS :progress_at
     AND (NOT :unmoved OR progress IS :progress)
+    AND (:policy IS NULL OR policy = :policy)
     AND CASE state
         WHEN 1 THEN :after = 2 OR (:after = 1 AND cancel = (:body IS NOT NULL))
         WHEN 2 THEN :after IN (0, 3, 5)

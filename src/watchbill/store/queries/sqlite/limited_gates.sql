@@ -97,7 +97,7 @@ SELECT
         FROM attempt AS trying
         WHERE trying.id = theirs.canary
             AND trying.fence = theirs.canary_fence
-            AND trying.state = 1
+            AND trying.state IN (1, 2)
     )
 FROM queue AS its
 CROSS JOIN newest

@@ -1,7 +1,9 @@
 -- Write down what somebody wants for all members of an open incident, unless another order is being carried out.
 UPDATE incident
-SET ordered = :body, ordered_by = :actor, ordered_at = :now, per_second = :per_second, fed_at = NULL, fed_to = 0
+SET
+    ordered = :body, ordered_by = :actor, ordered_at = :now, per_second = :per_second, fed_at = NULL, fed_to = 0,
+    ordered_as = :kind
 WHERE id = :incident
     AND state = 0
-    AND calls = 1
+    AND CASE WHEN :kind = 'resolve' THEN calls ELSE runs END
     AND ordered IS NULL

@@ -7,6 +7,9 @@ SELECT id
 FROM scheduler
 UNION
 SELECT id
+FROM supervisor
+UNION
+SELECT id
 FROM agent
 WHERE state = 1
     AND until >= :forever

@@ -6,7 +6,7 @@ SELECT
         FROM attempt AS trying
         WHERE trying.id = gate.canary
             AND trying.fence = gate.canary_fence
-            AND trying.state = 1
+            AND trying.state IN (1, 2)
     )
 FROM json_each(:queues) AS mine
 CROSS JOIN queue AS its ON its.id = mine.value

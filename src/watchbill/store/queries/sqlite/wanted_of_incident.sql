@@ -1,5 +1,5 @@
 -- Read what somebody wants for the members of an incident, if nobody has told others meanwhile.
-SELECT ordered, ordered_by, ordered_at, fed_to
+SELECT ordered, ordered_as, ordered_by, ordered_at, fed_to
 FROM incident
 WHERE id = :incident
     AND state = 0

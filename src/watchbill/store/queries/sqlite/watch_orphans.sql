@@ -21,4 +21,5 @@ WHERE NOT EXISTS (
         AND agent.state = 1
         AND (agent.until > :now OR NOT :expired)
 )
+    AND (:shards IS NULL OR attempt.shard IN (SELECT value FROM json_each(:shards)))
 LIMIT :limit

@@ -1,0 +1,3 @@
+-- Forget that a supervisor stood watch.
+DELETE FROM supervisor
+WHERE id = :id
