@@ -43,7 +43,10 @@ MOST_TASKS: Final = 16  # of a process that has nothing to do: its rooms, and wh
 TAIL: Final = 40  # lines of the trace in the message about a violation
 LEAST_STEPS: Final = 10  # I20
 LEAST_FAULTS: Final = 1
-TOLD: Final = ("transactions", "steps done", "faults", "deaths", "messages lost", "shards taken over", "losses")
+TOLD: Final = (
+    *("transactions", "steps done", "faults", "deaths", "messages lost", "shards taken over", "losses"),
+    *("probes begun", "canaries", "decided by people"),
+)
 
 
 class Result(NamedTuple):
