@@ -201,8 +201,10 @@ def _remedy_of(failure: Failure, policy: Policy) -> Remedy:
 
 def _doubt_of(row: AttemptRow) -> Doubt:
     if row.doubt is None or is_sealed(row.doubt):
-        return Doubt(Failure("Lost", "nothing was recorded about this attempt", cause=Cause.LOST))
-    return _decode_doubt(row.doubt)
+        return Doubt(Failure("Lost", "nothing was recorded about this attempt", cause=Cause.LOST), unwanted=row.cancel)
+    doubt = _decode_doubt(row.doubt)
+    # The run may have been stopped while it was asked: the next lease forgets that, and then nobody decides about it.
+    return msgspec.structs.replace(doubt, unwanted=doubt.unwanted or row.cancel)
 
 
 def spread_out(delay: Micros, chance: float) -> Micros:

@@ -128,6 +128,17 @@ def test_what_the_run_does_not_want_any_more_is_asked_about_only_to_be_undone() 
     assert not_done.failure.cause is Cause.RAISED, "so nothing is undone that was not done"
 
 
+def test_a_run_that_is_stopped_while_the_probe_is_asked_waits_for_nobody() -> None:
+    policy = with_cures(TEAM, idempotent=False, probe=True)
+    doubt = Doubt(a_failure())
+    for answer in Probed:
+        assert isinstance(probed(answer, doubt, policy, failures=2, cancel=True), GiveUp)
+    again = probed(None, doubt, policy, failures=2, cancel=True)
+    assert isinstance(again, Settle)
+    assert again.doubt.unwanted, "its next lease does not know of it any more"
+    assert isinstance(probed(None, Doubt(a_failure(), MOST_PROBES - 1), policy, failures=2, cancel=True), GiveUp)
+
+
 def test_arguments_of_a_rung_replace_those_of_the_workflow_and_no_others() -> None:
     rung = Rung(step="a", changes=(Change(1, msgspec.Raw(b'"safe"')),))
     assert arguments(with_cures(rung), 0, b'["x","fast"]') == b'["x","fast"]'
