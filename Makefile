@@ -6,7 +6,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
-PATIENT_WORKERS ?= 3  # of those that mostly wait for other processes
+PATIENT_WORKERS ?= 4  # of those that mostly wait for other processes
 
 # Of the store what waits, freezes, kills, or goes through every door a second time comes later.
 PATIENT_TESTS := $(wildcard tests/store/sealed tests/store/test_*interleavings.py tests/store/test_guest*.py \
@@ -14,7 +14,9 @@ PATIENT_TESTS := $(wildcard tests/store/sealed tests/store/test_*interleavings.p
 	tests/store/test_postgres_races.py tests/store/test_transactions.py tests/store/test_transitions.py \
 	tests/store/test_gates.py tests/store/test_silence.py tests/store/test_crowds.py tests/store/test_client.py \
 	tests/store/test_postgres_o*.py tests/store/test_avoid.py tests/store/test_beats.py \
-	tests/store/test_people.py tests/store/test_breakers.py tests/store/test_stats.py tests/store/test_races.py)
+	tests/store/test_people.py tests/store/test_breakers.py tests/store/test_stats.py tests/store/test_races.py \
+	tests/store/test_policies.py tests/store/test_presence.py tests/store/test_schedules.py tests/store/test_keeping.py \
+	tests/store/test_fleet.py)
 FAST_TESTS := $(wildcard tests/unit tests/store tests/arch) $(addprefix --ignore=,$(PATIENT_TESTS))
 SLOW_TESTS := $(wildcard tests/rooms tests/simulation tests/house tests/docs) $(PATIENT_TESTS)
 SOURCES := $(wildcard src tests benchmarks examples)

@@ -30,6 +30,7 @@ STEP_LATE: Final = "step.late"
 STEP_STALLED: Final = "step.stalled"  # it runs, and does not move
 STEP_SLOW: Final = "step.slow"  # it runs longer than is usual, or moves less often: nothing is done about it
 STEP_RETRIED: Final = "step.retried"
+STEP_RECOVERED: Final = "step.recovered"  # it is done, though an attempt before was not
 STEP_GAVE_UP: Final = "step.gave_up"
 STEP_QUARANTINED: Final = "step.quarantined"
 STEP_SWITCHED: Final = "step.switched"  # its retries are used up: another way
@@ -73,7 +74,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     agent: int | None = None
     cause: str = ""
     note: str = ""
-    duration: int | None = None  # microseconds, of the attempt that ended
+    duration: int | None = None  # microseconds: of the attempt that ended; late or stalled, until it was found
 
 
 Subscriber = Callable[[Sequence[Event]], None]

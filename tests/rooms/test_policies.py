@@ -1,6 +1,7 @@
 """An operator changes the policy of live runs without a deploy, gives them more time, and resumes what stands still."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -238,6 +239,8 @@ async def test_runs_that_diverge_at_one_place_are_one_incident_until_the_fitting
         assert f"incident {incident.id}" in str(await between.handle("o-2").explain())
         with pytest.raises(InvalidOptionError, match="about runs that stand still: resume or abort; got provide"):
             await between.resolve(incident.id, "provide", 1, reason="no")
+        with pytest.raises(InvalidOptionError, match="no call of theirs gets other arguments"):
+            await between.resolve(incident.id, "retry", args={"n": 1}, reason="no")
         await between.resolve(incident.id, "resume", reason="try it")
         await ear.hears("run.diverged", "o-2", times=2)  # it does not help while the code is this one
         assert (await standing(between, 2)).id == incident.id
@@ -284,12 +287,14 @@ async def test_a_wait_of_an_hour_survives_whoever_began_it(kept: str) -> None:
     apps = [App(kept), App(kept)]
     works = [Work(), Work()]
     works[0].fails = 1
-    order, _ = (a_program(app, work, retry=Retry(1, backoff="1h")) for app, work in zip(apps, works, strict=True))
+    patient = Retry(1, backoff="1h", cap="1h")
+    order, _ = (a_program(app, work, retry=patient) for app, work in zip(apps, works, strict=True))
     ear = Ear(apps[0])
     async with apps[0].rooms():
         handle = await apps[0].start(order, id="o")
         await ear.hears("step.retried", "o")
         due = (await handle.explain()).facts["calls"][0]["next_attempt_at"]
+        assert due - (await handle.status()).steps[0].attempts[0].ended_at >= timedelta(hours=1)
     async with apps[1].rooms():
         handle = apps[1].handle("o")
         await becomes(handle, lambda status: status.health == "retrying")

@@ -156,9 +156,8 @@ async def test_without_any_of_them_runs_go_on_and_what_has_failed_is_found_once_
     assert any(one.heard("supervisor.late") for one in back)
 
 
+@pytest.mark.parametrize("bridge", [Supervision.DISTRIBUTED], indirect=True)
 async def test_one_that_comes_or_goes_moves_about_its_share(bridge: Bridge) -> None:
-    if bridge.way is not Supervision.DISTRIBUTED:
-        pytest.skip("nothing is shared out")
     before = bridge.shared_out()
     newcomer = bridge.joins()
     await bridge.passes(3 * SECOND)

@@ -23,6 +23,7 @@ from watchbill.errors import StoreUnreachableError
 from watchbill.events import RUN_COMPLETED, SHARDS_LOST
 from watchbill.model.agent import Act, AgentState, Answer, ProgressMark, Report
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.decision import OF_A_REFUSAL
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.open import open_store
@@ -451,7 +452,9 @@ async def test_5_done_against_late_and_the_supervisor_is_first(stage: Stage):
     # Supervisor first: state 2; the agent hears *late*, and its result is not kept.
     assert await stage.ended(late) == [True, True]
     assert await stage.ended(done) == [Answer.LATE]
-    assert len(await a.decisions("o-1")) == 2
+    *judged, refused = await a.decisions("o-1")
+    assert [decision.actor for decision in judged] == ["supervisor"] * 2
+    assert (refused.fence, refused.n, refused.actor) == (row.fence, OF_A_REFUSAL, "agent"), "and is counted"
     found = await a.row(row.id)
     assert (found.state, found.result, found.failures, found.losses) == (AttemptState.FAILED, None, 1, 0)
     orders = await a.store.agent.beat(AGENT, None, [], [(row.id, row.fence)])

@@ -83,6 +83,7 @@ class Agent(Loop):
         self._slots = slots
         self._paces = Paces()
         self._queues: dict[tuple[int, int], int] = {}  # of the attempts that use a dependency
+        self._calls: dict[tuple[int, int], tuple[int, str]] = {}  # whose the attempts are that it has leased
         self._drain = drain
         self.dismissed = asyncio.Event()  # an operator wants it to drain
         self._served: list[Served] | None = None  # queues in the order in which they are asked; None: to be read
@@ -295,6 +296,9 @@ class Agent(Loop):
         """Say how an attempt ended, and what that tells of the dependency that it uses."""
         stopped = self._stopping or attempt.row in self._silenced
         report, uses, failure = _report(attempt, stopped=stopped), attempt.policy.uses, attempt.failure
+        run, call = self._calls.pop((report.id, report.fence), (0, ""))
+        if report.act == Act.DONE:
+            report = report._replace(run=run, call=call)
         if not uses or report.act not in (Act.DONE, Act.FAILED):
             return report
         report = report._replace(queue=self._queues.pop((report.id, report.fence), 0))
@@ -351,6 +355,7 @@ class Agent(Loop):
     def _forget(self, attempt: Errand) -> None:
         row = _row(attempt)
         self._queues.pop((row, attempt.fence), None)
+        self._calls.pop((row, attempt.fence), None)
         if self._running.get(row) is attempt:  # not the next attempt of the same row
             del self._running[row]
             self._silenced.discard(row)
@@ -554,6 +559,7 @@ class Agent(Loop):
             self.wake()
             return
         self._running[row.id] = attempt
+        self._calls[row.id, row.fence] = row.run, row.call
         attempt.started_boot = asked_at
         if attempt.policy.uses:
             self._paces.note(attempt.policy.uses, asked_at)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from watchbill.agent.crew import Errand
-from watchbill.model.needs import fits, meets, parse_needs
+from watchbill.model.needs import fits, free_amounts, meets, parse_needs
 from watchbill.model.queue import QueueRow
 
 
@@ -51,16 +51,6 @@ def served_by(have: Mapping[str, int], queues: Sequence[QueueRow]) -> list[Serve
         if ids:
             found.append(Served(ids, {}, limited))
     return found
-
-
-def free_amounts(have: Mapping[str, int], taken: Iterable[Sequence[str]]) -> dict[str, int]:
-    """Give what is left of each amount while these needs are met."""
-    free = dict(have)
-    for needs in taken:
-        for name, amount in parse_needs(needs).items():
-            if name in free:
-                free[name] = max(0, free[name] - amount)
-    return free
 
 
 def _amounts(needs: Mapping[str, int]) -> dict[str, int]:

@@ -30,6 +30,7 @@ from watchbill.model.incident import Incident
 from watchbill.model.keys import given_keys
 from watchbill.model.policies import StepPolicy
 from watchbill.model.question import InboxItem
+from watchbill.model.report_card import Metrics
 from watchbill.model.run import NewRun, check_id, check_region
 from watchbill.model.suggestion import Suggestion, suggest_all
 
@@ -351,6 +352,16 @@ class App:
         """Give the incidents that are open, newest first; with those that are resolved, if asked for."""
         stop_if_reading()
         return await self._hall.incidents(resolved=resolved)
+
+    async def metrics(self, within: Duration = "1d") -> Metrics:
+        """Say how runs went within a time, what broke, how soon it was found, and how it was cured.
+
+        `.success_rate`, `.retries_per_run`, `.detected` and `.recovered` (median and worst), `.stalls`, `.late_results`
+        that were refused, `.supervisor_lag`, `.queue_age`, `.violations` that self-audits found; and `.cards`, what
+        became of each symptom.
+        """
+        stop_if_reading()
+        return await self._hall.metrics(within)
 
     async def suggestions(self) -> list[Suggestion]:
         """Give the budgets that the history of steps speaks for, with their evidence, by step and rung."""

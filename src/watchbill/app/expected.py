@@ -17,6 +17,8 @@ from watchbill.store.protocol import Record
 
 FEW: Final = 5  # runs, or calls of a step: an expectation is no limit, so fewer will do, but one is an accident
 
+WHOLE: Final = 100  # percent
+
 _OPEN: Final = frozenset({StepState.READY, StepState.RUNNING, StepState.WAITING})
 
 
@@ -31,6 +33,32 @@ def expected_end(record: Record, steps: Sequence[StepStatus]) -> datetime | None
     if run.status is RunState.WAITING and run.wake_at is not None:
         ends.append(run.wake_at)
     return to_datetime(max([record.now, *ends, *_running(record)]))
+
+
+def percent_done(record: Record, steps: Sequence[StepStatus], expected: datetime | None) -> int | None:
+    """Say how much of a run is done, in percent; None when nothing tells, or it did not complete.
+
+    By time, where its end is expected; else by the calls that were seen so far, each by how far it says it is. Only a
+    run that has completed is done: calls that nobody has seen yet may follow.
+    """
+    run = record.run
+    if run.status.terminal:
+        return WHOLE if run.status is RunState.COMPLETED else None
+    if expected is not None and run.begun_at is not None:
+        lasts = micros(expected - EPOCH) - run.begun_at
+        share = (record.now - run.begun_at) / lasts if lasts > 0 else 0.0
+    elif steps:
+        share = sum(_share(step) for step in steps) / len(steps)
+    else:
+        return None
+    return min(WHOLE - 1, int(share * WHOLE))
+
+
+def _share(step: StepStatus) -> float:
+    if step.state is StepState.COMPLETED:
+        return 1.0
+    far = step.progress
+    return 0.0 if far is None or not far.total else min(1.0, max(0.0, far.done / far.total))
 
 
 def _by_other_runs(record: Record, begun_at: Micros) -> Micros | None:

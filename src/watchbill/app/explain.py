@@ -1,47 +1,74 @@
-"""Explain: what a run waits for, why, since when, and what will happen next. Pure: read from what is stored about it.
+"""Explain: why a run is not moving, who acts next, by when, and on what evidence. Pure: a record in, sentences out.
 
 Each sentence stands for itself; the facts say the same to programs.
 """
 
 from collections.abc import Iterator
-from datetime import timedelta
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import msgspec
 
-from watchbill.app.opened import decision_in, error_in, failure_in, progress_in, question_in
+from watchbill.app.open_call import is_unwatched, standstill_of, stopped_by
+from watchbill.app.opened import decision_in, error_in
 from watchbill.app.policy_words import policy_words, told_policy
-from watchbill.app.report import held_reason, is_quarantined, status_of
-from watchbill.app.status import Explanation
-from watchbill.app.words import moment, said_of, span
-from watchbill.clock import Micros, to_datetime
+from watchbill.app.report import held_reason, status_of
+from watchbill.app.standstill import (
+    OPERATOR,
+    SCHEDULER,
+    Scene,
+    agent_name,
+    next_of,
+    next_sentence,
+    scene_of,
+    since,
+)
+from watchbill.app.status import Because, Explanation, Standstill, TimelineEvent
+from watchbill.app.timeline import timeline_of
+from watchbill.app.words import moment, span
+from watchbill.clock import SECOND, Micros, to_datetime
+from watchbill.flow.drain import ENDLESS
 from watchbill.flow.values import plain
-from watchbill.model.attempt import STARVED, AttemptRow, RowKind
-from watchbill.model.breaker import USES, BreakerState
+from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
-from watchbill.model.gate import GateRow
-from watchbill.model.limits import limits_of, mark_of, slowness
-from watchbill.model.member import group_of, waits_for_person
-from watchbill.model.policy import QUARANTINE_AT, decode_policy
-from watchbill.model.run import code_name
+from watchbill.model.member import waits_for_person
+from watchbill.model.run import FOR_ANSWER, FOR_MESSAGE, FOR_RUN, WAITS_FOR_CODE, cause_of_hold, code_name
 from watchbill.model.states import AttemptState, RunState
-from watchbill.model.verdict import DOUBT, SETTLE
-from watchbill.model.wait import Wait, agent_command, lacking
-from watchbill.store.protocol import MOST_COUNTED, Fact, Record
+from watchbill.scheduler.plan import LOST_AND_SEALED, QUARANTINED
+from watchbill.store.protocol import Fact, Record
 
-_ASKED = {
-    FactKind.CANCEL: "to be cancelled",
-    FactKind.PAUSE: "to be paused",
-    FactKind.RESUME: "to go on",
-    FactKind.RETRY: "to try again what failed",
-    FactKind.REWIND: "to be rewound",
-    FactKind.EXTEND: "to take more time",
+MOST_TROUBLE: Final = 20  # lines about what went wrong, the last ones: `run show` has them all
+LATE_SLOT: Final[Micros] = 60 * SECOND  # so much after its slot a run of a schedule says that nobody was there
+
+# What a run was told and has not taken in, as a sentence has it.
+TOLD: Final = {
+    FactKind.CANCEL: "was asked to be cancelled",
+    FactKind.PAUSE: "was asked to be paused",
+    FactKind.RESUME: "was asked to go on",
+    FactKind.RETRY: "was asked to try again what failed",
+    FactKind.REWIND: "was asked to be rewound",
+    FactKind.EXTEND: "was asked to take more time",
+    FactKind.SEND: "was sent a message",
+    FactKind.ANSWER: "was answered",
+    FactKind.RESOLVE: "was told what to do with a call",
+    FactKind.CHILD: "was told that a run it had started has ended",
+}
+
+SEALED_WITH: Final = "sealed with "  # so a reason begins that names the key
+
+# The first words of why a run is held, and what they mean.
+HELD: Final = {
+    QUARANTINED: Because.QUARANTINED_RUN,
+    "waits for nothing": Because.WAITS_FOR_NOTHING,
+    WAITS_FOR_CODE: Because.NO_CODE,
+    LOST_AND_SEALED: Because.NO_KEY,
+    **dict.fromkeys(sorted(ENDLESS), Because.ENDLESS),
 }
 
 
 def explain(record: Record) -> Explanation:
-    """Say what a run waits for, why, since when, and what will happen next."""
+    """Say why a run is not moving, who acts next, by when, and on what evidence; of one that has ended, how and why."""
     run, status = record.run, status_of(record)
     facts: dict[str, Any] = {
         "id": run.id,
@@ -54,10 +81,44 @@ def explain(record: Record) -> Explanation:
         "region": record.region or None,
     }
     if run.status.terminal:
-        sentences = list(_ended(record, facts))
-    else:
-        sentences = [*_asked(record, facts), *_paused(record, facts), *_standing(record, facts)]
-    return Explanation(sentences, facts)
+        return Explanation(list(_ended(record, facts)), facts)
+    found = list(standstills(record, facts))
+    sentences = [*(one.said for one in found), *_deadline(record, facts), *_slot(record, facts)]
+    next, last = next_of(found), next_sentence(found, record.now)
+    facts["next"], facts["when"] = (None, None) if next is None else (next.next, next.when)
+    facts["reasons"] = [_shown(one) for one in found]
+    return Explanation(sentences if last is None else [*sentences, last], facts, tuple(found))
+
+
+def standstills(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
+    """Give every reason why a live run is not moving; what is known goes into the facts."""
+    scene = scene_of(record)
+    yield from _told(record, facts)
+    yield from _overdue(record)
+    yield from _paused(record, facts)
+    rows = [row for row in record.attempts if not (row.cancel and row.state is not AttemptState.RUNNING)]
+    facts["calls"] = []
+    yield from _state(record, facts, moving=bool(rows))
+    for row in rows:
+        told: dict[str, Any] = {}
+        facts["calls"].append(told)
+        yield _with_policy(standstill_of(row, scene, told), row, told)
+    yield from _unwatched(rows, record.now)
+
+
+def _with_policy(one: Standstill, row: AttemptRow, told: dict[str, Any]) -> Standstill:
+    """Say also whose word the policy is by which a call is judged."""
+    if row.kind == RowKind.ASK:
+        return one
+    told["policy"] = told_policy(row)
+    words = policy_words(row)
+    return one if words is None else msgspec.structs.replace(one, said=f"{one.said} {words}")
+
+
+def _shown(one: Standstill) -> dict[str, Any]:
+    return {
+        "because": one.because.value, "next": one.next, "when": one.when, "call": one.call or None, "said": one.said,
+    }  # fmt: skip
 
 
 # --- a run that has ended
@@ -67,7 +128,7 @@ def _ended(record: Record, facts: dict[str, Any]) -> Iterator[str]:
     run, end = record.run, record.journal[-1] if record.journal else None
     ended_at = to_datetime(run.ended_at or record.now)
     facts["ended_at"] = ended_at
-    lasted = _since(run.created_at, run.ended_at)
+    lasted = since(run.created_at, run.ended_at)
     yield f"It ended as {run.status.word} at {moment(ended_at)}, {lasted} after it was started."
     if end is None or end.kind != Kind.END:
         return
@@ -83,6 +144,7 @@ def _ended(record: Record, facts: dict[str, Any]) -> Iterator[str]:
             facts["error"] = error
             where = f"step {error.step!r} after {error.attempts} attempts" if error.step is not None else "its own code"
             yield f"The cause was {where} ({error.cause}): {error.type}: {error.message}."
+            yield from _trouble(record, facts)
             yield _undone(run.status)
             yield "`retry`, `rewind` or `fork` make a new run of it."
 
@@ -97,24 +159,53 @@ def _undone(status: RunState) -> str:
             return "Nothing was undone: there was nothing to undo, or its workflow keeps what it did."
 
 
+def _trouble(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+    """Tell what went wrong on the way, in order: what happened, why, and what was decided about it."""
+    scene = scene_of(record)
+    told = [event for event in timeline_of(record) if event.step and (event.cause or event.actor not in ("agent", ""))]
+    told = [event for event in told if event.kind not in ("step_started", "step_completed", "progress", "timer")]
+    facts["trouble"] = told[-MOST_TROUBLE:]
+    if len(told) > MOST_TROUBLE:
+        yield f"On the way, the last {MOST_TROUBLE} of {len(told):,}:"
+    elif told:
+        yield "On the way:"
+    for event in told[-MOST_TROUBLE:]:
+        yield _line(event, scene)
+
+
+def _line(event: TimelineEvent, scene: Scene) -> str:
+    attempt = f", attempt {event.attempt}" if event.attempt else ""
+    where = "" if event.agent is None else f" on {agent_name(scene, event.agent)}"
+    why = ": ".join(part for part in (event.cause, event.note) if part)
+    return f"  {moment(event.at)} {event.kind.replace('_', ' ')} {event.step}{attempt}{where}" + (
+        f": {why}" if why else ""
+    )
+
+
 # --- what people asked of it
 
 
-def _asked(record: Record, facts: dict[str, Any]) -> Iterator[str]:
-    """Say what was told and is not yet taken in."""
+def _told(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
+    """Say what was told and is not yet taken in; what decides about a call is told with that."""
     facts["told"] = [fact.kind.value for fact in record.told]
+    rows = {f"{row.id:x}" for row in record.attempts}
     for fact in record.told:
-        if fact.kind in _ASKED:
-            asked = f"It was asked {_ASKED[fact.kind]} {_since(fact.at, record.now)} ago"
-            yield f"{asked} by {fact.actor}{_because(fact)}; its scheduler will see to it."
+        if fact.kind in (FactKind.ANSWER, FactKind.RESOLVE) and fact.ref in rows:
+            continue
+        said = f"It {TOLD[fact.kind]} {since(fact.at, record.now)} ago by {fact.actor}{_because(fact)}"
+        yield Standstill(Because.TOLD, f"{said}; its scheduler will see to it.", SCHEDULER, to_datetime(fact.at))
 
 
 def _because(fact: Fact) -> str:
+    if fact.kind in (FactKind.SEND, FactKind.ANSWER, FactKind.RESOLVE, FactKind.CHILD):
+        return ""
     said = plain(fact.body)
+    if isinstance(said, dict):
+        said = said.get("reason")  # beside what else was asked for
     return f" ({said})" if said else ""
 
 
-def _paused(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+def _paused(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
     if not record.run.paused:
         return
     by = None
@@ -123,109 +214,148 @@ def _paused(record: Record, facts: dict[str, Any]) -> Iterator[str]:
         if row.call == "" and decision.chosen == FactKind.PAUSE:
             by = row.actor, decision.message, at
     facts["paused"] = True
+    resumes = "whoever resumes it"
     if by is None:
-        yield "It is paused: nothing new starts until somebody resumes it."
+        said = "It is paused: nothing new starts until somebody resumes it."
+        yield Standstill(Because.PAUSED, said, resumes)
         return
     actor, reason, at = by
     facts["paused_by"], facts["paused_at"], facts["paused_because"] = actor, to_datetime(at), reason or None
     because = f": {reason}" if reason else ""
-    yield (
-        f"It has been paused by {actor} for {_since(at, record.now)}{because}."
-        " What runs is finished; nothing new starts until somebody resumes it."
+    yield Standstill(
+        Because.PAUSED,
+        f"It has been paused by {actor} for {since(at, record.now)}{because}."
+        " What runs is finished; nothing new starts until somebody resumes it.",
+        resumes,
     )
 
 
 # --- where it stands
 
 
-def _standing(record: Record, facts: dict[str, Any]) -> Iterator[str]:
-    run = record.run
-    live = [row for row in record.attempts if row.state < AttemptState.DONE and not row.cancel]
-    facts["calls"] = []
-    yield from _state(record, facts, moving=bool(live))
-    waits = {wait.row: wait for wait in record.waits}
-    for row in live:
-        yield from _call(row, record.now, facts, waits.get(row.id))
-    if run.deadline is not None:
-        facts["deadline"] = at = to_datetime(run.deadline)
-        if run.deadline > record.now:
-            yield f"Its deadline is {moment(at)}, in {_since(record.now, run.deadline)}: then it is stopped."
-
-
-def _state(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[str]:
+def _state(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[Standstill]:
     run, held = record.run, held_reason(record)
     if run.status is RunState.DIVERGED:
         facts["held"] = held
-        yield f"It stands still, because its code no longer fits its journal: {held}."
-        yield "It goes on when the fitting code is back; `rewind` does the rest again with the code that is here."
-        yield from _of_incident(record, facts)
+        yield Standstill(
+            Because.DIVERGED,
+            f"It stands still, because its code no longer fits its journal: {held}."
+            " It goes on when the fitting code is back; `rewind` does the rest again with the code that is here."
+            f"{_of_incident(record, facts)}",
+            "whoever brings the fitting code back, or rewinds it",
+        )
     elif held is not None and run.held is not None:
         facts["held"] = held
-        yield f"It is held: {held}."
-        yield "Nothing of it is lost. `retry` lets it go on; `cancel` ends it."
-        yield from _of_incident(record, facts)
+        yield _held(held, _of_incident(record, facts))
     elif record.region and not record.served:
-        yield (
+        yield Standstill(
+            Because.NO_REGION,
             f"It lives in region {record.region!r}, and no process serves that region: it goes on when one opens its"
-            f" rooms with region={record.region!r}."
+            f" rooms with region={record.region!r}.",
+            f"whoever opens rooms with region={record.region!r}",
         )
     elif not record.known:
         facts["code"] = code_name(run.workflow, run.version)
-        yield (
+        yield Standstill(
+            Because.NO_CODE,
             f"It waits for code: no scheduler that is running knows workflow {run.workflow!r} version {run.version}."
-            " Start a process whose App defines it."
+            " Start a process whose App defines it.",
+            f"whoever starts a process with workflow {run.workflow!r}",
         )
-    elif run.status is RunState.SCHEDULED:
-        yield from _scheduled(record, facts)
+    else:
+        yield from _served(record, facts, moving=moving)
+
+
+def _served(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[Standstill]:
+    """Say how a run stands that nothing but its own course keeps; and whether somebody is there to drive it."""
+    run = record.run
+    if not record.served and run.status is not RunState.SCHEDULED:
+        said = "No scheduler is there to drive it: it goes on as soon as a process opens its rooms on this store."
+        yield Standstill(Because.NO_SCHEDULER, said, "whoever opens rooms on this store")
+    if run.status is RunState.SCHEDULED:
+        yield _scheduled(record, facts)
     elif run.status is RunState.WAITING:
         yield from _waiting(record, facts)
     elif run.status is RunState.UNDOING:
-        yield from _undoing(record, facts)
+        yield _undoing(record, facts)
     elif not moving:
-        yield f"It has been running for {_since(run.begun_at or run.created_at, record.now)}: a step has just begun."
+        said = f"It has been running for {since(run.begun_at or run.created_at, record.now)}: a step has just begun."
+        yield Standstill(Because.JUST_BEGUN, said, SCHEDULER, to_datetime(record.now))
 
 
-def _of_incident(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+def _of_incident(record: Record, facts: dict[str, Any]) -> str:
     """Say to which incident a run belongs that nothing moves."""
-    if record.incident is not None:
-        facts["incident"] = id = f"{record.incident:x}"
-        yield (
-            f"It belongs to incident {id}, with all that stand still for the same reason:"
-            f" `watchbill incidents resume {id} --reason ...` lets all of them go on."
-        )
+    if record.incident is None:
+        return ""
+    facts["incident"] = id = f"{record.incident:x}"
+    return (
+        f" It belongs to incident {id}, with all that stand still for the same reason:"
+        f" `watchbill incidents resume {id} --reason ...` lets all of them go on."
+    )
 
 
-def _scheduled(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+def _held(held: str, with_others: str) -> Standstill:
+    because = HELD.get(cause_of_hold(held), Because.HELD)
+    if because is Because.HELD and held.startswith(SEALED_WITH):
+        because = Because.NO_KEY
+    said = f"It is held: {held}. Nothing of it is lost. `retry` lets it go on; `cancel` ends it.{with_others}"
+    match because:
+        case Because.NO_KEY:
+            return Standstill(because, said, "whoever starts a process that has the key")
+        case Because.ENDLESS | Because.WAITS_FOR_NOTHING:
+            return Standstill(because, said, "whoever corrects its workflow, and retries it")
+        case _:
+            return Standstill(because, said, OPERATOR)
+
+
+def _scheduled(record: Record, facts: dict[str, Any]) -> Standstill:
     run = record.run
     if run.wake_at is not None and run.wake_at > record.now:
         facts["begins_at"] = begins = to_datetime(run.wake_at)
-        yield f"It is scheduled, and begins at {moment(begins)}, in {_since(record.now, run.wake_at)}."
-    elif run.paused:
-        yield "It is due, and begins when it is resumed."
-    elif record.stop is not None:
+        said = f"It is scheduled, and begins at {moment(begins)}, in {since(record.now, run.wake_at)}."
+        return Standstill(Because.BEGINS_LATER, said, SCHEDULER, begins)
+    if run.paused:
+        return Standstill(Because.RUN_PAUSED, "It is due, and begins when it is resumed.", "whoever resumes it")
+    if record.stop is not None:
         facts["stop"] = record.stop
-        yield f"It is due, and waits for {stopped_by(record.stop)}."
-    else:
-        yield (
-            f"It has been due for {_since(run.wake_at or run.created_at, record.now)}, and waits for a scheduler:"
-            " it begins as soon as a process opens its rooms on this store."
-        )
+        stopped = stopped_by(record.stop)
+        return Standstill(Because.WORKFLOW_PAUSED, f"It is due, and waits for {stopped.said}.", stopped.next)
+    due = f"It has been due for {since(run.wake_at or run.created_at, record.now)}, and waits for a scheduler"
+    if record.served:
+        said = f"{due}: the one that is there begins it when it comes to it."
+        return Standstill(Because.DUE, said, SCHEDULER, to_datetime(run.wake_at or run.created_at))
+    said = f"{due}: it begins as soon as a process opens its rooms on this store."
+    return Standstill(Because.NO_SCHEDULER, said, "whoever opens rooms on this store")
 
 
-def _waiting(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+def _waiting(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
     run = record.run
     if run.waits is not None:
         facts["waits"] = run.waits
-        yield f"It waits for {run.waits}, and goes on when that comes."
+        because, next = _awaited(run.id, run.waits)
+        yield Standstill(because, f"It waits for {run.waits}, and goes on when that comes.", next)
     if run.wake_at is not None:
         facts["wakes_at"] = wakes = to_datetime(run.wake_at)
         if run.wake_at > record.now:
-            yield f"It waits for time: it wakes at {moment(wakes)}, in {_since(record.now, run.wake_at)}."
+            said = f"It waits for time: it wakes at {moment(wakes)}, in {since(record.now, run.wake_at)}."
+            yield Standstill(Because.SLEEP, said, SCHEDULER, wakes)
         else:
-            yield f"Its time came {_since(run.wake_at, record.now)} ago: it waits for its scheduler."
+            said = f"Its time came {since(run.wake_at, record.now)} ago: it waits for its scheduler."
+            yield Standstill(Because.TIME_IS_UP, said, SCHEDULER, wakes)
 
 
-def _undoing(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+def _awaited(id: str, waits: str) -> tuple[Because, str]:
+    """Say who brings what a run waits for; of several, the first."""
+    if waits.startswith(FOR_MESSAGE):
+        return Because.MESSAGE, f"whoever sends it: `watchbill run send {id} TOPIC JSON`"
+    if waits.startswith(FOR_RUN):
+        return Because.CHILD_RUN, f"{waits.partition(', ')[0]}: `watchbill run explain` says how that stands"
+    if waits.startswith(FOR_ANSWER):
+        return Because.ANSWER, "whoever is asked: `watchbill inbox list`"
+    return Because.MESSAGE, f"whoever brings {waits}"
+
+
+def _undoing(record: Record, facts: dict[str, Any]) -> Standstill:
     """Say what was undone, and what may still be: which calls have an undo, only the code knows."""
     entries = [entry for entry in record.journal if entry.kind == Kind.STEP]
     undone = [entry.key.removeprefix("undo:") for entry in entries if entry.key.startswith("undo:")]
@@ -233,181 +363,59 @@ def _undoing(record: Record, facts: dict[str, Any]) -> Iterator[str]:
     left = [key for key in reversed(done) if key not in undone]
     facts["undone"], facts["left"] = undone, left
     so_far = f"undone so far: {', '.join(undone)}" if undone else "nothing is undone yet"
-    yield f"It failed, and what it did is being undone, last first; {so_far}."
+    said = f"It failed, and what it did is being undone, last first; {so_far}."
     if left:
-        yield f"Before it ends it looks at {', '.join(left)}, and undoes those that have an undo."
+        said += f" Before it ends it looks at {', '.join(left)}, and undoes those that have an undo."
+    return Standstill(Because.UNDOING, said, SCHEDULER)
 
 
-# --- a call that is open
+# --- what time does
 
 
-def _call(row: AttemptRow, now: Micros, facts: dict[str, Any], wait: Wait | None) -> Iterator[str]:
-    told: dict[str, Any] = {"call": row.call, "step": row.step, "state": row.state.name.lower()}
-    facts["calls"].append(told)
-    if row.kind == RowKind.ASK:
-        asked = question_in(row.args)
-        told |= {"question": asked.question, "to": asked.to, "id": f"{row.id:x}"}
-        whom = f"somebody of {asked.to!r}" if asked.to else "somebody"
-        yield f"It asks {whom}: {asked.question!r}. `watchbill inbox answer {row.id:x} JSON` answers it."
+def _overdue(record: Record) -> Iterator[Standstill]:
+    run = record.run
+    if run.deadline is not None and run.deadline <= record.now and run.status is not RunState.UNDOING:
+        said = f"Its deadline passed {since(run.deadline, record.now)} ago: its scheduler stops it."
+        yield Standstill(Because.DEADLINE, said, SCHEDULER, to_datetime(run.deadline))
+
+
+def _deadline(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+    run = record.run
+    if run.deadline is not None:
+        facts["deadline"] = at = to_datetime(run.deadline)
+        if run.deadline > record.now:
+            yield f"Its deadline is {moment(at)}, in {since(record.now, run.deadline)}: then it is stopped."
+
+
+def _slot(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+    """Say that a run of a schedule came late: nobody was there at its slot, or an earlier one was live."""
+    slot = slot_of(record.run.id)
+    if slot is None:
         return
-    told["policy"] = told_policy(row)
-    yield from _doing(row, now, told, wait)
-    if (judged_by := policy_words(row)) is not None:
-        yield judged_by
+    facts["slot"], created = slot, to_datetime(record.run.created_at)
+    if (created - slot).total_seconds() * SECOND > LATE_SLOT:
+        late = span(slot, created)
+        yield f"Its slot was {moment(slot)}; it was started {late} later: nobody was there, or an earlier run was live."
 
 
-def _doing(row: AttemptRow, now: Micros, told: dict[str, Any], wait: Wait | None) -> Iterator[str]:
-    if row.state is AttemptState.RUNNING:
-        yield _running(row, now, told)
-    elif is_quarantined(row):
-        told["losses"] = row.losses
-        yield (
-            f"Call {row.call!r} is quarantined: {row.losses} times (of {QUARANTINE_AT}) the process that ran it died."
-            " `retry` tries it again; `cancel` ends the run."
+def slot_of(id: str) -> datetime | None:
+    """Read the slot out of the id of a run that a schedule has started."""
+    _, at, slot = id.rpartition("@")
+    if not at:
+        return None
+    try:
+        return datetime.fromisoformat(slot).astimezone(UTC)
+    except ValueError:
+        return None  # started by hand
+
+
+def _unwatched(rows: list[AttemptRow], now: Micros) -> Iterator[Standstill]:
+    """Say that nobody looks at what is due for a look: then nothing that goes wrong is cured."""
+    due = [row for row in rows if is_unwatched(row, now) and not waits_for_person(row)]
+    if due:
+        longest = max(now - (row.watch_at or now) for row in due)
+        said = (
+            f"No supervisor seems to be at work: {due[0].call!r} has been due for a look for {since(0, longest)}."
+            " Start a process that opens its rooms with a supervisor."
         )
-    elif waits_for_person(row):
-        yield from _escalated(row, told)
-    elif row.state is AttemptState.READY and row.kind == RowKind.PROBE:
-        yield f"Call {row.call!r} may have taken effect: its probe is to be asked{_kept(row, wait, told)}."
-    elif row.state is AttemptState.READY:
-        yield f"Call {row.call!r} is ready for attempt {row.number + 1}{_kept(row, wait, told)}."
-    else:
-        yield _between(row, now, told)
-
-
-def _escalated(row: AttemptRow, told: dict[str, Any]) -> Iterator[str]:
-    """Say which person decides about a call, and why."""
-    to = group_of(row.why or "", row.rung, row.policy)
-    told |= {"why": row.why, "to": to, "id": f"{row.id:x}"}
-    failure = None if row.result is None else failure_in(row.result)
-    if failure is not None:
-        told["error"], told["cause"] = f"{failure.type}: {failure.message}", failure.cause.value
-    said = "" if failure is None else f" ({failure.type}: {failure.message})"
-    whom = f"somebody of {to!r}" if to else "somebody"
-    if row.why == DOUBT:
-        unknown = f"Nobody knows whether call {row.call!r} took effect{said}"
-        yield f"{unknown}: {whom} decides, it is not tried again blindly."
-    else:
-        yield f"Call {row.call!r} failed {row.number} times{said}: {whom} decides what follows."
-    yield f"`watchbill incidents retry|provide|skip|undo|abort {row.id:x} --reason ...` decides it."
-
-
-def _kept(row: AttemptRow, wait: Wait | None, told: dict[str, Any]) -> str:
-    """Say what keeps a call from starting that is ready."""
-    needs = told["needs"] = decode_policy(row.policy).needs
-    if row.held:
-        return ": its run is paused"
-    if wait is not None:
-        told |= {"needs": wait.needs, "region": wait.region or None, "served": wait.served, "gate": wait.gate}
-        if wait.stop is not None:
-            told["stop"] = wait.stop
-            return f", and waits for {stopped_by(wait.stop)}"
-        if not wait.served:
-            command = agent_command(wait.needs, wait.region)
-            return f", but there is {lacking(wait.needs, wait.region)}; start one: {command}"
-        kept = None if wait.gate is None else kept_by(wait.gate)
-        if kept is not None:
-            return f", and waits for {kept}"
-    able = f"has {' and '.join(needs)} free and knows" if needs else "knows"
-    return f"; an agent that {able} the step will take it"
-
-
-def stopped_by(gate: GateRow) -> str:
-    """Say what is paused, or in trouble, and keeps a call."""
-    if gate.paused:
-        at = "" if gate.paused_at is None else f" since {moment(gate.paused_at)}"
-        why = f" ({gate.paused_why})" if gate.paused_why else ""
-        return f"{gate.name!r}, paused by {gate.paused_by}{at}{why}: `watchbill gates open {gate.name}`"
-    name = f"dependency {gate.name.removeprefix(USES)!r}"
-    if gate.breaker == BreakerState.CLOSING.word:
-        return f"its turn: {name} is up again, and those who wait leave at {gate.pace or 0:g} a second"
-    opened = "" if gate.opened_at is None else f" at {moment(gate.opened_at)}"
-    said = f"{name}: its breaker opened{opened} after {gate.why}"
-    if gate.next_try_at is None:
-        return f"{said}; one attempt tries now"
-    return f"{said}; the next try is at {moment(gate.next_try_at)}"
-
-
-def kept_by(gate: GateRow) -> str | None:
-    """Say what a gate keeps a call waiting for; None when it would let it pass."""
-    before = (
-        f"{gate.waiting:,} wait before it"
-        if gate.waiting < MOST_COUNTED
-        else f"{MOST_COUNTED:,} or more wait before it"
-    )
-    if gate.paused:
-        return f"its gate to be opened, which is paused: `watchbill gates open {gate.name}`"
-    if gate.at_once is not None and gate.running >= gate.at_once:
-        return f"its limit of {gate.at_once} at once: {gate.running} run, {before}"
-    if gate.tokens is not None and gate.tokens < 1:
-        return f"its limit of {gate.rate}: {before}"
-    return f"those before it behind its limit: {before}" if gate.waiting else None
-
-
-def _running(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
-    started = row.started_at if row.started_at is not None else now
-    told |= {"attempt": row.number, "agent": row.agent, "since": to_datetime(started)}
-    said = f"Call {row.call!r} runs as attempt {row.number} on agent {row.agent}, for {_since(started, now)}"
-    progress = progress_in(row.progress)
-    if progress is not None:
-        told["progress"] = progress
-        moved = "" if row.progress_at is None else f", {_since(row.progress_at, now)} ago"
-        said += f"; it is at {said_of(progress)}{moved}"
-    mark = mark_of(row)
-    if mark is not None and mark.quiet_until is not None and mark.quiet_until > now:
-        told["quiet_for"], told["quiet_until"] = mark.quiet_for, to_datetime(mark.quiet_until)
-        said += f"; it is quiet on purpose ({mark.quiet_for}), for {_since(now, mark.quiet_until)} more at most"
-    if row.symptom == STARVED:
-        told["symptom"] = STARVED
-        said += "; the process in which it runs does not turn: it starves, or keeps the others there from running"
-    if (slow := slowness(row, now)) is not None:
-        told["slow"] = slow
-        said += f"; it is slow: {slow}"
-    return f"{said}. {_left(row, now, told)}" if row.watch_at is not None else f"{said}."
-
-
-def _left(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
-    """Say how long it may run, and stand still; or since when it should not have."""
-    limits, mark = limits_of(row), mark_of(row)
-    told["deadline"] = to_datetime(limits.late_at)
-    if limits.stalled_at is not None:
-        told["stalled_at"] = to_datetime(limits.stalled_at)
-    if limits.next_at <= now and limits.next_at == limits.late_at:
-        return f"Its time is over since {_since(limits.late_at, now)}: the supervisor will stop it."
-    if limits.next_at <= now:
-        return f"It has not moved for {_since(limits.moved_at, now)}, longer than it may: the supervisor will stop it."
-    left = f"It has {_since(now, limits.late_at)} left"
-    extended = decode_policy(row.policy).extended + (0 if mark is None else mark.extended)
-    if extended:
-        told["extended"] = timedelta(microseconds=extended)
-        left += f", {_since(0, extended)} more than its timeout"
-    if limits.stalled_at is not None:
-        left += f", and has to move within {_since(now, limits.stalled_at)}"
-    return f"{left}."
-
-
-def _between(row: AttemptRow, now: Micros, told: dict[str, Any]) -> str:
-    """Say why the last attempt failed, and when the next one comes."""
-    retries = decode_policy(row.policy).retries
-    told |= {"failures": row.failures, "losses": row.losses, "retries": retries}
-    why = ""
-    if row.result is not None:
-        failure = failure_in(row.result)
-        told["error"], told["cause"] = f"{failure.type}: {failure.message}", failure.cause.value
-        why = f" with {failure.type}: {failure.message}"
-    times = "once" if row.number == 1 else f"{row.number} times, the last time"
-    tried = f"Call {row.call!r} failed {times}{why}"
-    if row.state is AttemptState.FAILED:
-        return f"{tried}. The supervisor is about to decide what follows."
-    if row.why == SETTLE and row.watch_at is not None:
-        told["asked_at"] = at = to_datetime(row.watch_at)
-        return f"{tried}. It may have taken effect, and may still act: its probe is asked at {moment(at)}."
-    if row.watch_at is None or row.watch_at <= now:
-        return f"{tried}. The next attempt is due now."
-    told["next_attempt_at"] = at = to_datetime(row.watch_at)
-    follows = f"follows at {moment(at)}, in {_since(now, row.watch_at)}"
-    return f"{tried}. Attempt {row.number + 1} (of at most {retries + 1}) {follows}."
-
-
-def _since(begin: Micros, end: Micros | None) -> str:
-    return span(to_datetime(begin), to_datetime(begin if end is None else end))
+        yield Standstill(Because.NO_SUPERVISOR, said, "whoever opens rooms with a supervisor")

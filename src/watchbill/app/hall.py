@@ -16,6 +16,7 @@ from watchbill.app.agents import AgentStatus, agent_status, chosen_agent
 from watchbill.app.explain import explain
 from watchbill.app.handle import Handle
 from watchbill.app.house import House
+from watchbill.app.measuring import measured
 from watchbill.app.report import log_shown, status_of
 from watchbill.app.rollcall import supervision_of
 from watchbill.app.search import place_of, searched
@@ -66,6 +67,7 @@ from watchbill.model.needs import parse_needs, written
 from watchbill.model.profile import profile_named
 from watchbill.model.question import InboxItem, inbox_item
 from watchbill.model.queue import QueueDepth
+from watchbill.model.report_card import Metrics
 from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.stat import Stat
@@ -430,6 +432,12 @@ class Hall:
         """Say who watches what, how late, and what a self-audit has found."""
         async with self._reading() as client:
             return supervision_of(await client.checkup(self.namespace, 1))
+
+    async def metrics(self, within: Duration) -> Metrics:
+        """Say how runs went within a time."""
+        span = to_micros(within, what="the time of metrics()", at_least=1)
+        async with self._reading() as client:
+            return await measured(client, self.namespace, span)
 
     async def agents(self) -> list[AgentStatus]:
         """Give the agents, those at work first."""

@@ -17,6 +17,7 @@ from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident
 from watchbill.model.question import InboxItem
+from watchbill.model.report_card import Metrics
 from watchbill.model.run import NewRun
 from watchbill.model.stat import Stat
 
@@ -124,6 +125,10 @@ class Client(Protocol):
 
     async def stats(self) -> list[Stat]:
         """Read what is remembered of how long steps and runs take."""
+        ...
+
+    async def metrics(self, within: Duration) -> Metrics:
+        """Say how runs went within a time."""
         ...
 
     async def incidents(self, *, resolved: bool = False) -> list[Incident]:

@@ -13,6 +13,7 @@ from watchbill.events import Events
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS, Executor
 from watchbill.flow.registry import Registry
 from watchbill.loop import Loop
+from watchbill.model.agent import EMBEDDED
 from watchbill.model.alert import Route
 from watchbill.model.needs import written
 from watchbill.model.profile import PROFILES, Profile, lease_of
@@ -80,7 +81,7 @@ class House:
                 namespace=namespace,
                 region=region,
                 process=process,
-                name=f"embedded-{process}",
+                name=f"{EMBEDDED}{process}",
                 lasting=lasting,
                 needs=written(have or {}),
                 slots=slots,

@@ -111,7 +111,7 @@ class People:
                 lambda doors: doors.order_incident(self._namespace, number, by, body, rate)
             )
         if ordered is Ordered.RUNS:
-            kind, told = _told_to_runs(act, reason)
+            kind, told = _told_to_runs(act, reason, args)
             ordered = await self._doors.write(
                 lambda doors: doors.order_incident(self._namespace, number, by, told, rate, kind=kind)
             )
@@ -176,8 +176,10 @@ class People:
         return int(id, 16)
 
 
-def _told_to_runs(action: Action, reason: str) -> tuple[FactKind, bytes]:
+def _told_to_runs(action: Action, reason: str, args: dict[str, Any] | None) -> tuple[FactKind, bytes]:
     """Give what the runs of an incident are told: they stand still, so no call of theirs can be decided about."""
+    if args:
+        raise InvalidOptionError("this incident is about runs that stand still: no call of theirs gets other arguments")
     if action in (Action.RESUME, Action.RETRY):
         return FactKind.RETRY, _encode(RetryAsked(None, reason))
     if action is Action.ABORT:

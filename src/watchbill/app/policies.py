@@ -52,6 +52,6 @@ class StepPolicies:
             known |= set(await self._doors.read(lambda doors: doors.steps(self._namespace)))
         if step not in known:
             raise InvalidOptionError(
-                f"there is no step {step!r}{did_you_mean(step, known)}; nothing was changed. Known are the steps of the"
-                " program at hand, and those that the store has met"
+                f"there is no step {step!r}, so nothing was changed (known are those of the program at hand, and those"
+                f" that the store has met){did_you_mean(step, known)}"
             )

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from watchbill.app.expected import expected_end
+from watchbill.app.expected import expected_end, percent_done
 from watchbill.app.opened import decision_in, failure_in, final_in, progress_in
 from watchbill.app.status import AttemptLog, AttemptStatus, Health, RunStatus, State, StepState, StepStatus
 from watchbill.clock import Micros, to_datetime
@@ -23,6 +23,7 @@ from watchbill.store.protocol import Record
 _WORST: Final = (
     Health.WAITING_FOR_PERSON,
     Health.WAITING_FOR_CODE,
+    Health.SILENT,
     Health.STARVED,
     Health.STALLED,
     Health.LATE,
@@ -47,7 +48,8 @@ def status_of(record: Record) -> RunStatus:
     steps = _steps(record)
     live = [row for row in record.attempts if row.state < AttemptState.DONE and not row.cancel]
     waits = {wait.row: wait for wait in record.waits}
-    healths = [_health(row, record.now, waits.get(row.id)) for row in live] if not run.status.terminal else []
+    gone = {agent.id for agent in record.agents if agent.state != "alive"}
+    healths = [_health(row, record.now, waits.get(row.id), gone) for row in live] if not run.status.terminal else []
     if held is not None:
         healths.append(Health.WAITING_FOR_PERSON)
     if not record.known and not run.status.terminal:
@@ -55,6 +57,7 @@ def status_of(record: Record) -> RunStatus:
     state = State(run.status.word)
     if state is State.RUNNING and live and all(waits_for_person(row) for row in live):
         state = State.WAITING
+    expected = None if held is not None else expected_end(record, steps)
     return RunStatus(
         id=run.id,
         workflow=run.workflow,
@@ -66,7 +69,8 @@ def status_of(record: Record) -> RunStatus:
         since=to_datetime(run.ended_at or run.begun_at or run.created_at),
         steps=steps,
         held=held,
-        expected_end=None if held is not None else expected_end(record, steps),
+        expected_end=expected,
+        percent=percent_done(record, steps, expected),
     )
 
 
@@ -92,9 +96,11 @@ def is_quarantined(row: AttemptRow) -> bool:
     return row.state is AttemptState.PARKED and row.why == QUARANTINE
 
 
-def _health(row: AttemptRow, now: Micros, wait: Wait | None) -> Health:
+def _health(row: AttemptRow, now: Micros, wait: Wait | None, gone: set[int]) -> Health:
     if waits_for_person(row):
         return Health.WAITING_FOR_PERSON
+    if row.state is AttemptState.RUNNING and row.agent in gone:
+        return Health.SILENT
     if row.state is AttemptState.RUNNING and row.symptom == STARVED:
         return Health.STARVED
     if row.state is AttemptState.RUNNING and (overdue := _overdue(row, now)) is not None:

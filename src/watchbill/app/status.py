@@ -88,6 +88,7 @@ class RunStatus(msgspec.Struct, frozen=True):
     steps: tuple[StepStatus, ...]
     held: str | None  # why nothing moves it, when it is held
     expected_end: datetime | None = None  # when it will probably have ended; None: nobody knows
+    percent: int | None = None  # that is done: by that time, or else of the calls seen so far
 
 
 class TimelineEvent(msgspec.Struct, frozen=True):
@@ -112,11 +113,90 @@ class AttemptLog(msgspec.Struct, frozen=True):
     text: str
 
 
+class Because(StrEnum):
+    """Why a run, or a call of it, is not moving (closed list).
+
+    Whoever adds a way to wait adds a reason here, and a sentence where it is found.
+    """
+
+    # a run
+    BEGINS_LATER = "begins_later"
+    DUE = "due"
+    PAUSED = "paused"
+    WORKFLOW_PAUSED = "workflow_paused"
+    NO_SCHEDULER = "no_scheduler"
+    NO_REGION = "no_region"  # nobody serves it
+    NO_CODE = "no_code"
+    DIVERGED = "diverged"
+    QUARANTINED_RUN = "quarantined_run"
+    WAITS_FOR_NOTHING = "waits_for_nothing"
+    ENDLESS = "endless"  # its code never yields, or never rests
+    NO_KEY = "no_key"
+    HELD = "held"  # for another reason, which it says
+    SLEEP = "sleep"
+    TIME_IS_UP = "time_is_up"
+    MESSAGE = "message"
+    CHILD_RUN = "child_run"
+    ANSWER = "answer"
+    JUST_BEGUN = "just_begun"
+    UNDOING = "undoing"
+    DEADLINE = "deadline"
+    TOLD = "told"  # somebody wants something of it
+    NO_SUPERVISOR = "no_supervisor"
+    # a call that runs
+    AT_WORK = "at_work"
+    QUIET = "quiet"
+    SLOW = "slow"
+    STARVED = "starved"
+    SILENT = "silent"
+    LATE = "late"
+    STALLED = "stalled"
+    CANARY = "canary"  # it tries a dependency for all the others
+    STOPPING = "stopping"
+    # a call that is ready
+    RUN_PAUSED = "run_paused"
+    PAUSED_BY_NAME = "paused_by_name"
+    BREAKER_OPEN = "breaker_open"
+    CANARY_TRIES = "canary_tries"  # another call does
+    LEAVING = "leaving"  # the breaker closes, and lets those who wait out at a pace
+    LIMIT_PAUSED = "limit_paused"
+    AT_ONCE = "at_once"
+    RATE = "rate"
+    BEHIND_OTHERS = "behind_others"
+    NO_AGENT = "no_agent"
+    NOBODY_CAPABLE = "nobody_capable"
+    KEPT_FROM_AGENT = "kept_from_agent"
+    AGENTS_FULL = "agents_full"
+    URGENT_AHEAD = "urgent_ahead"
+    READY = "ready"
+    # a call between two attempts, or at its end
+    FAILED = "failed"
+    BACKOFF = "backoff"
+    SETTLE = "settle"  # until its outcome can be asked for
+    QUARANTINE = "quarantine"
+    ESCALATE = "escalate"
+    DOUBT = "doubt"
+    QUESTION = "question"
+    ENDED = "ended"  # its outcome is there
+
+
+class Standstill(msgspec.Struct, frozen=True):
+    """One reason why something is not moving: for people, and for programs."""
+
+    because: Because
+    said: str
+    next: str  # who acts
+    when: datetime | None = None  # by when; None: nobody knows
+    call: str = ""
+    evidence: dict[str, Any] = {}
+
+
 class Explanation(msgspec.Struct, frozen=True):
     """Why a run stands as it does: for people, and for programs."""
 
     sentences: list[str]
     facts: dict[str, Any]
+    reasons: tuple[Standstill, ...] = ()  # every reason why it is not moving, with who acts next, and by when
 
     def __str__(self) -> str:
         """Give the sentences, one on each line."""

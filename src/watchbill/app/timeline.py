@@ -11,7 +11,17 @@ from watchbill.app.words import said_of
 from watchbill.clock import Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.call import JournalEntry, Kind, Outcome
-from watchbill.model.decision import ANSWER, OF_A_PERSON, WARDROOM, WORKFLOW, Decision, DecisionRow
+from watchbill.model.decision import (
+    AGENT,
+    ANSWER,
+    OF_A_PERSON,
+    OF_A_RECOVERY,
+    RECOVERED,
+    WARDROOM,
+    WORKFLOW,
+    Decision,
+    DecisionRow,
+)
 from watchbill.model.run import BY_START, started_by
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Record
@@ -27,7 +37,7 @@ _ACTORS: Final = {
 }
 
 # Who is no person.
-_HOUSE: Final = frozenset({"scheduler", "supervisor", WORKFLOW, WARDROOM})
+_HOUSE: Final = frozenset({"scheduler", "supervisor", AGENT, WORKFLOW, WARDROOM})
 
 # What an entry of the journal is called that is no step's.
 _WORDS: Final = {
@@ -72,6 +82,8 @@ def timeline_of(record: Record) -> list[TimelineEvent]:
         if decision.chosen == ANSWER and row.n == OF_A_PERSON:
             answered[row.call] = row.actor  # the journal says it
             continue
+        if decision.chosen == RECOVERED and row.n == OF_A_RECOVERY:
+            continue  # likewise
         placed.append(_Placed(at, 5, n, _decided(row, decision, at)))
         if decision.cause is not None and decision.number:
             judged[row.call, row.fence] = n, decision, at

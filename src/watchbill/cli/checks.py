@@ -7,18 +7,21 @@ from typing import Final
 
 import msgspec
 
+from watchbill.app.measuring import measured
 from watchbill.app.rollcall import supervision_of
+from watchbill.cli.card import measured as card
 from watchbill.cli.fields import Finding
 from watchbill.cli.place import Where
-from watchbill.cli.reading import damage_told, read
+from watchbill.cli.reading import damage_told, read, with_keys
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreError
+from watchbill.model.report_card import Metrics
 from watchbill.model.run import code_name
 from watchbill.store.address import redacted
 from watchbill.store.open import parse_url
 from watchbill.store.owner import owner_path
-from watchbill.store.protocol import Checkup
+from watchbill.store.protocol import Checkup, ClientStore
 
 OK: Final = "ok"
 WARN: Final = "warn"
@@ -35,12 +38,17 @@ NO_DISK: Final = 100 << 20
 _decode_identity = msgspec.json.Decoder(dict[str, str | int]).decode
 
 
-def look(where: Where) -> tuple[list[Finding], int]:
-    """Look at a store; gives what was found, and the exit code."""
+def look(where: Where, within: Micros) -> tuple[list[Finding], int]:
+    """Look at a store, and at how its runs went within a time; gives what was found, and the exit code."""
     shown = redacted(where.url)
+
+    async def asked(doors: ClientStore) -> tuple[Checkup, Metrics]:
+        seen = await doors.checkup(where.namespace, NAMED + 1)
+        return seen, await measured(with_keys(doors), where.namespace, within)
+
     try:
         with damage_told(where.url):
-            seen = read(where.url, lambda doors: doors.checkup(where.namespace, NAMED + 1))
+            seen, metrics = read(where.url, asked)
     except StoreError as error:
         return [Finding("store", BAD, str(error), "start the server or name the right store by --store")], UNREACHABLE
     env, path = SystemEnv(), parse_url(where.url).path
@@ -51,7 +59,15 @@ def look(where: Where) -> tuple[list[Finding], int]:
     ]
     if path is not None:
         findings += [owner(_named_owner(path), env), disk(shutil.disk_usage(path.resolve().parent).free)]
-    findings += [*schedulers(seen), *supervision(seen), audit(seen), code(seen), quarantined(seen), held(seen)]
+    findings += [
+        *schedulers(seen),
+        *supervision(seen),
+        audit(seen),
+        code(seen),
+        quarantined(seen),
+        held(seen),
+        *card(metrics),
+    ]
     return findings, FAILED if any(found.level == BAD for found in findings) else 0
 
 
@@ -107,7 +123,8 @@ def supervision(seen: Checkup) -> Iterator[Finding]:
     else:
         yield Finding("supervision", OK, f"nothing waits for a look longer than {MOST_OVERDUE / SECOND:g} s")
     for one in supervision_of(seen).supervisors:
-        said = f"{one.id} ({one.host} {one.pid}) watches {len(one.shards)} of {len(seen.shards)} shards, {one.way}"
+        place = f" (process {one.pid} on {one.host or 'its host'})" if one.pid is not None else ""
+        said = f"{one.id}{place} watches {len(one.shards)} of {len(seen.shards)} shards, {one.way}"
         lag = one.lag.total_seconds()
         late = lag * SECOND > MOST_OVERDUE
         remedy = "it has too much to do, or its machine has: start another one" if late else ""

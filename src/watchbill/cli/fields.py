@@ -100,6 +100,7 @@ class Finding(msgspec.Struct, frozen=True):
     level: str
     said: str
     remedy: str = ""
+    value: Any = None  # what was measured, for programs
 
 
 class Migrated(msgspec.Struct, frozen=True):
@@ -166,13 +167,17 @@ def run_fields(record: Record) -> RunFields:
 
 
 def shown_fields(record: Record) -> Mapping[str, object]:
-    """Give what a list says about a run, what it did, and how it ended; or, where that is known, when it will."""
+    """Give what a list says about a run, what it did, and how it ended; or, where that is known, when it will.
+
+    Of one that is live also how much is done, in percent.
+    """
     ending, status = ending_of(record), status_of(record)
     return {
         **msgspec.structs.asdict(run_fields(record)),
         "steps": status.steps,
         "result": ending.result,
         "error": ending.error,
+        **({} if status.percent is None or record.run.status.terminal else {"percent": status.percent}),
         **({} if status.expected_end is None else {"expected_end": status.expected_end}),
     }
 

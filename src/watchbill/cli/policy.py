@@ -21,7 +21,7 @@ By: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="Who wan
 def list_policies(
     store: StoreUrl = None, program: ProgramName = None, namespace: Namespace = None, output: Output = Format.TABLE
 ) -> None:
-    """List what is changed of the policies of steps, by step: from what the code says, by whom, when and why."""
+    """List what is changed of the policies of steps, by step, with who did it, when and why."""
     from watchbill.cli.output import print_policies
     from watchbill.cli.place import found
     from watchbill.cli.reading import damage_told, read

@@ -102,6 +102,16 @@ def opened_incidents(rows: Sequence[IncidentRow]) -> list[Incident]:
     return [incident_of(row) for row in rows]
 
 
+def with_keys(doors: ClientStore) -> ClientStore:
+    """Give doors that open what is sealed, with the keys of the environment, if there are any."""
+    keys = given_keys()
+    if keys is None:
+        return doors
+    from watchbill.store.sealed import Seal  # and cryptography, which nobody else waits for
+
+    return Seal(keys).client(doors)
+
+
 def _opened(stored: Record, opened: Record, *, reveal: bool) -> Record:
     if reveal or stored.run.status is not RunState.COMPLETED or not stored.journal:
         return opened
@@ -141,12 +151,7 @@ async def _place_so_long_ago(doors: ClientStore, namespace: str, span: Micros) -
 async def read_logs(doors: ClientStore, namespace: str, id: str) -> list[AttemptLog]:
     """Read what the attempts of a run have logged, opened with the keys of the environment."""
     run = (await named(doors, namespace, id)).run
-    keys = given_keys()
-    if keys is not None:
-        from watchbill.store.sealed import Seal  # and cryptography, which nobody else waits for
-
-        doors = Seal(keys).client(doors)
-    return [log_shown(log) for log in await doors.logs(namespace, run.id)]
+    return [log_shown(log) for log in await with_keys(doors).logs(namespace, run.id)]
 
 
 async def named(doors: ClientStore, namespace: str, id: str) -> Record:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from watchbill.app.agents import AgentStatus
+from watchbill.app.explain import explain
 from watchbill.app.report import status_of, step_name
 from watchbill.app.schedules import ScheduleStatus
 from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus, TimelineEvent
@@ -106,7 +107,7 @@ def list_of_runs(records: Sequence[Record]) -> list[Block]:
         run, status = record.run, status_of(record)
         created, now = to_datetime(run.created_at), to_datetime(record.now)
         steps = status.progress
-        waiting_for = _cell(status.waiting_for or "")
+        waiting_for = _cell(f"{status.waiting_for or ''}{_next(record)}".removeprefix("; "))
         waiting_for.no_wrap, waiting_for.overflow = True, "ellipsis"  # a run is one line; its page has the whole
         table.add_row(
             _cell(run.id),
@@ -118,6 +119,14 @@ def list_of_runs(records: Sequence[Record]) -> list[Block]:
             waiting_for,
         )
     return [table]
+
+
+def _next(record: Record) -> str:
+    """Say who acts next, and in how long."""
+    told = explain(record).facts
+    who, when, now = told.get("next"), told.get("when"), to_datetime(record.now)
+    within = f", in {span(now, when)}" if when is not None and when > now else ""
+    return "" if who is None else f"; next: {who}{within}"
 
 
 # --- one run
@@ -149,7 +158,8 @@ def _standing(record: Record, status: RunStatus) -> Iterator[Text]:
         lasted = f"for {span(status.since, to_datetime(record.now))}"
     yield _labelled("since", _cell(f"{moment(status.since)}, {lasted}"))
     if status.progress is not None:
-        yield _labelled("progress", _cell(status.progress.note))
+        percent = "" if status.percent is None or run.status.terminal else f", {status.percent} %"
+        yield _labelled("progress", _cell(f"{status.progress.note}{percent}"))
     if status.expected_end is not None:
         left = span(to_datetime(record.now), status.expected_end)
         yield _labelled("expected end", _cell(f"{moment(status.expected_end)}, in {left}"))
@@ -182,7 +192,7 @@ def _steps(record: Record, status: RunStatus) -> Iterator[Block]:
 def _attempt(record: Record, step: StepStatus, attempt: AttemptStatus) -> Iterator[Text]:
     created, now = to_datetime(record.run.created_at), to_datetime(record.now)
     yield _cell(str(attempt.number))
-    yield _cell("" if attempt.agent is None else str(attempt.agent))
+    yield _cell(_agent_name(record, attempt.agent))
     yield _cell("" if attempt.started_at is None else _when_exactly(attempt.started_at, created))
     yield _cell("" if attempt.started_at is None else span(attempt.started_at, attempt.ended_at or now))
     if attempt.cause is not None:
@@ -207,21 +217,28 @@ def _timeline(record: Record) -> Iterator[Block]:
         if event.at - before >= IDLE:
             table.add_row(Text(), _cell(f"... {span(before, event.at)}", style="dim"))
         before = event.at
-        table.add_row(*_happened(event, created))
+        table.add_row(*_happened(record, event, created))
     now = to_datetime(record.now)
     if record.run.ended_at is None and now - before >= IDLE:
         table.add_row(Text(), _cell(f"... {span(before, now)}", style="dim"), _cell("now", style="dim"))
     yield table
 
 
-def _happened(event: TimelineEvent, created: datetime) -> Iterator[Text]:
+def _agent_name(record: Record, agent: int | None) -> str:
+    """Name an agent; one that the store has forgotten by its number."""
+    if agent is None:
+        return ""
+    return next((seen.name for seen in record.agents if seen.id == agent), f"{agent:x}")
+
+
+def _happened(record: Record, event: TimelineEvent, created: datetime) -> Iterator[Text]:
     bad = bool(event.cause)
     yield _cell(_when_exactly(event.at, created))
     yield _cell(f"+{span(created, event.at)}")
     yield _cell(event.kind.replace("_", " "), style="red" if bad else "")
     yield _cell(event.step)
     yield _cell(str(event.attempt) if event.attempt else "")
-    yield _cell("" if event.agent is None else str(event.agent))
+    yield _cell(_agent_name(record, event.agent))
     yield _cell(": ".join(part for part in (event.cause, event.note) if part), style="red" if bad else "")
 
 
@@ -448,17 +465,17 @@ def live_page(record: Record) -> list[Block]:
     if status.steps:
         table = _table("STEP", "STATE", "#", "AGENT", "PROGRESS", "OUTCOME")
         for step in status.steps[-MOST_LIVE_STEPS:]:
-            table.add_row(*_live_step(step))
+            table.add_row(*_live_step(record, step))
         blocks += [Text(), table]
     return blocks
 
 
-def _live_step(step: StepStatus) -> Iterator[Text]:
+def _live_step(record: Record, step: StepStatus) -> Iterator[Text]:
     last = step.attempts[-1] if step.attempts else None
     yield _cell(step.key)
     yield _cell(step.state, style=_STYLES.get(step.state, ""))
     yield _cell("" if last is None else str(last.number))
-    yield _cell("" if last is None or last.agent is None else str(last.agent))
+    yield _cell("" if last is None else _agent_name(record, last.agent))
     yield _cell(bar(step.progress))
     yield _cell("" if last is None or last.cause is None else f"{last.cause}: {last.error}", style="red")
 

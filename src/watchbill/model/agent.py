@@ -1,5 +1,6 @@
 """Agent: who executes attempts, and what it says about them."""
 
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -11,6 +12,7 @@ from watchbill.model.failure import Cause, Failure, Remedy
 
 AGENTS_KEPT_FOR: Final[Micros] = 24 * 3600 * SECOND  # since they are gone: who looks the next morning finds them
 AGENTS_FORGOTTEN: Final = 100  # of those gone longer, at a time
+EMBEDDED: Final = "embedded-"  # how the names of agents begin that share a process with the other rooms
 STEPS_SHOWN: Final = 20  # of what one agent holds
 LOG_LIMIT: Final = 64 * 1024  # bytes of an attempt's last words that are kept; whoever reports more sends the end of it
 
@@ -68,6 +70,8 @@ class Report(NamedTuple):
     queue: int = 0  # in which its row was, if it uses one: also of a row that is gone its end says something
     error: str = ""  # that failure in a line, to be shown with the dependency
     pace: float = 0.0  # what this agent has started in a second, of late, that uses it
+    run: int = 0  # whose call it is, and which: of a row that is gone nobody else knows it
+    call: str = ""
 
 
 def ended_by(report: Report, agent: int | None, queue: int) -> Ended:
@@ -99,6 +103,25 @@ class Answer(IntEnum):
     ACCEPTED = 0
     ALREADY = 1  # the same fence is done or journalled: a repeated report, all is well
     LATE = 2  # somebody else holds it now, or it is gone: stop, the result is not recorded
+
+
+class LateResult(NamedTuple):
+    """A result that came too late, and is not recorded: somebody else has the call by now, or has done it."""
+
+    run: int
+    call: str
+    fence: int
+
+
+def late_results(
+    reports: Sequence[Report], answers: Sequence[Answer], calls: Mapping[int, tuple[int, str]]
+) -> list[LateResult]:
+    """Give the results that came too late; `calls`: whose the rows are that are there."""
+    return [
+        LateResult(*calls.get(report.id, (report.run, report.call)), report.fence)
+        for report, answer in zip(reports, answers, strict=True)
+        if answer is Answer.LATE and report.act == Act.DONE and (report.run or report.id in calls)
+    ]
 
 
 class ProgressMark(NamedTuple):
@@ -153,6 +176,15 @@ class AgentRow(msgspec.Struct, frozen=True):
     def order(self) -> tuple[bool, str, int]:
         """Give its place in a list: those alive first, then by name."""
         return self.state != "alive", self.name, self.id
+
+
+class AgentSeen(NamedTuple):
+    """An agent that the history of a run names: how it is called, how it is, in a word, and when it was last heard."""
+
+    id: int
+    name: str
+    state: str
+    beat_at: Micros
 
 
 def agent_word(state: AgentState, until: Micros, now: Micros) -> str:

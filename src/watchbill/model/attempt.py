@@ -25,6 +25,11 @@ def first_fence(term: int) -> int:
     return term << FENCE_BITS
 
 
+def leases_of(fence: int) -> int:
+    """Say how often a row was leased within its term, or which attempt of its term it is."""
+    return fence & ((1 << FENCE_BITS) - 1)
+
+
 class NewAttempt(NamedTuple):
     """A row to insert, by a scheduler, under its term; spans are relative to the store's time of the commit."""
 

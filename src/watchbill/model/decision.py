@@ -6,11 +6,17 @@ import msgspec
 
 from watchbill.clock import Micros
 from watchbill.model.failure import Cause
+from watchbill.model.sealed import is_sealed
 
 WORKFLOW: Final = "workflow"  # the actor of what a run's own code did
 WARDROOM: Final = "wardroom"  # the actor of a reminder
 OF_A_PERSON: Final = -1  # the number of such a decision: those of the scheduler have the journal's, from 0 on
 ANSWER: Final = "answer"  # what a person chose who answered a question
+AGENT: Final = "agent"  # the actor of what follows from what an agent has done
+RECOVERED: Final = "recovered"  # a call is done of which an attempt before was not
+OF_A_RECOVERY: Final = -2  # the number of such a decision: there is one for each fence
+LATE_RESULT: Final = "refuse late result"  # of an attempt that was somebody else's by then
+OF_A_REFUSAL: Final = -3  # the number of such a decision, likewise
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -31,6 +37,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     delay: Micros = 0
     rejected: tuple[str, ...] = ()
     override: str = ""  # what an operator had changed of the policy that this was decided by, who, when and why
+    since: Micros | None = None  # when what was found had gone wrong, where that is known and is not its end
 
 
 class DecisionRow(NamedTuple):
@@ -42,3 +49,30 @@ class DecisionRow(NamedTuple):
     n: int
     actor: str
     body: bytes
+
+
+# What is written down about a result that came too late: it holds nothing of the user's, so it is never sealed.
+LATE_RESULT_BODY: Final = msgspec.json.encode(
+    Decision(
+        rule="a result counts under the newest fence alone",
+        chosen=LATE_RESULT,
+        message="it was done, but too late: somebody else has the call by now, or has done it",
+    )
+)
+
+
+class _Named(msgspec.Struct, frozen=True):
+    agent: int | None = None
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
+
+
+def agent_named(body: bytes) -> int | None:
+    """Read which agent a decision is about, if it is about one and can be read."""
+    if is_sealed(body):
+        return None
+    try:
+        return _decode_named(body).agent
+    except msgspec.DecodeError:
+        return None  # whoever shows it will say that it is damaged

@@ -5,7 +5,7 @@ and taken while the attempt runs, or had.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from watchbill.errors import InvalidOptionError
@@ -52,6 +52,16 @@ def fits(free: Mapping[str, int], asked: Mapping[str, int]) -> int | None:
     if any(name not in free for name in asked):
         return 0
     return min([free[name] // amount for name, amount in asked.items() if amount], default=None)
+
+
+def free_amounts(have: Mapping[str, int], taken: Iterable[Sequence[str]]) -> dict[str, int]:
+    """Give what is left of each amount while these needs are met."""
+    free = dict(have)
+    for needs in taken:
+        for name, amount in parse_needs(needs).items():
+            if name in free:
+                free[name] = max(0, free[name] - amount)
+    return free
 
 
 def _parts(value: str | Iterable[str]) -> Iterable[str]:

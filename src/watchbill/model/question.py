@@ -63,6 +63,16 @@ class Claim(NamedTuple):
     until: Micros
 
 
+class DeskItem(NamedTuple):
+    """An item of one run, as it lies on the desk of those who are asked."""
+
+    row: int
+    since: Micros
+    claimed_by: str | None  # who holds it now
+    claimed_until: Micros | None
+    incident: int | None  # that a call belongs to
+
+
 class InboxItem(msgspec.Struct, frozen=True):
     """Something that waits for a person: a question for its answer, or a call for a decision."""
 

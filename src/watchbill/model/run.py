@@ -16,6 +16,10 @@ BY_START: Final = "by start()"
 # How the reason begins when a run was live at an unclean end and nobody who came after had its code: what it had under
 # way cannot be counted before somebody replays it.
 WAITS_FOR_CODE: Final = "waits for code"
+# How the words begin by which a run says what it waits for beside time.
+FOR_MESSAGE: Final = "a message on "
+FOR_RUN: Final = "run "
+FOR_ANSWER: Final = "an answer to "
 _OURS: Final = r"[/~@]"
 _NOT_IN_IDS: Final = r"[^A-Za-z0-9._:@~/-]"
 _REGION: Final = r"[A-Za-z0-9._-]{1,100}\Z"

@@ -1,11 +1,13 @@
 """Wait: what keeps a call from starting that is ready."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
+from watchbill.clock import Micros
 from watchbill.model.gate import GateRow, Standing, bare_gate, shown_standing
+from watchbill.model.needs import fits, free_amounts, meets, parse_needs
 from watchbill.model.stop import Stops
 
 NO_AGENT: Final = "no agent"
@@ -20,6 +22,42 @@ class Wait(msgspec.Struct, frozen=True):
     served: bool  # an agent is alive that meets the needs
     gate: GateRow | None = None  # `waiting`: those before it, counted up to a limit
     stop: GateRow | None = None  # what is paused or in trouble, and keeps it
+    able: int = 0  # agents that are alive, in time and wanted, and have what it asks for
+    others: int = 0  # agents likewise, in its region, that lack something of it
+    free: int = 0  # so many more like it the able ones have room for
+    ahead: int = 0  # of those that wait in the same queue, so many are more urgent; counted up to a limit
+    avoid: int | None = None  # the agent with which its last attempt failed: it is left to others
+    avoid_until: Micros | None = None
+
+
+class Helper(NamedTuple):
+    """An agent that may get work: what it has, how many attempts it may run, and what those ask for that it runs."""
+
+    region: str
+    needs: tuple[str, ...]
+    slots: int
+    taken: tuple[tuple[str, ...], ...] = ()
+
+
+class Help(NamedTuple):
+    """Who could take a call: how many agents, how many of its region cannot, and how many more there is room for."""
+
+    able: int
+    others: int
+    free: int
+
+
+def help_for(needs: Sequence[str], region: str, helpers: Sequence[Helper]) -> Help:
+    """Say who could take a call that asks for this, and for how many such calls there is room now."""
+    asked = parse_needs(needs)
+    there = [helper for helper in helpers if helper.region == region]
+    able = [helper for helper in there if meets(parse_needs(helper.needs), asked)]
+    free = 0
+    for helper in able:
+        slots = max(0, helper.slots - len(helper.taken)) if helper.slots else 1  # an old one, that did not say
+        most = fits(free_amounts(parse_needs(helper.needs), helper.taken), asked)
+        free += slots if most is None else min(slots, most)
+    return Help(len(able), len(there) - len(able), free)
 
 
 def kept_by(

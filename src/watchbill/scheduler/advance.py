@@ -73,6 +73,7 @@ from watchbill.scheduler.plan import (
     readable,
     ready_row,
     reason_sealed,
+    recovery_of,
     running_row,
     unknown_outcome,
     unopened_of,
@@ -463,8 +464,18 @@ class Advance:
             outcome, body = Outcome.FAILED, _encode(final_failure(row))
         if row.kind == RowKind.PROBE and row.state is AttemptState.DONE:
             self._decide(resident, "done", "the probe says that it took effect, and what came of it", batch, row.call)
+        if row.state is AttemptState.DONE:
+            self._note_recovery(resident, call, row, batch)
         if not self._feed(resident, call, outcome, body, batch, UNSET, row.fence, row.agent, row.started_at):
             batch.turn.finals_done.remove(row.id)
+
+    def _note_recovery(self, resident: Resident, call: Call, row: AttemptRow, batch: Batch) -> None:
+        recovery = recovery_of(row)
+        if recovery is not None:
+            batch.turn.decisions.append(recovery)
+            if row.number:
+                note = f"attempt {row.number + 1}" + (f", on rung {row.rung}" if row.rung else "")
+                batch.events.append(event_of(happened.STEP_RECOVERED, resident, batch, call, note=note))
 
     # --- somebody tells it something
 

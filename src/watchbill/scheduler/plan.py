@@ -6,7 +6,8 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.flow.undo import UNKNOWN
-from watchbill.model.attempt import AttemptRow, NewAttempt, RowKind, first_fence
+from watchbill.model.attempt import AttemptRow, NewAttempt, RowKind, first_fence, leases_of
+from watchbill.model.decision import AGENT, OF_A_RECOVERY, RECOVERED, Decision, DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, Failure, FinalFailure
 from watchbill.model.overridden import span_of
@@ -219,6 +220,27 @@ def final_failure(row: AttemptRow) -> FinalFailure:
         cause=failure.cause,
         traceback=failure.traceback,
     )
+
+
+def recovery_of(row: AttemptRow) -> DecisionRow | None:
+    """Write down that a call is done of which an attempt before was not; None when none has failed.
+
+    A loss that was forgiven is in neither budget: only its fence tells of it. Who was handed back has one, too, and is
+    written down for nothing: whoever reads it finds no trouble beside it.
+    """
+    if not (row.number or row.kind == RowKind.PROBE or leases_of(row.fence) > 1):
+        return None
+    body = Decision(
+        rule="done in the end",
+        chosen=RECOVERED,
+        step=row.step,
+        number=row.number + int(row.kind != RowKind.PROBE),
+        rung=row.rung,
+        agent=row.agent,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+    )
+    return DecisionRow(row.run, row.call, row.fence, OF_A_RECOVERY, AGENT, _encode(body))
 
 
 def unknown_outcome(row: AttemptRow) -> Cause | None:

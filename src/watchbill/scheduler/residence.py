@@ -12,7 +12,7 @@ from watchbill.flow.replay import Call, WorkflowLoop
 from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import first_fence
 from watchbill.model.call import Kind
-from watchbill.model.run import RunChange, RunRow, child_id
+from watchbill.model.run import FOR_ANSWER, FOR_MESSAGE, FOR_RUN, RunChange, RunRow, child_id
 from watchbill.model.stop import Stops
 from watchbill.scheduler.plan import SUSPECT_FROM
 
@@ -134,11 +134,11 @@ class Resident:
         said = []
         for call in islice(self.loop.calls.values(), MOST_SAID):
             if call.kind is Kind.MESSAGE:
-                said.append(f"a message on {call.body.decode()!r}")
+                said.append(f"{FOR_MESSAGE}{call.body.decode()!r}")
             elif call.kind is Kind.CHILD:
-                said.append(f"run {child_id(self.id, self.part, call.key)!r}")
+                said.append(f"{FOR_RUN}{child_id(self.id, self.part, call.key)!r}")
             elif call.kind is Kind.ASK:
-                said.append(f"an answer to {call.key!r}")
+                said.append(f"{FOR_ANSWER}{call.key!r}")
         return ", ".join(said) or None
 
     def due_timers(self, now: Micros) -> list[Call | Deadline]:

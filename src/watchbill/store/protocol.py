@@ -14,7 +14,7 @@ import msgspec
 
 from watchbill.borrowed import FinishPlan, Place, Work
 from watchbill.clock import SECOND, Micros
-from watchbill.model.agent import AgentRow, Answer, AttemptLog, Orders, ProgressMark, Report, Room
+from watchbill.model.agent import AgentRow, AgentSeen, Answer, AttemptLog, Orders, ProgressMark, Report, Room
 from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.breaker import BreakerRow, Ended, Move
@@ -25,10 +25,11 @@ from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
+from watchbill.model.metrics import History
 from watchbill.model.orphan import AuditLook, AuditPlace, OrphanCount, Repair
 from watchbill.model.overridden import Patch
 from watchbill.model.policies import Policies, PolicyOrder
-from watchbill.model.question import Asked, Claim
+from watchbill.model.question import Asked, Claim, DeskItem
 from watchbill.model.queue import QueueDepth, QueueRow
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
@@ -43,6 +44,7 @@ from watchbill.model.watcher import Standing, Watcher
 INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
 EVERY: Final = (1 << 63) - 1  # as a limit
 MOST_COUNTED: Final = 1_000  # of those who wait behind a gate: more is many
+MOST_TAKEN: Final = 10_000  # attempts of all agents are looked at to say who has room: beyond that nobody has much
 MOST_WAITS: Final = 100  # of the calls of one run that wait are looked at: more are alike
 DUE_OF_SHARD: Final = 100  # runs that are due are looked at for their code: behind more, schedulers are merely late
 IDLE_GATE: Final[Micros] = 3_600 * SECOND  # unused for so long, a gate may be forgotten
@@ -155,6 +157,8 @@ class Record(msgspec.Struct, frozen=True):
     stop: GateRow | None = None  # its workflow is paused
     lasted: Sketch | None = None  # how long runs of its workflow and version took that completed
     incident: int | None = None  # to which it belongs, if nothing moves it
+    agents: tuple[AgentSeen, ...] = ()  # that its history names, as far as the store still knows them
+    desk: tuple[DeskItem, ...] = ()  # what of it waits for a person
 
     @property
     def cancelling(self) -> bool:
@@ -312,6 +316,10 @@ class ClientStore(Protocol):
 
     async def checkup(self, namespace: str, limit: int) -> Checkup:
         """Read what a doctor wants to know; of long lists the first."""
+        ...
+
+    async def history(self, namespace: str, within: Micros) -> History:
+        """Read how runs went within a time: what was decided, and how many were made; of too much what is newest."""
         ...
 
     async def gates(self, namespace: str) -> list[GateRow]:
@@ -743,7 +751,8 @@ class SupervisorStore(Protocol):
         """Read what is due for a look, from one index; its cost grows with trouble, not with work.
 
         `expired` False: agents that are merely out of time are not judged yet (buried ones are). `shards`: of these
-        alone; when the next look is due is said of all.
+        alone; when the next look is due is said of all. Rows come without their arguments and checkpoints: whoever
+        judges them reads nothing of what steps were given.
         """
         ...
 

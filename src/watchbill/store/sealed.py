@@ -24,6 +24,7 @@ from watchbill.model.facts import FactKind
 from watchbill.model.incident import IncidentRow, NewIncident
 from watchbill.model.keys import Keys
 from watchbill.model.member import Attached, Gathering, Muster, Reminder, WaitingCall
+from watchbill.model.metrics import History
 from watchbill.model.overridden import Patch
 from watchbill.model.question import Asked, Claim
 from watchbill.model.run import NewRun, RunChange, RunRow
@@ -406,6 +407,12 @@ class SealedClient:
         return [
             self._sealer.open_incident(row) for row in await self._doors.incidents(namespace, limit, resolved=resolved)
         ]
+
+    async def history(self, namespace: str, within: Micros) -> History:
+        """Read how runs went of late."""
+        found = await self._doors.history(namespace, within)
+        opened = [row._replace(decision=self._sealer.open_decision(row.decision)) for row in found.decisions]
+        return replace(found, decisions=tuple(opened))
 
     async def schedules(self, namespace: str) -> Schedules:
         """Read all schedules of a namespace."""

@@ -4,10 +4,11 @@ from typing import assert_never
 
 import msgspec
 
+from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Failure
-from watchbill.model.limits import SLOW
+from watchbill.model.limits import SLOW, limits_of
 from watchbill.model.overridden import span_of
 from watchbill.model.override import override_words
 from watchbill.model.policy import Cures, Policy, decode_policy
@@ -140,6 +141,7 @@ def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None
         delay=verdict.delay if isinstance(verdict, TryLater | Settle) else 0,
         rejected=verdict.rejected,
         override=override_in(row),
+        since=went_wrong(row, symptom),
     )
     return _encode(decision)
 
@@ -154,6 +156,17 @@ def override_in(row: AttemptRow) -> str:
     """Say what an operator had changed of the policy that a row is judged by."""
     override = decode_policy(row.policy).override
     return "" if override is None else override_words(override)
+
+
+def went_wrong(row: AttemptRow, symptom: Symptom) -> Micros | None:
+    """Say when what was found had gone wrong: when its time was over, or when it last moved; None: its end tells."""
+    match symptom:
+        case Late():
+            return limits_of(row).late_at
+        case Stalled():
+            return limits_of(row).moved_at
+        case _:
+            return None
 
 
 def _failure(symptom: Symptom, verdict: Verdict) -> Failure | None:

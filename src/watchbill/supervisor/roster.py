@@ -28,6 +28,7 @@ class Roster:
         self._stood = False
         self._stand_at: Micros | None = 0
         self._trusted_until: Micros = 0
+        self._share: tuple[int, ...] = ()
         self.standing: Standing | None = None
 
     @property
@@ -64,9 +65,7 @@ class Roster:
             return None  # nobody else can be there
         if self._me.way is Supervision.CENTRALIZED:
             return None if self.leads else ()
-        if self.standing is None or not self._trusted:
-            return ()
-        return shares(self.standing.watchers, self.standing.shards).get(self._me.id, ())
+        return self._share if self._trusted else ()
 
     @property
     def lag(self) -> Micros:
@@ -84,6 +83,8 @@ class Roster:
         me = Watcher(self._me.id, self._me.way, self._me.region, self._me.info, lag)
         self.standing = standing = await self._store.stand(me, self._lasting)
         self._stood = True
+        if self._me.way is Supervision.DISTRIBUTED:
+            self._share = shares(standing.watchers, standing.shards).get(self._me.id, ())
         self._stand_at = None if self._lasting is None else before + WATCH_BEAT
         # Counted from before the request was sent: the store's lease began later, so ours ends earlier.
         self._trusted_until = before + WATCH_LEASE - WATCH_LEASE // 8
@@ -93,7 +94,7 @@ class Roster:
         """Stand watch no longer."""
         if self._stood:
             await self._store.stand_down(self._me.id)
-            self.standing = None
+            self._trusted_until = 0
 
     @property
     def _trusted(self) -> bool:

@@ -38,7 +38,7 @@ from watchbill.store.protocol import SupervisorStore, Watch
 from watchbill.supervisor.dependencies import Dependencies
 from watchbill.supervisor.diagnose import by_silence, diagnose
 from watchbill.supervisor.judge import LOSSES, judge
-from watchbill.supervisor.judgement import judgement
+from watchbill.supervisor.judgement import judgement, went_wrong
 from watchbill.supervisor.pulse import LATE_FROM, Pulse
 from watchbill.supervisor.roster import STANDBY_EVERY, Roster
 
@@ -112,10 +112,14 @@ class Supervisor(Loop):
         if self._roster is not None:
             if buried:
                 self._roster.hurry()
-            if self._roster.shards == ():
+            if self._is_standby(self._roster):
                 self._tell_buried(buried, self._roster.now)
                 return 0 if buried else STANDBY_EVERY
         return await self._look(buried)
+
+    @staticmethod
+    def _is_standby(roster: Roster) -> bool:
+        return roster.shards == () and not roster.leads
 
     async def _stand(self, roster: Roster) -> None:
         """Say that we are there, and hear what is ours to watch now."""
@@ -181,7 +185,8 @@ class Supervisor(Loop):
         self._pulse.found(watch.now - min(looks) if looks else 0)
         late = self._pulse.lag(self.env.clock.boot())
         if late >= LATE_FROM and not self._late:
-            note = f"a look came {late / SECOND:.1f} s late: no supervisor was there, or it has too much to do"
+            why = "no supervisor was there, or no store, or there is too much to do"
+            note = f"a look came {late / SECOND:.1f} s late: {why}"
             self.tell([Event(happened.SUPERVISOR_LATE, watch.now, self.name, note=note)])
         self._late = late >= LATE_FROM
 
@@ -232,7 +237,7 @@ class Supervisor(Loop):
         boot = self.env.clock.boot()
         if not self._has_neighbours or boot < self._bury_at:
             return []
-        standby = self._roster is not None and self._roster.shards == ()
+        standby = self._roster is not None and self._is_standby(self._roster)
         self._bury_at = boot + (STANDBY_EVERY if standby else BURY_EVERY)
         buried = []
         dead = [id for id, identity in await self._store.processes() if self.env.is_dead(identity)]
@@ -278,7 +283,9 @@ def _lost_canary(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Iterato
 def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) -> Event | None:  # noqa: C901 - one each
     match verdict:
         case MarkFailed(failure=failure):
-            return _tell(_FOUND.get(failure.cause, happened.STEP_LOST), row, now, failure.cause, failure.message)
+            kind, since = _FOUND.get(failure.cause, happened.STEP_LOST), went_wrong(row, symptom)
+            found_in = None if since is None else now - since
+            return _tell(kind, row, now, failure.cause, failure.message, found_in)
         case TryNow() if isinstance(symptom, BackoffOver):
             return None  # told when the pause began
         case LookAgain() if isinstance(symptom, NotYet) and symptom.slow:
@@ -299,5 +306,8 @@ def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) 
             return _tell(happened.STEP_QUARANTINED, row, now, Cause.LOST, f"step {row.step!r}: {rule}")
 
 
-def _tell(kind: str, row: AttemptRow, now: Micros, cause: str, note: str) -> Event:
-    return Event(kind, now, "supervisor", row.run_id, row.step, row.call, row.number, row.agent, cause, note)
+def _tell(  # noqa: PLR0913 - the form every event has
+    kind: str, row: AttemptRow, now: Micros, cause: str, note: str, duration: Micros | None = None
+) -> Event:
+    number, agent = row.number, row.agent
+    return Event(kind, now, "supervisor", row.run_id, row.step, row.call, number, agent, cause, note, duration)

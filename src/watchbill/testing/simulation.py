@@ -17,6 +17,7 @@ from watchbill.clock import SECOND
 from watchbill.errors import WatchbillError
 from watchbill.model.orphan import AuditPlace
 from watchbill.model.states import RunState
+from watchbill.model.watcher import Supervision
 from watchbill.store.protocol import EVERY
 from watchbill.testing.chance import Chance
 from watchbill.testing.hosts import hire, hosts_of
@@ -96,7 +97,7 @@ def is_troubled(seed: int) -> bool:
     return seed % 11 == 6 and not is_embedded(seed)
 
 
-def simulate(seed: int) -> Result:
+def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
     if is_crewed(seed):
@@ -110,7 +111,7 @@ def simulate(seed: int) -> Result:
     collecting = gc.isenabled()
     gc.disable()  # what the collector closes, and when, must not be part of the world
     try:
-        loop.play(world.life, _play(world, planned, scheduled=is_scheduled(seed)))
+        loop.play(world.life, _play(world, planned, scheduled=is_scheduled(seed), supervision=supervision))
     except StandstillError as error:
         world.fail(Violation("I0", str(error)))
     finally:
@@ -123,8 +124,8 @@ def simulate(seed: int) -> Result:
     return Result(world.trace, _counted(world))
 
 
-async def _play(world: World, planned: Plan, *, scheduled: bool) -> None:
-    nodes = [replace(kind, schedules=scheduled) for kind in planned.nodes]
+async def _play(world: World, planned: Plan, *, scheduled: bool, supervision: Supervision) -> None:
+    nodes = [replace(kind, schedules=scheduled, supervision=supervision) for kind in planned.nodes]
     await world.open(nodes, embedded=planned.style is Style.EMBEDDED)
     hire(world, planned.hosts)
     wanted = wishes(world.chance.fork("wishes"), planned.demand)

@@ -20,6 +20,7 @@ from watchbill.model.needs import parse_needs
 from watchbill.model.profile import PROFILES
 from watchbill.model.run import SHARDS_PER_REGION as SHARDS
 from watchbill.model.run import NewRun
+from watchbill.model.watcher import Supervision
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.scheduler.share import shares
 from watchbill.store.open import open_store
@@ -279,6 +280,7 @@ class Kind:
     rate: float = 1.0  # of its clocks
     troubled: bool = False  # its code has what needs cures
     needs: tuple[str, ...] = ()  # what it has, if it runs steps
+    supervision: Supervision = Supervision.EMBEDDED
 
 
 class Post:
@@ -400,6 +402,7 @@ class Node(Post):
             look_limit=self._kind.look_limit,
             load_limit=self._kind.load_limit,
             lease=PACE.lease if self._kind.leads else None,
+            supervision=self._kind.supervision,
             audits=False,  # at the end, past the network: it must find nothing that it could repair
         )
         self._houses.append(house)

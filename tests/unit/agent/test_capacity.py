@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from watchbill.agent.capacity import Capacity, Served, free_amounts, served_by
+from watchbill.agent.capacity import Capacity, Served, served_by
+from watchbill.model.needs import free_amounts
 from watchbill.model.policy import Policy
 from watchbill.model.queue import QueueRow
 

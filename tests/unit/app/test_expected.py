@@ -6,9 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.cli.records import NOON, a_completed_step, a_record, an_attempt
+from tests.unit.cli.records import NOON, a_completed_step, a_failed_run, a_record, an_attempt, an_ended_run
 from watchbill.app.report import status_of
 from watchbill.clock import SECOND, to_datetime
+from watchbill.model.attempt import Progress
+from watchbill.model.failure import RunError
 from watchbill.model.policy import Policy
 from watchbill.model.sketch import Sketch
 from watchbill.model.states import AttemptState, RunState
@@ -64,3 +66,19 @@ def test_it_does_not_end_before_the_time_for_which_it_waits() -> None:
 @pytest.mark.parametrize("changes", [{"paused": True}, {"held": "quarantined: it died"}, {"begun_at": None}])
 def test_who_cannot_go_on_has_no_expected_end(changes: Any) -> None:
     assert seconds_left(of_runs(a_record(**changes), *[300] * 9)) is None
+
+
+def test_how_much_is_done_is_told_by_time_where_the_end_is_expected() -> None:
+    record = of_runs(a_record(), *[180] * 9)
+    assert status_of(record).percent == pytest.approx(50, abs=4)
+    assert status_of(of_runs(a_record(after=0), *[180] * 9)).percent == 0
+
+
+def test_else_by_the_calls_seen_so_far_each_by_how_far_it_says_it_is() -> None:
+    half = msgspec.json.encode(Progress(47, 94))
+    rows = [an_attempt("ship", id=2, progress=half), an_attempt("mail", AttemptState.READY, id=3)]
+    assert status_of(a_record(journal=[a_completed_step(1)], attempts=rows)).percent == 50
+    assert status_of(a_record(journal=[a_completed_step(1)])).percent == 99, "more may follow"
+    assert status_of(a_record()).percent is None
+    assert status_of(an_ended_run(RunState.COMPLETED, 1, journal=[a_completed_step(1)])).percent == 100
+    assert status_of(a_failed_run(RunError("ValueError", "no"))).percent is None

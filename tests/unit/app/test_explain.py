@@ -39,9 +39,12 @@ def decided(chosen: str, message: str, actor: str = "scheduler") -> DecisionRow:
 
 def test_a_run_that_is_scheduled_says_when_it_begins():
     explained = explain(a_record(status=RunState.SCHEDULED, wake_at=NOW + HOUR))
-    assert str(explained) == "It is scheduled, and begins at 2027-01-15 13:01:30Z, in 1h 00m."
+    assert explained.sentences == [
+        "It is scheduled, and begins at 2027-01-15 13:01:30Z, in 1h 00m.",
+        "Next: its scheduler, by 2027-01-15 13:01:30Z, in 1h 00m.",
+    ]
     assert explained.facts["begins_at"] == to_datetime(NOW + HOUR)
-    assert explained.sentences == [str(explained)]
+    assert str(explained) == "\n".join(explained.sentences)
 
 
 def test_a_run_that_is_due_waits_for_a_scheduler():
@@ -58,7 +61,8 @@ def test_a_running_step_tells_its_attempt_its_agent_its_progress_and_the_time_it
     explained = explain(a_record(attempts=[row]))
     assert str(explained) == (
         "Call 'charge' runs as attempt 1 on agent 7, for 1m 30s; it is at 47 of 100: chunk 47, 10.0s ago."
-        " It has 58m 30s left."
+        " It has 58m 30s left.\n"
+        "Next: agent 7, by 2027-01-15 13:00:00Z, in 58m 30s."
     )
     [call] = explained.facts["calls"]
     assert (call["attempt"], call["agent"], call["progress"].done) == (1, 7, 47)
@@ -132,7 +136,8 @@ def test_backoff_tells_the_error_and_the_next_attempt():
     explained = explain(a_record(attempts=[row]))
     assert str(explained) == (
         "Call 'charge' failed 2 times, the last time with ValueError: not yet."
-        " Attempt 3 (of at most 4) follows at 2027-01-15 12:01:39Z, in 9.0s."
+        " Attempt 3 (of at most 4) follows at 2027-01-15 12:01:39Z, in 9.0s.\n"
+        "Next: the supervisor, by 2027-01-15 12:01:39Z, in 9.0s."
     )
     assert explained.facts["calls"][0]["next_attempt_at"] == to_datetime(NOW + 9 * SECOND)
     assert explained.facts["health"] == "retrying"
@@ -157,7 +162,7 @@ def test_a_ready_call_waits_for_an_agent(held, expected):
 
 def test_paused_says_by_whom_since_when_and_why():
     record = a_record(paused=True, decisions=[decided("pause", "stock-taking", "ada")], attempts=[an_attempt()])
-    first, _ = explain(record).sentences
+    first, *_ = explain(record).sentences
     assert first.startswith("It has been paused by ada for 1m 30s: stock-taking.")
     assert explain(record).facts["paused_by"] == "ada"
     assert said(a_record(paused=True)).startswith("It is paused: nothing new starts")
@@ -168,6 +173,7 @@ def test_waiting_says_for_what_and_until_when():
     assert both.sentences == [
         "It waits for a message on 'go', and goes on when that comes.",
         "It waits for time: it wakes at 2027-01-15 13:01:30Z, in 1h 00m.",
+        "Next: its scheduler, by 2027-01-15 13:01:30Z, in 1h 00m.",
     ]
     assert "Its time came 30.0s ago" in said(a_record(status=RunState.WAITING, wake_at=NOW - 30 * SECOND))
 

@@ -3,10 +3,12 @@
 import msgspec
 import pytest
 
-from watchbill.cli.checks import clock, code, disk, held, owner, quarantined, schedulers
+from watchbill.cli.checks import audit, clock, code, disk, held, owner, quarantined, schedulers, supervision
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv, process_identity
 from watchbill.model.lease import Member
+from watchbill.model.orphan import OrphanCount
+from watchbill.model.watcher import Supervision, Watcher
 from watchbill.store.protocol import Checkup
 
 WELL = Checkup("SQLite 3", "journal mode wal", 1, 0, (Member(1, ("order@1",), b"{}"),), (("order", 1, 3),), (), ())
@@ -53,3 +55,34 @@ def test_what_stands_still_is_named() -> None:
     many = held(seen(held=tuple((f"o-{n}", None) for n in range(11))))
     assert many.said.startswith("o-0 (diverged), ")
     assert many.said.endswith("and more")
+
+
+def test_looks_that_nobody_takes_are_told() -> None:
+    [well] = supervision(WELL)
+    assert (well.level, well.said) == ("ok", "nothing waits for a look longer than 10 s")
+    [late] = supervision(seen(overdue=12 * SECOND))
+    assert (late.level, late.said) == ("warn", "what is due for a look waits for 12.0 s: nobody looks")
+    assert late.remedy
+
+
+def test_who_divides_the_work_is_told_and_who_is_late() -> None:
+    shards = tuple(range(1, 17))
+    two = tuple([Watcher(id, Supervision.DISTRIBUTED, "", b'{"pid":7,"host":"a"}') for id in (10, 11)])
+    _, first, second = supervision(seen(watchers=two, shards=shards))
+    watched = [int(said.split(" watches ")[1].split(" of 16")[0]) for said in (first.said, second.said)]
+    assert sum(watched) == len(shards)
+    assert first.said.startswith("a (process 7 on a) watches")
+    one, other = (
+        Watcher(1, Supervision.CENTRALIZED, "", b"?"),
+        Watcher(2, Supervision.CENTRALIZED, "", b"?", 11 * SECOND),
+    )
+    _, active, standby = supervision(seen(watchers=(one, other), shards=shards))
+    assert (active.level, active.said) == ("ok", "1 watches 16 of 16 shards, centralized; 0.0 s late at worst")
+    assert (standby.level, "watches 0 of 16" in standby.said) == ("warn", True)
+
+
+def test_what_cannot_be_is_told() -> None:
+    assert audit(WELL).level == "ok"
+    found = audit(seen(orphans=(OrphanCount("row that nobody runs", 3, 0),)))
+    assert (found.level, found.said) == ("warn", "3 of the kind 'row that nobody runs'")
+    assert found.remedy

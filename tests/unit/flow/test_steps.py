@@ -13,6 +13,7 @@ import pytest
 
 from watchbill.clock import SECOND
 from watchbill.errors import InvalidOptionError, StepFailed
+from watchbill.flow.ladder import Switch
 from watchbill.flow.replay import Call, WorkflowLoop
 from watchbill.flow.steps import MOST_RESOLVED, NO_WISHES, Step, Wishes
 from watchbill.model.call import Outcome
@@ -278,6 +279,19 @@ def test_a_call_outranks_its_step_which_outranks_its_workflow():
     assert ranks(strict, workflow, Wishes(timeout=5)) == (1, 5)
     assert ranks(plain, workflow, Wishes(retry=Retry(0))) == (0, 420)
     assert strict.resolve(workflow).policy.backoff == 5 * SECOND
+
+
+def test_whose_word_counts_is_kept_with_the_policy():
+    workflow = Wishes(Retry(7), timedelta(minutes=7))
+    plain, strict = Step(encode), Step(encode, retry=1, stall="1m")
+    assert plain.resolve().policy.origin == "ddd"
+    assert plain.resolve(workflow).policy.origin == "wwd"
+    assert strict.resolve(workflow).policy.origin == "sws"
+    assert strict.resolve(workflow, Wishes(timeout=5)).policy.origin == "scs"
+    switched = Step(encode, then=Switch(needs="cpu", retry=0))
+    assert switched.resolve(workflow).policy.ladder[0].policy == msgspec.structs.replace(
+        switched.resolve(workflow).policy, retries=0, cures=None, origin="rwd", needs=("cpu",)
+    )
 
 
 def test_policies_are_settled_once():

@@ -193,7 +193,9 @@ def test_any_history_ends_or_waits_and_no_budget_is_exceeded(
             number += 1
             assert row.number == number, "numbers grow by one, over all rungs"
         row = ended(row, failure, cancel)
-        counts = failure.remedy is not Remedy.WAIT or failure.cause is Cause.UNKNOWN or not here.idempotent
+        # Being told to wait costs nothing; what may have taken effect is no such thing, whatever else it says.
+        told_to_wait = failure.remedy is Remedy.WAIT and (here.idempotent or failure.cause is Cause.RAISED)
+        counts = not told_to_wait or failure.cause is Cause.UNKNOWN
         if not probing and failure.cause not in (Cause.LOST, Cause.KILLED, Cause.STARVED) and counts:
             tries[row.rung] += 1
         verdict = judge(Failed(failure), row, here, 0.5)

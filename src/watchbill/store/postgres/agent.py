@@ -12,16 +12,19 @@ from watchbill.model.agent import (
     HANDED_BACK,
     Act,
     Answer,
+    LateResult,
     Orders,
     ProgressMark,
     Report,
     Room,
     Wish,
     ended_by,
+    late_results,
     says_late,
 )
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import Ended
+from watchbill.model.decision import AGENT, LATE_RESULT_BODY, OF_A_REFUSAL
 from watchbill.model.queue import QueueRow
 from watchbill.model.stat import Lesson
 from watchbill.model.states import AttemptState
@@ -413,11 +416,29 @@ async def write_reports(db: Session, reports: Sequence[Report], lines: Connectio
         found[id, fence] = Found(_A.RUNNING, cancel, gated)
     ended = tuple(said_of_dependencies(reports, accepted)) if uses else ()
     refused = sorted({id for id, fence in said if (id, fence) not in found})
+    calls: dict[int, tuple[int, str]] = {}
     if refused:
-        for id, fence, state, cancel in cast(Sequence[Any], await db.rows("report_rows", {"ids": refused})):
+        for id, fence, state, cancel, run, call in cast(Sequence[Any], await db.rows("report_rows", {"ids": refused})):
+            calls[id] = run, call
             if state != _A.RUNNING:  # leased meanwhile: not to this report
                 found[id, fence] = Found(_A(state), cancel)
-    return msgspec.structs.replace(answered(reports, found), ended=ended)
+    outcome = msgspec.structs.replace(answered(reports, found), ended=ended)
+    if refused:
+        await refuse(db, late_results(reports, outcome.answers, calls))
+    return outcome
+
+
+async def refuse(db: Session, late: Sequence[LateResult]) -> None:
+    """Write down which results came too late."""
+    if not late:
+        return
+    ordered = sorted(set(late))
+    values = {
+        "runs": [one.run for one in ordered],
+        "calls": [one.call for one in ordered],
+        "fences": [one.fence for one in ordered],
+    }
+    await db.rows("refuse", {**values, "n": OF_A_REFUSAL, "actor": AGENT, "body": LATE_RESULT_BODY})
 
 
 def said_of_dependencies(reports: Sequence[Report], accepted: Sequence[Sequence[Any]]) -> Iterator[Ended]:

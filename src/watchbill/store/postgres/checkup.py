@@ -18,7 +18,8 @@ async def checkup(db: Session, namespace: str, limit: int) -> Checkup:
     async def asked(name: str) -> tuple[tuple[Any, ...], ...]:
         return tuple([tuple(cast(Sequence[Any], row)) for row in await db.rows(name, this)])
 
-    version, mode, now = cast(Sequence[Any], await db.row("server", {}))
+    version, mode = cast(Sequence[Any], await db.row("server", {}))
+    now, overdue = cast(Sequence[Any], await db.row("overdue", {}))
     return Checkup(
         engine=f"PostgreSQL {version}",
         mode=f"synchronous_commit {mode}",
@@ -28,7 +29,7 @@ async def checkup(db: Session, namespace: str, limit: int) -> Checkup:
         code=await asked("open_code"),
         held=await asked("open_held"),
         quarantined=await asked("open_quarantined"),
-        overdue=(await asked("overdue"))[0][0],
+        overdue=overdue,
         watchers=await watchers(db),
         shards=tuple(sorted(id for id, _, _ in await asked("all_shards"))),
         orphans=await orphans(db),

@@ -18,6 +18,7 @@ from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import IncidentRow, IncidentState
 from watchbill.model.lease import FOREVER
+from watchbill.model.metrics import History
 from watchbill.model.overridden import Patch
 from watchbill.model.policies import Policies, PolicyOrder
 from watchbill.model.question import Asked, Claim
@@ -29,16 +30,18 @@ from watchbill.model.states import AttemptState, RunState
 from watchbill.model.wait import stop_of_workflow
 from watchbill.store.bodies import joined
 from watchbill.store.held import explained
+from watchbill.store.mentioned import mentioned_agents
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.checkup import checkup
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.deletion import delete
-from watchbill.store.postgres.fleet import agents, backlog
+from watchbill.store.postgres.fleet import agents, agents_seen, backlog
 from watchbill.store.postgres.gates import gates, order_gate, stopped_gates, waits
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.history import history
 from watchbill.store.postgres.incidents import incident_rows
-from watchbill.store.postgres.people import inbox, ordered, told
+from watchbill.store.postgres.people import desk_of_run, inbox, ordered, told
 from watchbill.store.postgres.policies import patch, policies, set_policy, steps
 from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
@@ -225,6 +228,10 @@ class PostgresClient:
     async def checkup(self, namespace: str, limit: int) -> Checkup:
         """Read what a doctor wants to know."""
         return await self._lines.door(lambda: self._lines.snapshot(lambda db: checkup(db, namespace, limit)))
+
+    async def history(self, namespace: str, within: Micros) -> History:
+        """Read how runs went of late."""
+        return await self._lines.door(lambda: self._lines.snapshot(lambda db: history(db, namespace, within)))
 
     async def gates(self, namespace: str) -> list[GateRow]:
         """Read all gates of a namespace, by name."""
@@ -566,11 +573,15 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
     now, region, served, known = await db.row(
         "record_context", {"shard": run.shard, "workflow": code_name(run.workflow, run.version)}
     )
+    journal = tuple(journal_entries(await db.rows("load_journal", {**these, "after": 0, "limit": EVERY})))
+    attempts = tuple(attempt_rows(await db.rows("load_attempts", these)))
+    decisions = tuple([_decision(row) for row in await db.rows("decisions_of_run", {"run": run.num})])
+    named = mentioned_agents(journal, attempts, [row for row, _ in decisions])
     return Record(
         run=run,
-        journal=tuple(journal_entries(await db.rows("load_journal", {**these, "after": 0, "limit": EVERY}))),
-        attempts=tuple(attempt_rows(await db.rows("load_attempts", these))),
-        decisions=tuple([_decision(row) for row in await db.rows("decisions_of_run", {"run": run.num})]),
+        journal=journal,
+        attempts=attempts,
+        decisions=decisions,
         now=cast(Micros, now),
         told=tuple(facts(await db.rows("load_facts", these))),
         parent=None if run.parent is None else await _id_of(db, run.parent),
@@ -581,6 +592,8 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         served=cast(bool, served),
         lasted=await lasted(db, namespace, run.workflow, run.version),
         incident=await _incident_of(db, run),
+        agents=await agents_seen(db, named, cast(Micros, now)),
+        desk=await desk_of_run(db, run.num) if attempts else (),
     )
 
 

@@ -4,7 +4,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from watchbill.model.agent import AGENTS_KEPT_FOR, STEPS_SHOWN, AgentRow, AgentState, AgentStep, Wish, agent_word
+from watchbill.clock import Micros
+from watchbill.model.agent import (
+    AGENTS_KEPT_FOR,
+    STEPS_SHOWN,
+    AgentRow,
+    AgentSeen,
+    AgentState,
+    AgentStep,
+    Wish,
+    agent_word,
+)
 from watchbill.model.queue import DEPTH_COUNTED, QueueDepth
 from watchbill.store.postgres.connections import Connections, Session
 
@@ -20,6 +30,17 @@ async def agents(db: Session, namespace: str) -> list[AgentRow]:
         for agent, *step in cast(Sequence[Any], held):
             steps[agent].append(AgentStep(*step))
     return sorted([_agent(*row, steps=steps[row[0]]) for row in found], key=AgentRow.order)
+
+
+async def agents_seen(db: Session, ids: Sequence[int], now: Micros) -> tuple[AgentSeen, ...]:
+    """Read how agents are called, and how they are."""
+    found = cast(Sequence[Any], await db.rows("agents_by_id", {"ids": list(ids)})) if ids else ()
+    return tuple(
+        [
+            AgentSeen(id, name, agent_word(AgentState(state), until, now), beat_at)
+            for id, name, state, until, beat_at in found
+        ]
+    )
 
 
 async def backlog(lines: Connections, namespace: str | None) -> list[QueueDepth]:

@@ -18,13 +18,12 @@ from watchbill.model.gate import (
     with_dependencies,
 )
 from watchbill.model.incident import Able
-from watchbill.model.needs import meets, parse_needs
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState
-from watchbill.model.wait import Wait, kept_by
+from watchbill.model.wait import Helper, Wait, help_for, kept_by
 from watchbill.store.postgres.breakers import write_breakers
 from watchbill.store.postgres.connections import Session
-from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_WAITS
+from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_TAKEN, MOST_WAITS
 from watchbill.store.tour import read_gate
 
 Place = tuple[str, str]
@@ -86,12 +85,22 @@ async def waits(db: Session, namespace: str, run: RunRow, now: Micros) -> tuple[
     rows = cast(Sequence[Any], await db.rows("waits_of_run", values))
     if not rows:
         return ()
-    living = [(one.region, parse_needs(one.needs)) for one in await able(db) if one.namespace == namespace]
-    found = []
-    stopped = await stopped_gates(db, namespace)
-    for id, region, needs, uses, step, name, *gate, before in rows:
-        served = any(where == region and meets(have, parse_needs(needs)) for where, have in living)
+    there, stopped, found = await helpers(db, namespace), await stopped_gates(db, namespace), []
+    for id, region, needs, uses, step, name, *gate, before, ahead, avoid, avoid_until in rows:
+        able, others, free = help_for(needs, region, there)
         shown = None if name is None else shown_gate(name, read_gate(*gate), before, now)
         stop = kept_by(stopped, (needs, uses, step, run.workflow), name)
-        found.append(Wait(id, tuple(needs), region, served, shown, stop))
+        found.append(
+            Wait(id, tuple(needs), region, able > 0, shown, stop, able, others, free, ahead, avoid, avoid_until)
+        )
     return tuple(found)
+
+
+async def helpers(db: Session, namespace: str) -> list[Helper]:
+    """Read who may get work, and what they run."""
+    found: dict[int, Helper] = {}
+    rows = cast(Sequence[Any], await db.rows("helpers", {"namespace": namespace, "most": MOST_TAKEN}))
+    for agent, region, needs, slots, taken in rows:
+        helper = found.get(agent) or Helper(region, tuple(needs), slots)
+        found[agent] = helper if taken is None else helper._replace(taken=(*helper.taken, tuple(taken)))
+    return list(found.values())

@@ -6,9 +6,10 @@ from typing import Any, cast
 from watchbill.model.facts import FactKind
 from watchbill.model.incident import IncidentState, NewIncident
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
-from watchbill.model.question import Asked
+from watchbill.model.question import Asked, DeskItem
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.stuck import StuckGathering, StuckRun
+from watchbill.model.verdict import FOR_PERSONS
 from watchbill.store.postgres.connections import Session
 from watchbill.store.postgres.incidents import incident_rows, told_values
 from watchbill.store.protocol import Ordered, Told
@@ -56,6 +57,12 @@ def attach_runs_values(gatherings: Sequence[StuckGathering]) -> dict[str, object
         "places": [place for _, place in runs],
         **_new_values([one.incident for one in gatherings]),
     }
+
+
+async def desk_of_run(db: Session, run: int) -> tuple[DeskItem, ...]:
+    """Read what of a run waits for a person."""
+    values = {"run": run, "parked": AttemptState.PARKED, "for_persons": sorted(FOR_PERSONS)}
+    return tuple([DeskItem(*row) for row in cast(Sequence[Any], await db.rows("desk_of_run", values))])
 
 
 def attach_values(gatherings: Sequence[Gathering]) -> dict[str, object]:

@@ -257,7 +257,7 @@ async def watch(db: Session, limit: int, *, expired: bool, shards: Sequence[int]
     wanted = sorted({*due_ids, *orphan_ids})
     rows: dict[int, AttemptRow] = {}
     if wanted:
-        rows = {row.id: row for row in attempt_rows(await db.rows("attempts_by_id", {"ids": wanted}))}
+        rows = {row.id: row for row in attempt_rows(await db.rows("watched", {"ids": wanted}))}
     # What has moved on between the two statements is no longer due.
     due = [rows[id] for id in due_ids if id in rows and _is_due(rows[id], now)]
     orphans = [rows[id] for id in orphan_ids if id in rows and rows[id].state is AttemptState.RUNNING]

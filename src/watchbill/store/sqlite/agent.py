@@ -14,16 +14,19 @@ from watchbill.model.agent import (
     Act,
     AgentState,
     Answer,
+    LateResult,
     Orders,
     ProgressMark,
     Report,
     Room,
     Wish,
     ended_by,
+    late_results,
     says_late,
 )
 from watchbill.model.attempt import STARVED, AttemptRow
 from watchbill.model.breaker import CANARY, Ended
+from watchbill.model.decision import AGENT, LATE_RESULT_BODY, OF_A_REFUSAL
 from watchbill.model.queue import QueueRow
 from watchbill.model.stat import Lesson
 from watchbill.model.states import AttemptState
@@ -326,6 +329,7 @@ class Held(NamedTuple):
     queue: int
     agent: int | None
     why: str | None
+    call: str
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -374,7 +378,14 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
         if values:
             db.run_many(_STATEMENTS[act], values)
     moved = hear(db, ended) if ended else False
+    refuse(db, late_results(reports, answers, {row.id: (row.run, row.call) for row in rows.values()}), now)
     return Outcome(answers, frozenset(reached), freed, moved)
+
+
+def refuse(db: Writer, late: Sequence[LateResult], now: Micros) -> None:
+    """Write down which results came too late."""
+    if late:
+        db.run_many("refuse", [(*one, OF_A_REFUSAL, AGENT, LATE_RESULT_BODY, now) for one in late])
 
 
 def leave(db: Writer, agent: int) -> Outcome:

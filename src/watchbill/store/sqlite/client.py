@@ -11,9 +11,10 @@ from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import IncidentRow
 from watchbill.model.lease import FOREVER
+from watchbill.model.metrics import History
 from watchbill.model.overridden import Patch
 from watchbill.model.policies import Policies, PolicyOrder
-from watchbill.model.question import Asked, Claim
+from watchbill.model.question import Asked, Claim, DeskItem
 from watchbill.model.queue import QueueDepth
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
 from watchbill.model.schedule import ScheduleOrder
@@ -22,6 +23,7 @@ from watchbill.model.states import RunState
 from watchbill.model.wait import stop_of_workflow
 from watchbill.store.bodies import fits, joined, reference
 from watchbill.store.held import explained
+from watchbill.store.mentioned import mentioned_agents
 from watchbill.store.protocol import (
     EVERY,
     Checkup,
@@ -39,8 +41,9 @@ from watchbill.store.same import check_same
 from watchbill.store.sqlite.checkup import checkup
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
 from watchbill.store.sqlite.deletion import delete
-from watchbill.store.sqlite.fleet import agents, backlog
+from watchbill.store.sqlite.fleet import agents, agents_seen, backlog
 from watchbill.store.sqlite.gates import gates, order_gate, stopped_gates, waits
+from watchbill.store.sqlite.history import history
 from watchbill.store.sqlite.incidents import incident_rows
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.people import claim, inbox, order_incident, say
@@ -205,6 +208,10 @@ class SqliteClient:
     async def checkup(self, namespace: str, limit: int) -> Checkup:
         """Read what a doctor wants to know."""
         return await self._lanes.read(lambda db: checkup(db, namespace, limit))
+
+    async def history(self, namespace: str, within: Micros) -> History:
+        """Read how runs went of late."""
+        return await self._lanes.read(lambda db: history(db, namespace, within))
 
     async def gates(self, namespace: str) -> list[GateRow]:
         """Read all gates of a namespace, by name."""
@@ -411,11 +418,14 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
     now = db.now()
     code: Named = {"shard": run.shard, "workflow": code_name(run.workflow, run.version), "now": now}
     region, served, known = db.run("record_context", code).fetchone()
+    journal = journal_entries(db, db.run("journal_page", {**this, "after": 0, "limit": EVERY}))
+    attempts = tuple(attempt_rows(db, db.run("attempts_of_run", this)))
+    decisions = tuple([(DecisionRow(*row[:-1]), row[-1]) for row in db.run("decisions_of_run", this)])
     return Record(
         run=run,
-        journal=journal_entries(db, db.run("journal_page", {**this, "after": 0, "limit": EVERY})),
-        attempts=tuple(attempt_rows(db, db.run("attempts_of_run", this))),
-        decisions=tuple([(DecisionRow(*row[:-1]), row[-1]) for row in db.run("decisions_of_run", this)]),
+        journal=journal,
+        attempts=attempts,
+        decisions=decisions,
         now=now,
         told=facts(db.run("facts_of_run", this)),
         parent=None if run.parent is None else _id_of(db, run.parent),
@@ -426,6 +436,8 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
         stop=stop_of_workflow(stopped_gates(db, namespace), run.workflow),
         lasted=lasted(db, namespace, run.workflow, run.version),
         incident=_incident_of(db, run),
+        agents=agents_seen(db, mentioned_agents(journal, attempts, [row for row, _ in decisions]), now),
+        desk=tuple([DeskItem(*row) for row in db.run("desk_of_run", {**this, "now": now})]) if attempts else (),
     )
 
 

@@ -1,11 +1,21 @@
 """Fleet: which agents are there, what they hold, and what waits for them."""
 
+from collections.abc import Sequence
 from typing import cast
 
 from watchbill.clock import Micros
-from watchbill.model.agent import AGENTS_KEPT_FOR, STEPS_SHOWN, AgentRow, AgentState, AgentStep, Wish, agent_word
+from watchbill.model.agent import (
+    AGENTS_KEPT_FOR,
+    STEPS_SHOWN,
+    AgentRow,
+    AgentSeen,
+    AgentState,
+    AgentStep,
+    Wish,
+    agent_word,
+)
 from watchbill.model.queue import DEPTH_COUNTED, QueueDepth
-from watchbill.store.sqlite.database import Database, Named
+from watchbill.store.sqlite.database import Database, Named, json_text
 from watchbill.store.sqlite.rows import read_needs
 
 
@@ -14,6 +24,17 @@ def agents(db: Database, namespace: str) -> list[AgentRow]:
     now = db.now()
     found = db.run("agents", {"namespace": namespace, "since": now - AGENTS_KEPT_FOR}).fetchall()
     return sorted([_agent(db, now, *row) for row in found], key=AgentRow.order)
+
+
+def agents_seen(db: Database, ids: Sequence[int], now: Micros) -> tuple[AgentSeen, ...]:
+    """Read how agents are called, and how they are."""
+    found = db.run("agents_by_id", {"ids": json_text(ids)}).fetchall() if ids else ()
+    return tuple(
+        [
+            AgentSeen(id, name, agent_word(AgentState(state), until, now), beat_at)
+            for id, name, state, until, beat_at in found
+        ]
+    )
 
 
 def backlog(db: Database, namespace: str | None) -> list[QueueDepth]:

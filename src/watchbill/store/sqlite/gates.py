@@ -16,10 +16,9 @@ from watchbill.model.gate import (
     with_dependencies,
 )
 from watchbill.model.incident import Able
-from watchbill.model.needs import meets, parse_needs
 from watchbill.model.run import RunRow
-from watchbill.model.wait import Wait, kept_by
-from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_WAITS
+from watchbill.model.wait import Helper, Wait, help_for, kept_by
+from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_TAKEN, MOST_WAITS
 from watchbill.store.sqlite.breakers import write_breaker
 from watchbill.store.sqlite.database import Database, Named, Writer
 from watchbill.store.sqlite.rows import read_needs
@@ -93,13 +92,22 @@ def waits(db: Database, namespace: str, run: RunRow) -> tuple[Wait, ...]:
     rows = db.run("waits_of_run", values).fetchall()
     if not rows:
         return ()
-    living = [(one.region, parse_needs(one.needs)) for one in able(db) if one.namespace == namespace]
-    found = []
-    stopped = stopped_gates(db, namespace)
-    for id, region, needs, uses, step, name, *gate, before in rows:
+    there, stopped, found = helpers(db, namespace), stopped_gates(db, namespace), []
+    for id, region, needs, uses, step, name, *gate, before, ahead, avoid, avoid_until in rows:
         asked = read_needs(needs)
-        served = any(where == region and meets(have, parse_needs(asked)) for where, have in living)
+        able, others, free = help_for(asked, region, there)
         shown = None if name is None else shown_gate(name, read_gate(*gate), before, now)
         stop = kept_by(stopped, (asked, uses, step, run.workflow), name)
-        found.append(Wait(id, asked, region, served, shown, stop))
+        found.append(Wait(id, asked, region, able > 0, shown, stop, able, others, free, ahead, avoid, avoid_until))
     return tuple(found)
+
+
+def helpers(db: Database, namespace: str) -> list[Helper]:
+    """Read who may get work, and what they run."""
+    found: dict[int, Helper] = {}
+    for agent, region, needs, slots, taken in db.run(
+        "helpers", {"namespace": namespace, "now": db.now(), "most": MOST_TAKEN}
+    ):
+        helper = found.get(agent) or Helper(region, read_needs(needs), slots)
+        found[agent] = helper if taken is None else helper._replace(taken=(*helper.taken, read_needs(taken)))
+    return list(found.values())

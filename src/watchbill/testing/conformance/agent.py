@@ -18,6 +18,8 @@ from watchbill.model.agent import (
     Wish,
 )
 from watchbill.model.attempt import first_fence
+from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.decision import OF_A_REFUSAL
 from watchbill.model.policy import OWN_CHILD_FROM
 from watchbill.model.queue import QueueRow
 from watchbill.model.states import AttemptState
@@ -636,6 +638,33 @@ async def test_of_a_row_that_is_gone_nothing_is_known(scene, run):
     row = await scene.row_in(AttemptState.DONE, run)
     await scene.turn(finals_done=[row.id])
     assert await scene.report(row, Act.DONE, b"42") is Answer.LATE
+
+
+async def test_a_result_that_comes_too_late_is_written_down_once(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    await scene.report(row, Act.HAND_BACK)
+    [again] = await scene.lease()
+    for act in (Act.FAILED, Act.CHECKPOINT, Act.DONE, Act.DONE):
+        assert await scene.report(row, act, FAILURE) is Answer.LATE
+    [told] = await scene.decisions(run.id)
+    assert (told.call, told.fence, told.n, told.actor) == ("charge", row.fence, OF_A_REFUSAL, "agent")
+    assert await scene.report(again, Act.DONE, b"1") is Answer.ACCEPTED
+    assert len(await scene.decisions(run.id)) == 1
+
+
+async def test_a_late_result_of_a_call_that_is_done_is_written_down_unless_it_is_the_one_that_counted(scene, run):
+    late = await scene.row_in(AttemptState.RUNNING, run)
+    await scene.report(late, Act.HAND_BACK)
+    [done] = await scene.lease()
+    await scene.report(done, Act.DONE, b"1")
+    entry = JournalEntry(run.num, 1, Kind.STEP, "charge", 9, done.fence, Outcome.OK, AGENT, None, NOON, b"1")
+    await scene.turn(finals_done=[done.id], journal=[entry])
+    for row in (done, late):
+        report = Report(row.id, row.fence, Act.DONE, b"1", run=run.num, call="charge")
+        assert await scene.store.agent.report(AGENT, [report]) == [Answer.LATE]
+    assert [told.fence for told in await scene.decisions(run.id)] == [late.fence]
+    unknown = Report(late.id, late.fence, Act.DONE, b"1", run=99, call="charge")
+    assert await scene.store.agent.report(AGENT, [unknown]) == [Answer.LATE], "of a run that has been deleted"
 
 
 async def test_many_reports_are_answered_one_by_one(scene, run):

@@ -5,14 +5,26 @@ from msgspec.structs import replace
 
 from watchbill.clock import SECOND
 from watchbill.errors import DuplicateRun
-from watchbill.model.agent import AGENTS_KEPT_FOR, STEPS_SHOWN, AgentRow, AgentStep, Wish
+from watchbill.model.agent import AGENTS_KEPT_FOR, STEPS_SHOWN, AgentRow, AgentSeen, AgentStep, Room, Wish
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.facts import FactKind
 from watchbill.model.lease import FOREVER
+from watchbill.model.question import DeskItem
 from watchbill.model.queue import DEPTH_COUNTED, QueueDepth
+from watchbill.model.run import NewRun
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import NewFact, Told
-from watchbill.testing.conformance.scene import AGENT, KNOWN, NOON, a_change, a_decision, a_run, a_verdict, an_entry
+from watchbill.store.protocol import AVOID_FOR, NewFact, Told
+from watchbill.testing.conformance.scene import (
+    AGENT,
+    KNOWN,
+    NOON,
+    a_change,
+    a_decision,
+    a_reason,
+    a_run,
+    a_verdict,
+    an_entry,
+)
 
 
 def a_cancel(id: str, ref: str = "ref-1") -> NewFact:
@@ -205,6 +217,100 @@ async def test_a_record_holds_all_about_a_run(scene):
 
 async def test_there_is_no_record_of_nobody(scene):
     assert await scene.store.client.record("default", "nobody") is None
+
+
+async def test_a_record_names_the_agents_of_its_rows_and_of_its_journal(scene, clock):
+    [run] = await scene.submit(a_run(1))
+    await scene.store.agent.join(71, "default", "", "b", b"{}", 8 * SECOND)
+    await scene.turn(attempts=[scene.a_row(run)], journal=[an_entry(1, 1)._replace(agent=71)])
+    await scene.lease()
+    clock.pass_by(9 * SECOND)
+    record = await scene.store.client.record("default", "o-1")
+    assert sorted(record.agents) == [AgentSeen(AGENT, "a", "alive", NOON), AgentSeen(71, "b", "silent", NOON)]
+
+
+async def test_a_record_says_who_could_take_what_is_ready_and_what_is_before_it(scene):
+    [first, run] = await scene.submit(a_run(1), a_run(2))
+    await scene.store.agent.leave(AGENT)
+    await scene.store.agent.join(71, "default", "", "b", b"{}", None, needs=("gpu=2",), slots=3)
+    await scene.store.agent.join(72, "default", "eu", "c", b"{}", None, slots=3)
+    gpu = await scene.store.scheduler.queue("default", "", ("gpu=1",), "")
+    await scene.turn(attempts=[scene.a_row(first, queue=gpu), scene.a_row(first, call="charge.2", queue=gpu)])
+    [one] = await scene.store.agent.lease(71, 1, [gpu], Room(1, 1, ("charge",)))
+    await scene.turn(attempts=[scene.a_row(run, queue=gpu), scene.a_row(run, call="charge.2")])
+    waits = (await scene.store.client.record("default", "o-2")).waits
+    assert [(wait.needs, wait.able, wait.others, wait.free, wait.ahead) for wait in waits] == [
+        (("gpu=1",), 1, 0, 1, 1),
+        ((), 1, 0, 2, 0),
+    ]
+    await scene.store.agent.lease(71, 2, [gpu], Room(1, 1, ("charge",)))
+    waits = (await scene.store.client.record("default", "o-2")).waits
+    assert [(wait.free, wait.ahead) for wait in waits] == [(0, 0), (1, 0)], "both gpus are in use, and one slot is free"
+    await scene.judge(a_verdict(one, AttemptState.FAILED, watch_in=0))
+    failed = await scene.row(one.id)
+    await scene.store.agent.join(73, "default", "", "d", b"{}", None, needs=("gpu=2",), slots=3)
+    await scene.judge(a_verdict(failed, AttemptState.READY))
+    [wait] = (await scene.store.client.record("default", "o-1")).waits
+    assert (wait.avoid, wait.avoid_until, wait.able) == (71, NOON + AVOID_FOR, 2)
+
+
+async def test_a_record_has_what_lies_on_somebodys_desk(scene, clock):
+    [run] = await scene.submit(a_run(1))
+    row = await scene.row_in(AttemptState.FAILED, run)
+    await scene.judge(a_verdict(row, AttemptState.PARKED, why="escalate"))
+    [item] = (await scene.store.client.record("default", "o-1")).desk
+    assert item == DeskItem(row.id, NOON, None, None, None)
+    await scene.store.client.claim("default", row.id, "ada", 60 * SECOND, 9_000_000, a_reason("x"))
+    [item] = (await scene.store.client.record("default", "o-1")).desk
+    assert (item.claimed_by, item.claimed_until) == ("ada", NOON + 60 * SECOND)
+    clock.pass_by(61 * SECOND)
+    [item] = (await scene.store.client.record("default", "o-1")).desk
+    assert item.claimed_by is None
+
+
+# --- history
+
+
+async def test_history_has_what_was_decided_within_a_time_and_counts_the_runs_made_then(scene, clock):
+    store = scene.store
+    await scene.submit(a_run(1))
+    await scene.turn(decisions=[a_decision(1, n=1, message="long ago")])
+    clock.pass_by(3_600 * SECOND)
+    runs = await scene.submit(a_run(2), a_run(3))
+    await store.client.submit([NewRun(4, "other", "o-4", "order", 1, b"[]")])
+    await scene.turn(
+        runs=[a_change(runs[0], RunState.COMPLETED)],
+        journal=[JournalEntry(2, 1, Kind.END, "", 0, 0, Outcome.OK, None, None, NOON, b"1")],
+        decisions=[a_decision(2, n=1, message="first"), a_decision(2, n=2, message="second"), a_decision(1, n=2)],
+    )
+    found = await store.client.history("default", 60 * SECOND)
+    assert (found.now, found.since) == (NOON + 3_600 * SECOND, NOON + 3_540 * SECOND)
+    assert [(row.decision.run, row.decision.n, row.at, row.status) for row in found.decisions] == [
+        (2, 1, found.now, RunState.COMPLETED),
+        (2, 2, found.now, RunState.COMPLETED),
+        (1, 2, found.now, RunState.SCHEDULED),
+    ]
+    assert found.decisions[0].decision.body == a_reason("first")
+    assert dict(found.runs) == {RunState.COMPLETED: 1, RunState.SCHEDULED: 1}
+    assert len((await store.client.history("default", 7_200 * SECOND)).decisions) == 4
+    elsewhere = await store.client.history("other", 60 * SECOND)
+    assert (elsewhere.decisions, dict(elsewhere.runs)) == ((), {RunState.SCHEDULED: 1})
+
+
+async def test_history_says_when_those_were_last_heard_who_are_gone_and_what_is_due_for_a_look(scene, clock):
+    [run] = await scene.submit(a_run(1))
+    assert (await scene.store.client.history("default", SECOND)).due_at is None
+    for agent in (71, 72, 73):
+        await scene.store.agent.join(agent, "default", "", f"agent-{agent}", b"{}", 8 * SECOND)
+    clock.pass_by(2 * SECOND)
+    await scene.store.agent.beat(71, 8 * SECOND, [])
+    await scene.store.agent.beat(73, 80 * SECOND, [])
+    await scene.store.supervisor.bury([71])
+    await scene.turn(attempts=[scene.a_row(run, AttemptState.FAILED)])
+    clock.pass_by(10 * SECOND)
+    found = await scene.store.client.history("default", 60 * SECOND)
+    assert dict(found.heard) == {71: NOON + 2 * SECOND, 72: NOON}, "buried, and silent; the others are well"
+    assert found.due_at == NOON + 2 * SECOND
 
 
 # --- the fleet

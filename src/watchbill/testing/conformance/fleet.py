@@ -9,7 +9,7 @@ from watchbill.model.lease import Member
 from watchbill.model.run import SHARDS_PER_REGION
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Hint, Turn
-from watchbill.testing.conformance.scene import AGENT, KNOWN, ME, NOON, a_run, a_verdict
+from watchbill.testing.conformance.scene import AGENT, KNOWN, ME, NOON, a_run, a_verdict, to_judge
 
 OTHER, THIRD = 8, 9
 LASTING = 8 * SECOND
@@ -162,7 +162,7 @@ async def test_what_the_buried_released_stays_clean(store, shards):
 async def test_rows_of_a_buried_agent_are_orphans_at_once(scene, run):
     row = await scene.row_in(AttemptState.RUNNING, run)
     await scene.store.supervisor.bury([AGENT])
-    assert (await scene.store.supervisor.watch(10, expired=False)).orphans == (row,)
+    assert (await scene.store.supervisor.watch(10, expired=False)).orphans == (to_judge(row),)
     assert await scene.judge(a_verdict(row, AttemptState.FAILED, dead_agent=AGENT))
 
 
@@ -216,7 +216,7 @@ async def test_agents_out_of_time_are_not_judged_when_they_must_not_be(scene, ru
     [row] = await scene.lease(OTHER)
     clock.pass_by(LASTING)
     assert (await scene.store.supervisor.watch(10, expired=False)).orphans == ()
-    assert (await scene.store.supervisor.watch(10)).orphans == (row,)
+    assert (await scene.store.supervisor.watch(10)).orphans == (to_judge(row),)
 
 
 async def test_rows_of_nobody_are_orphans_whatever_the_time(scene, run):

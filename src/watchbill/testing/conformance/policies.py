@@ -6,6 +6,7 @@ import msgspec
 
 from watchbill.clock import SECOND
 from watchbill.model.agent import Act, Answer
+from watchbill.model.alert import AlertKind, AlertState, SettledAlert
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.extension import extending, told_extension
 from watchbill.model.facts import FactKind
@@ -19,6 +20,7 @@ from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.stuck import StuckEvidence, StuckGathering
 from watchbill.store.protocol import NewFact, Ordered
+from watchbill.testing.conformance.people import taken
 from watchbill.testing.conformance.scene import KNOWN, NOON, Scene, a_change, a_reason, a_run, a_verdict
 
 EVERY = 1_000
@@ -340,6 +342,18 @@ async def test_what_is_wanted_for_all_runs_of_an_incident_is_told_to_each_once_a
         assert record is not None
         assert [(fact.kind, fact.actor, fact.body) for fact in record.told] == [(FactKind.RETRY, "ann", b"{}")]
     assert await client.order_incident("default", 9, "bob", b'"no"', 2, kind=FactKind.CANCEL) is Ordered.DONE
+
+
+async def test_whoever_is_to_be_told_of_runs_that_stand_still_is_told_when_they_move_again(scene):
+    doors = scene.store.supervisor
+    run = await stand_still(scene, 1)
+    one = standing(9, [run])
+    await doors.attach_runs([one._replace(incident=one.incident._replace(routes=("a",)))])
+    assert await taken(scene, "a") == [(9, AlertKind.OPENED, "a", 1)]
+    await doors.settle_alerts([SettledAlert(9, AlertKind.OPENED, "a", AlertState.SENT)])
+    await scene.turn(runs=[a_change(run, RunState.RUNNING)])
+    assert await doors.heal((await doors.muster(EVERY)).healed) == [True]
+    assert await taken(scene, "a") == [(9, AlertKind.RESOLVED, "a", 1)]
 
 
 # --- a long wait

@@ -10,7 +10,7 @@ from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Recast
 from watchbill.store.protocol import AVOID_FOR
-from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_recast, a_run, a_verdict
+from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_recast, a_run, a_verdict, to_judge
 
 FAILURE = b'{"type":"Late","message":"too slow"}'
 OTHER_AGENT = 71
@@ -42,7 +42,7 @@ async def test_a_row_is_due_when_its_time_has_come(scene, run, clock):
     assert (watch.due, watch.next_at) == ((), NOON + 5 * SECOND)
     clock.pass_by(5 * SECOND)
     watch = await scene.store.supervisor.watch(10)
-    assert (watch.due, watch.next_at, watch.orphans) == ((row,), None, ())
+    assert (watch.due, watch.next_at, watch.orphans) == ((to_judge(row),), None, ())
 
 
 async def test_the_longest_overdue_come_first_and_the_rest_is_announced(scene, run, clock):
@@ -61,8 +61,16 @@ async def test_rows_of_an_agent_out_of_time_are_orphans(scene, held_by_other, cl
     assert (watch.orphans, watch.next_at) == ((), NOON + 8 * SECOND)
     clock.pass_by(1)
     watch = await scene.store.supervisor.watch(10)
-    assert watch.orphans == (held_by_other,)
+    assert watch.orphans == (to_judge(held_by_other),)
     assert watch.next_at == held_by_other.watch_at
+
+
+async def test_what_steps_were_given_and_have_kept_is_not_read_to_judge_them(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run, args=b'["what nobody else should know"]')
+    await scene.report(row, Act.CHECKPOINT, b'"nor this"')
+    await scene.report(row, Act.FAILED, FAILURE)
+    [found] = (await scene.store.supervisor.watch(10)).due
+    assert (found.id, found.args, found.checkpoint, found.result) == (row.id, b"", None, FAILURE)
 
 
 async def test_rows_of_an_agent_that_never_joined_are_orphans(scene, run):

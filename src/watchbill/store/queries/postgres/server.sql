@@ -1,5 +1,2 @@
--- Say what the server is, how it makes commits durable, and what time it is there.
-SELECT
-    current_setting('server_version'),
-    current_setting('synchronous_commit'),
-    (SELECT watchbill.at(:now::bigint))
+-- Say what the server is, and how it makes commits durable.
+SELECT current_setting('server_version'), current_setting('synchronous_commit')

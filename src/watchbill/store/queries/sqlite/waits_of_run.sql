@@ -1,5 +1,5 @@
 -- Say what the ready rows of a run wait for: the needs of their queues, and their gates as they stand, with how many are
--- more urgent behind the same gate, counted up to a limit.
+-- more urgent behind the same gate, and in the same queue, each counted up to a limit; and to whom they are not given yet.
 SELECT
     mine.id, its.region, its.needs, its.uses, mine.step, mine.gate, gate.at_once, gate.starts, gate.per, coalesce(gate.paused, 0),
     coalesce(gate.tokens, 0.0), coalesce(gate.tokens_at, 0), coalesce(gate.said, 0),
@@ -27,14 +27,29 @@ SELECT
                 AND (waiting.rank, waiting.id) < (mine.rank, mine.id)
             LIMIT :most
         )
-    ) END
+    ) END,
+    (
+        SELECT count(*)
+        FROM (
+            SELECT 1
+            FROM attempt AS earlier
+            WHERE earlier.queue = mine.queue
+                AND (earlier.alone OR earlier.losses >= 2) = mine.lonely
+                AND earlier.state = 0
+                AND earlier.held = 0
+                AND earlier.rank <= mine.rank
+                AND (earlier.rank, earlier.id) < (mine.rank, mine.id)
+            LIMIT :most
+        )
+    ),
+    mine.avoid, mine.avoid_until
 FROM (
-    SELECT id, queue, gate, rank, step
+    SELECT id, queue, gate, rank, step, (alone OR losses >= 2) AS lonely, avoid, avoid_until
     FROM attempt
     WHERE run = :run
         AND state = 0
         AND held = 0
-        AND kind = 0
+        AND kind <> 1
     ORDER BY id
     LIMIT :limit
 ) AS mine

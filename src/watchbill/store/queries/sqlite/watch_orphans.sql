@@ -1,4 +1,5 @@
--- Read rows running under an agent that is not alive (if asked for: in time); asks once per agent at work, not per row.
+-- Read rows running under an agent that is not alive (if asked for: in time); asks once per agent at work, not per row. Without what
+-- steps were given or have kept.
 WITH RECURSIVE holder (agent) AS (
     SELECT (SELECT min(agent) FROM attempt WHERE state = 1)
     UNION ALL
@@ -10,7 +11,7 @@ SELECT
     attempt.id, attempt.run, attempt.run_id, attempt.part, attempt.shard, attempt.call, attempt.step, attempt.queue,
     attempt.state, attempt.fence, attempt.agent, attempt.failures, attempt.losses, attempt.rung,
     attempt.cancel, attempt.why, attempt.started_at, attempt.ended_at, attempt.watch_at,
-    attempt.progress_at, attempt.progress, attempt.checkpoint, attempt.policy, attempt.args,
+    attempt.progress_at, attempt.progress, NULL, attempt.policy, x'',
     attempt.result, attempt.kind, attempt.held, attempt.symptom, attempt.earlier, attempt.doubt
 FROM holder
 CROSS JOIN attempt ON attempt.agent = holder.agent AND attempt.state = 1

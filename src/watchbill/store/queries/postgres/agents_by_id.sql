@@ -1,0 +1,4 @@
+-- Read how agents are called, how they are, and when they were last heard.
+SELECT id, name, state, until, beat_at
+FROM watchbill.agent
+WHERE id = ANY (:ids::bigint[])

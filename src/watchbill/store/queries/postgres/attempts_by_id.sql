@@ -1,7 +1,0 @@
--- Read rows by their numbers.
-SELECT
-    id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
-    started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,
-    watchbill.whole(run, args), watchbill.whole(run, result), kind, held, symptom, earlier, doubt
-FROM watchbill.attempt
-WHERE id = ANY (:ids::bigint[])

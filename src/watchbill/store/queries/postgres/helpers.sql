@@ -1,0 +1,16 @@
+-- Read the agents of a namespace that may get work: what they have, and what each attempt that they run asks for, of many some.
+SELECT agent.id, agent.region, agent.needs, agent.slots, asked.needs
+FROM watchbill.agent
+LEFT JOIN LATERAL (
+    SELECT attempt.queue
+    FROM watchbill.attempt
+    WHERE attempt.agent = agent.id
+        AND attempt.state = 1
+    LIMIT :most::bigint
+) AS held ON true
+LEFT JOIN LATERAL (SELECT queue.needs FROM watchbill.queue WHERE queue.id = held.queue LIMIT 1) AS asked ON true
+WHERE agent.state = 1
+    AND agent.until > (SELECT watchbill.at(:now::bigint))
+    AND agent.wish = 0
+    AND agent.namespace = :namespace
+LIMIT :most::bigint

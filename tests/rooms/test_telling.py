@@ -1,0 +1,306 @@
+"""Why a run is not moving and who acts next; and what is told of all of them: what broke, and how it was cured."""
+
+import asyncio
+import json
+from typing import Any, cast
+
+import pytest
+
+from tests.rooms.scene import LONG, Ear, becomes, ends
+from watchbill import (
+    App,
+    Escalate,
+    Handle,
+    Limit,
+    Permanent,
+    Retry,
+    RunFailed,
+    Switch,
+    ask,
+    attempt,
+    receive,
+    sleep,
+)
+from watchbill.app.hall import Hall
+from watchbill.app.status import Because, Explanation
+from watchbill.clock import SECOND
+from watchbill.env import SystemEnv
+from watchbill.model.agent import Act, Answer, Report, Room
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.gate import GateAct
+from watchbill.store.protocol import Store
+
+
+@pytest.fixture
+def app(kept: str) -> App:
+    return App(kept)
+
+
+def store_of(app: App) -> Store:
+    hall: Any = app._hall
+    store: Store = hall._store
+    return store
+
+
+async def says(handle: Handle[Any], because: Because) -> Explanation:
+    """Ask a run why it stands still, until it says so."""
+    async with asyncio.timeout(LONG):
+        while True:
+            said = await handle.explain()
+            if because in {one.because for one in said.reasons}:
+                return said
+            await asyncio.sleep(0)
+
+
+def next_of(said: Explanation, because: Because) -> str:
+    return next(one.next for one in said.reasons if one.because is because)
+
+
+# --- why it is not moving
+
+
+async def test_a_run_says_what_it_waits_for_and_who_brings_it(app: App) -> None:
+    @app.workflow
+    async def naps() -> None:
+        await sleep("1h")
+
+    @app.workflow
+    async def listens() -> None:
+        await receive("go", bool)
+
+    @app.workflow
+    async def has_child() -> None:
+        await naps()
+
+    @app.workflow
+    async def asks() -> None:
+        await ask("ship it?", form=bool, to="team", within="1h", escalate_to="boss")
+
+    @app.workflow
+    async def idles() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async with app.rooms():
+        later = await app.start(naps, id="later", delay="1h")
+        assert next_of(await says(later, Because.BEGINS_LATER), Because.BEGINS_LATER) == "its scheduler"
+        said = await says(await app.start(naps, id="naps"), Because.SLEEP)
+        assert said.facts["when"] == said.facts["wakes_at"]
+        said = await says(await app.start(listens, id="listens"), Because.MESSAGE)
+        assert said.facts["next"] == "whoever sends it: `watchbill run send listens TOPIC JSON`"
+        assert "run 'parent/naps'" in str(await says(await app.start(has_child, id="parent"), Because.CHILD_RUN))
+        assert "It is held" in str(await says(await app.start(idles, id="idles"), Because.WAITS_FOR_NOTHING))
+        asked = await app.start(asks, id="asks")
+        said = await says(asked, Because.QUESTION)
+        assert next_of(said, Because.QUESTION) == "somebody of 'team'"
+        assert "then 'boss' is asked" in str(said)
+        [item] = await app.inbox()
+        await app.claim(item.id, by="ada")
+        assert next_of(await says(asked, Because.QUESTION), Because.QUESTION) == "ada"
+        paused = app.handle("listens", listens)
+        await paused.pause("stock-taking")
+        assert "whoever resumes it" in str(next_of(await says(paused, Because.PAUSED), Because.PAUSED))
+    assert next_of(await says(asked, Because.NO_SCHEDULER), Because.NO_SCHEDULER) == "whoever opens rooms on this store"
+
+
+async def test_a_call_says_what_keeps_it_and_which_agent_has_it(app: App) -> None:
+    may_end, gates = asyncio.Event(), cast(Hall, app._hall)
+
+    @app.step
+    async def works() -> None:
+        attempt().progress(1, 2)
+        await may_end.wait()
+
+    @app.step(needs="gpu")
+    async def renders() -> None: ...
+
+    @app.step(limit=Limit(at_once=1))
+    async def limited() -> None:
+        await may_end.wait()
+
+    @app.step
+    async def stopped() -> None: ...
+
+    @app.step(retry=Retry(1, backoff="1h"))
+    async def fails() -> None:
+        raise ConnectionError("not yet")
+
+    @app.step(retry=Retry(0), then=[Escalate("team")])
+    async def escalates() -> None:
+        raise ConnectionError("no")
+
+    @app.workflow
+    async def all_of_them() -> None:
+        await asyncio.gather(works(), renders(), limited(), limited(), stopped(), fails(), escalates())
+
+    async with app.rooms():
+        await gates.order_gate("step:stopped", GateAct.PAUSE, by="ann", reason="stock-taking")
+        handle = await app.start(all_of_them, id="o")
+        for because in (Because.AT_ONCE, Because.BACKOFF, Because.ESCALATE, Because.PAUSED_BY_NAME):
+            await says(handle, because)
+        said = await says(handle, Because.AT_WORK)
+        who = {one.call: (one.because, one.next) for one in said.reasons}
+        [agent] = await app.agents()
+        assert who["works"] == (Because.AT_WORK, f"agent {agent.name}")
+        assert who["renders"] == (Because.NOBODY_CAPABLE, "whoever starts such an agent")
+        assert Because.AT_ONCE in (who["limited"][0], who["limited.2"][0])
+        assert who["stopped"] == (Because.PAUSED_BY_NAME, "whoever opens 'step:stopped'")
+        assert who["fails"] == (Because.BACKOFF, "the supervisor")
+        assert who["escalates"] == (Because.ESCALATE, "somebody of 'team'")
+        assert said.facts["when"] is not None
+        json.dumps(said.facts["reasons"], default=str)
+        await handle.cancel()
+        may_end.set()
+        await becomes(handle, lambda status: status.state == "cancelled")
+
+
+async def test_a_call_that_finds_no_room_says_what_is_before_it(app: App) -> None:
+    may_end = asyncio.Event()
+
+    @app.step(needs={"gpu": 1})
+    async def renders() -> None:
+        await may_end.wait()
+
+    @app.workflow
+    async def film() -> None:
+        await renders()
+
+    async with app.rooms(needs={"gpu": 1}):
+        first = await app.start(film, id="f-1")
+        await says(first, Because.AT_WORK)
+        second = await app.start(film, id="f-2")
+        said = await says(second, Because.AGENTS_FULL)
+        assert "the agent that could take it has no room for gpu=1" in str(said)
+        third = await app.start(film, id="f-3")
+        assert "1 more urgent before it" in str(await says(third, Because.AGENTS_FULL))
+        may_end.set()
+        for handle in (first, second, third):
+            await ends(handle)
+
+
+async def test_a_run_that_failed_tells_what_went_wrong_on_the_way(app: App) -> None:
+    @app.step(retry=Retry(1, backoff="1ms"))
+    async def fails() -> None:
+        raise ConnectionError("no route")
+
+    @app.workflow
+    async def order() -> None:
+        await fails()
+
+    async with app.rooms():
+        handle = await app.start(order, id="o")
+        with pytest.raises(RunFailed):
+            await ends(handle)
+        [agent] = await app.agents()
+        lines = (await handle.explain()).sentences
+        tried = [line.split("Z ", 1)[1] for line in lines if line.startswith("  ")]
+        assert tried[0] == f"step failed fails, attempt 1 on agent {agent.name}: raised: ConnectionError: no route"
+        assert [line.split(" fails", 1)[0] for line in tried] == [
+            "step failed", "retry later", "retry", "step failed", "give up", "step gave up",
+        ]  # fmt: skip
+
+
+# --- what is told of all of them
+
+
+async def haunt(app: App, agent: int, step: str) -> AttemptRow:
+    """Let an agent of ours join, which nobody else knows, and lease what only it can do."""
+    doors, identity = store_of(app).agent, SystemEnv().process_identity()
+    await doors.join(agent, "default", "", f"ghost-{agent}", identity, 60 * SECOND, needs=("ghost",), slots=1)
+    async with asyncio.timeout(LONG):
+        for lease_no in range(1, 1_000_000):
+            queues = [queue.id for queue in await doors.queues("default", "") if queue.needs == ("ghost",)]
+            if queues and (leased := await doors.lease(agent, lease_no, queues, Room(1, 1, (step,)))):
+                return leased[0]
+            await asyncio.sleep(0)
+    raise AssertionError
+
+
+async def test_the_report_card_says_what_was_done_to_the_runs(app: App) -> None:
+    never, tries = asyncio.Event(), set[str]()
+
+    def is_first(step: str) -> bool:
+        return step not in tries and not tries.add(step)  # type: ignore[func-returns-value]
+
+    @app.step(retry=Retry(1, backoff="1ms"))
+    async def flaky() -> None:
+        if is_first("flaky"):
+            raise ConnectionError("no")
+
+    @app.step(timeout="100ms", retry=Retry(1, backoff="1ms"))
+    async def hangs() -> None:
+        if is_first("hangs"):
+            await never.wait()
+
+    @app.step(stall="50ms", retry=Retry(1, backoff="1ms"))
+    async def sticks() -> None:
+        attempt().progress(1, 2)
+        if is_first("sticks"):
+            await never.wait()
+
+    @app.step(retry=Retry(0), then=[Switch(way="other")])
+    async def switches(way: str = "first") -> None:
+        if way == "first":
+            raise ConnectionError("no")
+
+    @app.step
+    async def refuses() -> None:
+        raise Permanent("no")
+
+    @app.step(needs="ghost")
+    async def haunted() -> int:
+        return 0
+
+    @app.workflow
+    async def order(step: str) -> None:
+        steps: dict[str, Any] = {
+            "flaky": flaky, "hangs": hangs, "sticks": sticks, "switches": switches, "refuses": refuses,
+            "haunted": haunted,
+        }  # fmt: skip
+        await steps[step]()
+
+    names = ("flaky", "hangs", "sticks", "switches", "refuses")
+    async with app.rooms():
+        ear = Ear(app)
+        for handle in [await app.start(order, name, id=name) for name in names]:
+            if handle.id == "refuses":
+                with pytest.raises(RunFailed):
+                    await ends(handle)
+            else:
+                await ends(handle)
+        # By then: beside an agent of another process silence is judged later.
+        ghostly = await app.start(order, "haunted", id="haunted")
+        lost = await haunt(app, 71, "haunted")
+        assert "ghost-71" in str(await says(ghostly, Because.AT_WORK))
+        await store_of(app).supervisor.bury([71])
+        moved = await haunt(app, 72, "haunted")
+        done = Report(moved.id, moved.fence, Act.DONE, b"1", run=moved.run, call=moved.call)
+        assert await store_of(app).agent.report(72, [done]) == [Answer.ACCEPTED]
+        await ends(ghostly)
+        late = Report(lost.id, lost.fence, Act.DONE, b"1", run=lost.run, call=lost.call)
+        assert await store_of(app).agent.report(71, [late]) == [Answer.LATE]
+        assert "refuse_late_result" in [event.kind for event in await ghostly.timeline()]
+        assert {event.run for event in ear.of("step.recovered")} == {*names, "haunted"} - {"refuses"}
+        ear.close()
+        found = await app.metrics()
+    assert (found.runs, found.ended, found.completed, found.success_rate) == (6, 6, 5, 5 / 6)
+    assert (found.retries, found.retries_per_run) == (5, 5 / 6)
+    assert (found.stalls, found.late_results, found.queued) == (1, 1, 0)
+    cards = {card.symptom: card for card in found.cards}
+    assert {name: (card.found, card.again, card.elsewhere, card.another_way, card.given_up, card.open)
+            for name, card in cards.items()} == {
+        "raised": (3, 1, 0, 1, 1, 0),
+        "late": (1, 1, 0, 0, 0, 0),
+        "stalled": (1, 1, 0, 0, 0, 0),
+        "lost": (1, 0, 1, 0, 0, 0),
+    }  # fmt: skip
+    detected, recovered = found.detected, found.recovered
+    assert detected is not None
+    assert recovered is not None
+    assert (detected.count, recovered.count) == (6, 5), "each was found, and all but one were cured"
+    for card in cards.values():
+        assert card.detected is not None
+        assert 0 <= card.detected.worst.total_seconds() < LONG
+    stalled = cards["stalled"]
+    assert stalled.detected is not None
+    assert stalled.recovered is not None
+    assert 1.05 <= stalled.detected.median.total_seconds() <= stalled.recovered.median.total_seconds() < LONG

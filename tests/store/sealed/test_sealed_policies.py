@@ -1,0 +1,3 @@
+"""The conformance suite through doors with keys: policies."""
+
+from watchbill.testing.conformance.policies import *  # noqa: F403

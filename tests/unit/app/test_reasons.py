@@ -1,0 +1,367 @@
+"""Every way to wait has its reason, and each reason a sentence, somebody who acts next, and a time if there is one."""
+
+from itertools import product
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.cli.records import (
+    NOON,
+    a_completed_step,
+    a_fact,
+    a_failed_run,
+    a_judged_attempt,
+    a_record,
+    an_attempt,
+)
+from watchbill.app.explain import HELD, TOLD, explain, slot_of
+from watchbill.app.open_call import PARKED
+from watchbill.app.report import status_of
+from watchbill.app.status import Because, Health, Standstill
+from watchbill.clock import SECOND, to_datetime
+from watchbill.model import verdict
+from watchbill.model.agent import AgentSeen
+from watchbill.model.attempt import Mark, RowKind
+from watchbill.model.facts import FactKind
+from watchbill.model.failure import Cause, RunError
+from watchbill.model.gate import GateRow
+from watchbill.model.policy import Policy
+from watchbill.model.question import DeskItem, Patience, Question
+from watchbill.model.sealed import SEALED, unopened, why_sealed
+from watchbill.model.states import AttemptState, RunState
+from watchbill.model.usual import Evidence, Usual
+from watchbill.model.wait import Help, Helper, Wait, help_for
+from watchbill.store.protocol import Record
+
+NOW = NOON + 90 * SECOND
+LATER = NOW + 3_600 * SECOND
+LIMIT = GateRow("limit:charge", 5, None, 5, 12, None, paused=False)
+STRIPE = GateRow("uses:stripe", None, None, 0, 3, None, paused=False, breaker="open", why="5 failures in a row")
+
+
+def a_scene(record: Record, **changes: Any) -> Record:
+    return msgspec.structs.replace(record, **changes)
+
+
+def ready(wait: Wait | None = None, **row: Any) -> Record:
+    of_it = an_attempt(state=AttemptState.READY, **{"losses": 0, "started_at": None, "agent": None, **row})
+    return a_scene(a_record(attempts=[of_it]), waits=() if wait is None else (wait,))
+
+
+def waits(**changes: Any) -> Wait:
+    return msgspec.structs.replace(Wait(1, (), "", served=True, able=1, free=1), **changes)
+
+
+def stopped(**changes: Any) -> Record:
+    return ready(waits(stop=msgspec.structs.replace(STRIPE, **changes)))
+
+
+def running(**row: Any) -> Record:
+    return a_record(attempts=[an_attempt(**{"watch_at": LATER, **row})])
+
+
+def parked(why: str, **row: Any) -> Record:
+    return a_record(attempts=[an_attempt(state=AttemptState.PARKED, **{"why": why, "failures": 1, "losses": 0, **row})])
+
+
+def a_policy(**options: Any) -> bytes:
+    return msgspec.json.encode(Policy(**options))
+
+
+def a_question(*, desk: DeskItem | None = None, **patience: Any) -> Record:
+    asked = msgspec.json.encode(Question("ship it?", "team", {}))
+    row = an_attempt(
+        state=AttemptState.PARKED, kind=RowKind.ASK, why="ask", args=asked, losses=0,
+        policy=msgspec.json.encode(Patience(**patience)),
+    )  # fmt: skip
+    return a_scene(a_record(status=RunState.WAITING, attempts=[row]), desk=() if desk is None else (desk,))
+
+
+USUAL = Usual("charge", 0, Evidence(60, 10 * SECOND, 20 * SECOND, 21 * SECOND), 30 * SECOND)
+
+# For each reason: where it is found, who acts next, and by when.
+SCENES: dict[Because, tuple[Record, str, int | None]] = {
+    Because.BEGINS_LATER: (a_record(status=RunState.SCHEDULED, wake_at=LATER), "its scheduler", LATER),
+    Because.DUE: (a_record(status=RunState.SCHEDULED, wake_at=NOON), "its scheduler", NOON),
+    Because.PAUSED: (a_record(paused=True), "whoever resumes it", None),
+    Because.WORKFLOW_PAUSED: (
+        a_scene(
+            a_record(status=RunState.SCHEDULED, wake_at=NOON),
+            stop=msgspec.structs.replace(STRIPE, name="workflow:order", paused=True, paused_by="ann"),
+        ),
+        "whoever opens 'workflow:order'",
+        None,
+    ),
+    Because.NO_SCHEDULER: (
+        a_scene(a_record(status=RunState.WAITING, wake_at=LATER), served=False),
+        "whoever opens rooms on this store",
+        None,
+    ),
+    Because.NO_REGION: (a_scene(a_record(), region="eu", served=False), "whoever opens rooms with region='eu'", None),
+    Because.NO_CODE: (a_record(known=False), "whoever starts a process with workflow 'order'", None),
+    Because.DIVERGED: (
+        a_record(status=RunState.DIVERGED),
+        "whoever brings the fitting code back, or rewinds it",
+        None,
+    ),
+    Because.QUARANTINED_RUN: (a_record(held="quarantined: it dies"), "an operator", None),
+    Because.WAITS_FOR_NOTHING: (
+        a_record(held="waits for nothing: no step can wake it"),
+        "whoever corrects its workflow, and retries it",
+        None,
+    ),
+    Because.ENDLESS: (
+        a_record(held="the workflow never yields: it ran for 5 s"),
+        "whoever corrects its workflow, and retries it",
+        None,
+    ),
+    Because.NO_KEY: (
+        a_record(held="lost, and cannot be read: sealed with key 'a'"),
+        "whoever starts a process that has the key",
+        None,
+    ),
+    Because.HELD: (a_record(held="MemoryError left the workflow's code: no"), "an operator", None),
+    Because.SLEEP: (a_record(status=RunState.WAITING, wake_at=LATER), "its scheduler", LATER),
+    Because.TIME_IS_UP: (a_record(status=RunState.WAITING, wake_at=NOON), "its scheduler", NOON),
+    Because.MESSAGE: (
+        a_record(status=RunState.WAITING, waits="a message on 'go'"),
+        "whoever sends it: `watchbill run send order-1 TOPIC JSON`",
+        None,
+    ),
+    Because.CHILD_RUN: (
+        a_record(status=RunState.WAITING, waits="run 'order-1/ship'"),
+        "run 'order-1/ship': `watchbill run explain` says how that stands",
+        None,
+    ),
+    Because.ANSWER: (
+        a_record(status=RunState.WAITING, waits="an answer to 'ask'"),
+        "whoever is asked: `watchbill inbox list`",
+        None,
+    ),
+    Because.JUST_BEGUN: (a_record(), "its scheduler", NOW),
+    Because.UNDOING: (a_record(status=RunState.UNDOING, journal=[a_completed_step()]), "its scheduler", None),
+    Because.DEADLINE: (a_record(deadline=NOON), "its scheduler", NOON),
+    Because.TOLD: (a_record(told=[a_fact(FactKind.CANCEL)]), "its scheduler", NOON + 60 * SECOND),
+    Because.NO_SUPERVISOR: (
+        a_record(attempts=[an_attempt(state=AttemptState.FAILED, failures=1, watch_at=NOON)]),
+        "whoever opens rooms with a supervisor",
+        None,
+    ),
+    Because.AT_WORK: (running(policy=a_policy(timeout=3_600 * SECOND)), "agent 7", NOON + 3_600 * SECOND),
+    Because.QUIET: (
+        running(
+            policy=a_policy(timeout=3_600 * SECOND),
+            progress=msgspec.json.encode(Mark(0, begun=False, quiet_until=LATER, quiet_for="the tape")),
+        ),
+        "agent 7",
+        NOON + 3_600 * SECOND,
+    ),
+    Because.SLOW: (
+        running(policy=a_policy(timeout=3_600 * SECOND, usual=(USUAL,)), losses=1),
+        "agent 7",
+        NOON + 3_600 * SECOND,
+    ),
+    Because.STARVED: (running(symptom="starved"), "the supervisor", NOON + 3_600 * SECOND),
+    Because.SILENT: (
+        a_scene(running(), agents=(AgentSeen(7, "a1", "silent", NOW - 9 * SECOND),)),
+        "the supervisor",
+        NOW,
+    ),
+    Because.LATE: (
+        running(policy=a_policy(timeout=60 * SECOND), watch_at=NOON + 60 * SECOND),
+        "the supervisor",
+        NOON + 60 * SECOND,
+    ),
+    Because.STALLED: (running(policy=a_policy(stall=30 * SECOND)), "the supervisor", NOON + 31 * SECOND),
+    Because.CANARY: (running(why="canary"), "agent 7", NOON + 3_600 * SECOND),
+    Because.STOPPING: (running(cancel=True, watch_at=NOW + SECOND), "agent 7", NOW + SECOND),
+    Because.RUN_PAUSED: (ready(held=True), "whoever resumes its run", None),
+    Because.PAUSED_BY_NAME: (
+        stopped(name="step:charge", paused=True, paused_by="ann"),
+        "whoever opens 'step:charge'",
+        None,
+    ),
+    Because.BREAKER_OPEN: (stopped(next_try_at=to_datetime(LATER)), "the supervisor", LATER),
+    Because.CANARY_TRIES: (stopped(breaker="half-open"), "an agent, with one attempt that tries it", None),
+    Because.LEAVING: (stopped(breaker="closing", pace=2.0), "an agent, when it is its turn", None),
+    Because.LIMIT_PAUSED: (
+        ready(waits(gate=msgspec.structs.replace(LIMIT, paused=True))),
+        "whoever opens 'limit:charge'",
+        None,
+    ),
+    Because.AT_ONCE: (ready(waits(gate=LIMIT)), "an agent, when one of those that run has ended", None),
+    Because.RATE: (
+        ready(waits(gate=msgspec.structs.replace(LIMIT, at_once=None, rate="1/s", tokens=0.0))),
+        "an agent, as soon as the rate allows it",
+        None,
+    ),
+    Because.BEHIND_OTHERS: (
+        ready(waits(gate=msgspec.structs.replace(LIMIT, running=1))),
+        "an agent, when those are taken",
+        None,
+    ),
+    Because.NO_AGENT: (ready(waits(served=False, able=0)), "whoever starts an agent", None),
+    Because.NOBODY_CAPABLE: (
+        ready(waits(served=False, able=0, others=2, needs=("gpu",))),
+        "whoever starts such an agent",
+        None,
+    ),
+    Because.KEPT_FROM_AGENT: (ready(waits(avoid=7, avoid_until=NOW + SECOND)), "another agent than 7", NOW),
+    Because.AGENTS_FULL: (ready(waits(able=2, free=0, ahead=4)), "an agent that ends something else", None),
+    Because.URGENT_AHEAD: (ready(waits(ahead=4)), "an agent, when those are taken", None),
+    Because.READY: (ready(waits()), "an agent", NOW),
+    Because.FAILED: (
+        a_record(attempts=[an_attempt(state=AttemptState.FAILED, failures=1, watch_at=NOW)]),
+        "the supervisor",
+        NOW,
+    ),
+    Because.BACKOFF: (parked("backoff", watch_at=NOW + 9 * SECOND), "the supervisor", NOW + 9 * SECOND),
+    Because.SETTLE: (parked("settle", watch_at=NOW + 9 * SECOND), "the supervisor", NOW + 9 * SECOND),
+    Because.QUARANTINE: (parked("quarantine", losses=5), "an operator", None),
+    Because.ESCALATE: (parked("escalate"), "somebody", None),
+    Because.DOUBT: (parked("doubt"), "somebody", None),
+    Because.QUESTION: (a_question(), "somebody of 'team'", None),
+    Because.ENDED: (
+        a_record(attempts=[an_attempt(state=AttemptState.DONE, ended_at=NOW)]),
+        "its scheduler",
+        NOW,
+    ),
+}
+
+
+def found(record: Record, because: Because) -> Standstill:
+    [one] = [one for one in explain(record).reasons if one.because is because]
+    return one
+
+
+@pytest.mark.parametrize("because", Because)
+def test_each_reason_has_a_sentence_and_says_who_acts_next_and_by_when(because: Because) -> None:
+    record, next, when = SCENES[because]
+    one = found(record, because)
+    assert one.said.endswith(".")
+    assert one.said in explain(record).sentences
+    assert one.next == next
+    assert one.when == (None if when is None else to_datetime(when))
+
+
+ROWS = [
+    an_attempt(state=state, why=why, kind=kind, cancel=cancel, failures=1, losses=1, args=args, watch_at=watch_at)
+    for state, why, (kind, args), cancel, watch_at in product(
+        AttemptState,
+        (None, *sorted(PARKED), "ask", "canary", "of a newer version"),
+        ((RowKind.STEP, b"[]"), (RowKind.ASK, msgspec.json.encode(Question("?", "", {}))), (RowKind.PROBE, b"[]")),
+        (False, True),
+        (None, NOON),
+    )
+]
+
+
+@pytest.mark.parametrize("state", [state for state in RunState if not state.terminal])
+def test_no_live_run_is_without_a_reason_whatever_its_rows_are(state: RunState) -> None:
+    for row in ROWS:
+        explained = explain(a_record(status=state, attempts=[row]))
+        assert all(one.next and one.said for one in explained.reasons)
+        if not row.cancel or row.state is AttemptState.RUNNING:
+            assert row.call in {one.call for one in explained.reasons}, row
+            assert explained.sentences[-1].startswith("Next: ")
+    no_rows = explain(a_record(status=state, waits="a message on 'go'"))
+    assert no_rows.reasons
+    assert no_rows.facts["next"] in no_rows.sentences[-1]
+
+
+def test_everything_for_which_a_row_is_parked_has_a_reason() -> None:
+    whys = {value for name, value in vars(verdict).items() if name.isupper() and isinstance(value, str)}
+    assert whys == set(PARKED)
+
+
+def test_everything_that_a_run_can_be_told_has_its_words() -> None:
+    assert set(TOLD) == set(FactKind)
+    for kind in FactKind:
+        [one] = explain(a_record(told=[a_fact(kind)], attempts=[an_attempt()])).reasons[:1]
+        assert one.because is Because.TOLD
+        assert f"It {TOLD[kind]} 30.0s ago by ada" in one.said
+
+
+def test_what_holds_a_run_is_recognised_by_its_first_words() -> None:
+    for words, because in HELD.items():
+        if because is not Because.NO_CODE:
+            assert found(a_record(held=f"{words}: so"), because).next
+    sealed = why_sealed(unopened(SEALED, "sealed with key 'a', which is not among the keys here"))
+    assert found(a_record(held=sealed), Because.NO_KEY).next == "whoever starts a process that has the key"
+    assert found(a_record(held="KeyError left the workflow's code: 'key'"), Because.HELD).next == "an operator"
+
+
+def test_what_keeps_all_of_a_run_is_said_to_be_next_before_what_is_sooner() -> None:
+    row = an_attempt(state=AttemptState.PARKED, why="backoff", failures=1, watch_at=NOW + SECOND)
+    assert explain(a_record(attempts=[row])).facts["next"] == "the supervisor"
+    explained = explain(a_scene(a_record(attempts=[row]), served=False))
+    assert explained.facts["next"] == "whoever opens rooms on this store"
+    two = [an_attempt(watch_at=LATER), msgspec.structs.replace(row, id=2, call="ship")]
+    assert explain(a_record(attempts=two)).facts["when"] == to_datetime(NOW + SECOND), "what is sooner"
+
+
+def test_agents_are_called_by_their_names() -> None:
+    record = a_scene(running(), agents=(AgentSeen(7, "render-3", "alive", NOW),))
+    assert "runs as attempt 1 on agent render-3" in str(explain(record))
+    assert explain(record).facts["calls"][0]["agent_name"] == "render-3"
+
+
+def test_an_agent_whose_beat_does_not_come_makes_its_runs_silent() -> None:
+    for state, health in (("alive", Health.OK), ("silent", Health.SILENT), ("lost", Health.SILENT)):
+        record = a_scene(running(), agents=(AgentSeen(7, "a1", state, NOW - 9 * SECOND),))
+        assert status_of(record).health is health
+        assert (f"that agent is {state}, and was last heard 9.0s ago" in str(explain(record))) is (state != "alive")
+
+
+def test_a_question_says_who_holds_it_until_when_there_is_time_and_who_is_asked_then() -> None:
+    item = DeskItem(1, NOON, "bob", NOW + 60 * SECOND, None)
+    record = a_question(desk=item, within=3_600 * SECOND, escalate_to="boss")
+    one = found(record, Because.QUESTION)
+    assert (one.next, one.when) == ("bob", to_datetime(NOON + 3_600 * SECOND))
+    assert "There is time until 2027-01-15 13:00:00Z; then 'boss' is asked." in one.said
+    assert "bob holds it until 2027-01-15 12:02:30Z." in one.said
+    nobody_then = found(a_question(desk=item._replace(claimed_by=None), within=SECOND), Because.QUESTION)
+    assert nobody_then.next == "somebody of 'team'"
+    assert "then the workflow goes on without it" in nobody_then.said
+
+
+def test_what_a_person_has_decided_waits_for_the_scheduler_alone() -> None:
+    told = msgspec.structs.replace(a_fact(FactKind.RESOLVE), ref="1", actor="ada")
+    record = a_scene(parked("escalate"), told=(told,), desk=(DeskItem(1, NOON, None, None, 255),))
+    one = found(record, Because.ESCALATE)
+    assert one.next == "its scheduler"
+    assert "It belongs to incident ff. ada has decided 30.0s ago" in one.said
+    assert len(explain(record).reasons) == 1, "it is told once"
+
+
+def test_a_failed_run_tells_what_went_wrong_on_the_way_with_causes() -> None:
+    error = RunError("ValueError", "no", step="charge", attempts=2, cause=Cause.RAISED)
+    record = a_failed_run(error)
+    record = a_scene(
+        record,
+        decisions=((a_judged_attempt("charge", 1, "not yet"), NOON + 2 * SECOND),),
+        agents=(AgentSeen(7, "a1", "alive", NOON),),
+    )
+    explained = explain(record)
+    assert "  2027-01-15 12:00:02Z step failed charge, attempt 1 on agent a1: raised: ValueError: not yet" in (
+        explained.sentences
+    )
+    assert "  2027-01-15 12:00:02Z park charge, attempt 1: retry" in explained.sentences
+    assert [event.kind for event in explained.facts["trouble"]] == ["step_failed", "park"]
+
+
+def test_a_run_of_a_schedule_says_when_its_slot_was() -> None:
+    late = explain(a_record(id="nightly@2027-01-15T02:00:00Z"))
+    assert "Its slot was 2027-01-15 02:00:00Z; it was started 10h 00m later" in str(late)
+    assert "Its slot" not in str(explain(a_record(id="nightly@2027-01-15T12:00:00Z")))
+    assert slot_of("nightly@now-1") is None
+    assert slot_of("order-1") is None
+
+
+def test_room_is_what_slots_and_amounts_leave() -> None:
+    one, other = Helper("", ("gpu=2",), 3, (("gpu=1",), ())), Helper("", (), 4)
+    assert help_for((), "", [one, other]) == Help(2, 0, 5)
+    assert help_for(("gpu=1",), "", [one, other]) == Help(1, 1, 1)
+    assert help_for(("gpu=2",), "", [one, other]) == Help(1, 1, 0)
+    assert help_for((), "eu", [one, other]) == Help(0, 0, 0)
