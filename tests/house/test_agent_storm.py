@@ -183,6 +183,7 @@ LINKED_RUNS = 200
 LINKED_AGENTS = 2  # and one whose link is whole: it is never lost
 WORSE = (Link.CUT, Link.SLOW, Link.HALF_OPEN, Link.DEAF)
 SWITCHES = 12
+MOST_FILES = 20  # of a host: twice what it has at rest; a link that leaves one open at each cut leaves more
 HEALED_AFTER_LINKS = 90.0  # an answer that never comes is waited for, for fifteen seconds
 
 
@@ -238,6 +239,9 @@ def test_links_that_are_cut_slow_half_open_or_deaf_lose_nothing_and_do_nothing_t
         assert all(is_alive(one.pid) for one in [near, *far]), "an agent has ended by itself"
         everybody = {agent.pid for agent in [near, *far]}
         wait(lambda: set(agents_of(kept, 1)) == everybody, lambda: f"of {everybody} there are {agents_of(kept, 1)}")
+        open_files = {agent.pid: files_of(agent.pid) for agent in [near, *far]}
+        print(f"links: open files {open_files}")
+        assert max(open_files.values()) <= MOST_FILES, "each link that was cut has left something open"
         lost = agents_of(kept, 2)
         verdict = Verdict(kept, ledger.lines())
         verdict.calls()
@@ -251,6 +255,12 @@ def test_links_that_are_cut_slow_half_open_or_deaf_lose_nothing_and_do_nothing_t
     assert set(lost) <= {agent.pid for agent in far}, "an agent was lost whose link was whole"
     assert all(hosts[agent.pid] for agent in [near, *far]), "somebody did nothing"
     assert verdict.counts["runs"] == LINKED_RUNS + 1
+
+
+def files_of(pid: int) -> int:
+    """Count the files that a process has open, where that can be seen."""
+    open_files = Path(f"/proc/{pid}/fd")
+    return len(list(open_files.iterdir())) if open_files.is_dir() else 0
 
 
 class Verdict:

@@ -229,6 +229,58 @@ async def test_when_nobody_can_tell_a_person_decides_and_nothing_is_tried_blindl
     assert tries == [1, 2]
 
 
+async def test_what_a_drain_stopped_is_asked_about_before_it_is_tried_again(app: App) -> None:
+    said: list[str] = []
+    at_work = asyncio.Event()
+
+    async def was_captured(order: str) -> Done | NotDone:
+        said.append("probe")
+        return NotDone()
+
+    @app.step(idempotent=False, probe=was_captured, retry=0)
+    async def capture(order: str) -> str:
+        said.append("capture")
+        if len(said) == 1:
+            at_work.set()
+            await asyncio.Event().wait()
+        return order
+
+    @app.workflow
+    async def pay(order: str) -> str:
+        return await capture(order)
+
+    async with app.rooms():
+        handle = await app.start(pay, "o-1")
+        await asyncio.wait_for(at_work.wait(), 20)
+    async with app.rooms():
+        assert await handle.result(timeout=20) == "o-1", "it cost no retry"
+    assert said == ["capture", "probe", "capture"]
+
+
+async def test_what_a_drain_stopped_waits_for_a_person_if_nobody_can_be_asked(app: App, ear: Ear) -> None:
+    tries: list[str] = []
+    at_work = asyncio.Event()
+
+    @app.step(idempotent=False)
+    async def charge(order: str) -> str:
+        tries.append(order)
+        at_work.set()
+        await asyncio.Event().wait()
+        return order
+
+    @app.workflow
+    async def pay(order: str) -> str:
+        return await charge(order)
+
+    async with app.rooms():
+        handle = await app.start(pay, "o-1")
+        await asyncio.wait_for(at_work.wait(), 20)
+    async with app.rooms():
+        await ear.hears("step.escalated", handle.id)
+        assert (await handle.status()).health == "waiting_for_person"
+    assert tries == ["o-1"]
+
+
 async def test_a_step_that_is_not_idempotent_is_retried_only_for_what_its_author_names(app: App, ear: Ear) -> None:
     tries: list[str] = []
 

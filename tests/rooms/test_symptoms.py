@@ -120,7 +120,7 @@ async def test_what_is_not_idempotent_and_was_lost_is_never_tried_again_blindly(
         return
     assert (row.state, row.why) == (AttemptState.PARKED, "settle")
     assert await here.scene.lease() == [], "whoever had it may still act"
-    await here.passes(ACTS_FOR // SECOND + 1)
+    await here.passes(ACTS_FOR[Cause.LOST] // SECOND + 1)
     asked = await leased(here)
     assert (asked.id, asked.kind, asked.number) == (id, RowKind.PROBE, row.number)
 

@@ -10,26 +10,35 @@ from unittest import mock
 import msgspec
 import pytest
 
-from watchbill.agent.agent import Agent
+from watchbill.agent.agent import SILENCE, Agent
+from watchbill.agent.remote import Remote
 from watchbill.agent.workers import Workers
+from watchbill.clock import SECOND
 from watchbill.errors import StepFailed, StoreUnreachableError
-from watchbill.flow import replay, undo
+from watchbill.flow import execute, replay, undo
+from watchbill.flow.context import Attempt
 from watchbill.flow.replay import WorkflowLoop
+from watchbill.model import gate
+from watchbill.model.breaker import BreakerState, may_start
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.failure import Cause, Failure
 from watchbill.model.schedule import slot_id
-from watchbill.scheduler import residence, scheduler, schedules
+from watchbill.model.verdict import AskPerson, Climb, TryLater
+from watchbill.scheduler import residence, resolving, scheduler, schedules
 from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.leases import Leases
+from watchbill.scheduler.resolving import Provided
 from watchbill.scheduler.scheduler import Scheduler
 from watchbill.store import open as store_open
 from watchbill.store.contact import Contact
-from watchbill.store.sqlite import agent
+from watchbill.store.sqlite import agent, gatehouse
 from watchbill.store.sqlite.database import json_text
+from watchbill.supervisor import judge as judging
 from watchbill.supervisor import supervisor
 from watchbill.supervisor.judge import judge
+from watchbill.supervisor.judgement import judgement
 from watchbill.testing.envs import Machine, Place
-from watchbill.testing.simulation import is_crewed, is_embedded, is_quiet, is_scheduled
+from watchbill.testing.simulation import is_crewed, is_embedded, is_quiet, is_scheduled, is_troubled
 
 Patch = pytest.MonkeyPatch
 
@@ -533,9 +542,121 @@ def it_turns_until_there_is_room(patch: Patch) -> None:
     patch.setattr(Agent, "_lease", remember)
 
 
+def m15_it_beats_on_the_loop_of_its_steps(patch: Patch) -> None:
+    """While a step blocks the loop of its worker, the beat of all that run there waits for it."""
+    beat = Agent._beat
+
+    async def when_all_of_them_turn(self, boot):
+        if any(worker.silence(boot) > 0 for worker in vars(self._crew).get("_workers", ())):
+            self._beat_at = self._heed_at = self._show_at = boot + self._beat_every // 4
+        else:
+            await beat(self, boot)
+
+    patch.setattr(Agent, "_beat", when_all_of_them_turn)
+
+
+# --- cures
+
+
+def tried_again_blindly(patch: Patch) -> None:
+    patch.setattr(judging, "is_in_doubt", lambda failure, policy: False)
+
+
+def asked_while_it_can_still_act(patch: Patch) -> None:
+    patch.setattr(judging, "ACTS_FOR", {})
+
+
+def what_a_drain_stopped_is_handed_back(patch: Patch) -> None:
+    patch.setattr(Attempt, "may_repeat", True)
+    patch.setattr(Remote, "may_repeat", True)
+
+
+def it_acts_on_when_its_lease_has_ended(patch: Patch) -> None:
+    def not_for_a_minute(self):
+        if self.env.clock.boot() >= self._trusted_until + SILENCE:
+            for attempt in list(self._running.values()):
+                if attempt not in self._ended:
+                    self._lose(attempt)
+
+    patch.setattr(Agent, "_stop_in_silence", not_for_a_minute)
+
+
+def a_rung_has_a_retry_more(patch: Patch) -> None:
+    after_attempt = judging._after_attempt
+
+    def generous(failure, row, policy, chance, failures):
+        return after_attempt(failure, row, policy, chance, failures - 1 if row.rung else failures)
+
+    patch.setattr(judging, "_after_attempt", generous)
+
+
+def what_failed_below_counts_above(patch: Patch) -> None:
+    def keep(row, symptom, verdict):
+        written = judgement(row, symptom, verdict)
+        return written._replace(failures=0) if isinstance(verdict, Climb) else written
+
+    patch.setattr(supervisor, "judgement", keep)
+
+
+def nobody_waits_for_a_person(patch: Patch) -> None:
+    """What was left to a person is tried again after a while, as after a backoff."""
+
+    def impatient(row, symptom, verdict):
+        written = judgement(row, symptom, verdict)
+        return written._replace(watch_in=SECOND) if isinstance(verdict, AskPerson) else written
+
+    patch.setattr(supervisor, "judgement", impatient)
+
+
+def cured_without_a_reason(patch: Patch) -> None:
+    def silent(row, symptom, verdict):
+        written = judgement(row, symptom, verdict)
+        return written._replace(body=None) if isinstance(verdict, TryLater) else written
+
+    patch.setattr(supervisor, "judgement", silent)
+
+
+def many_canaries(patch: Patch) -> None:
+    patch.setattr(gate, "may_start", lambda breaker, now, *, canary_runs: may_start(breaker, now, canary_runs=False))
+
+
+def what_is_down_is_used(patch: Patch) -> None:
+    change_sql(patch, "stopped", "paused OR state <> 0", "paused")
+
+
+def they_leave_all_at_once(patch: Patch) -> None:
+    def start_all(breaker, now, *, canary_runs):
+        return 1_000 if breaker.state is BreakerState.CLOSING else may_start(breaker, now, canary_runs=canary_runs)
+
+    patch.setattr(gate, "may_start", start_all)
+
+
+def what_is_paused_is_leased(patch: Patch) -> None:
+    for module in (agent, gatehouse):
+        patch.setattr(module, "leasable", lambda stops, room: (json_text(room.steps), None))
+
+
+def a_result_is_not_verified(patch: Patch) -> None:
+    async def believe(*_):
+        return None
+
+    patch.setattr(execute, "verify_soon", believe)
+
+
+def what_may_have_taken_effect_is_not_undone(patch: Patch) -> None:
+    patch.setattr(undo, "may_have_taken_effect", lambda call: not call.cancelled() and call.exception() is None)
+
+
+def what_does_not_fit_is_taken(patch: Patch) -> None:
+    """What a person gives as a result is believed, whatever it is."""
+    patch.setattr(resolving, "_provided", lambda body, call, what, *, shows: Provided(body))
+
+
 MUTANTS = (
     Mutant("M1", m1_completion_without_fence, frozenset({"I3", "I5", "I7"}), is_loud, begin=190),
-    Mutant("M2", m2_local_clock_leases, frozenset({"I2", "I9"})),  # taken too early, or kept for minutes too long
+    Mutant(
+        "M2", m2_local_clock_leases, frozenset({"I2", "I9"}), begin=14
+    ),  # taken too early, or kept for minutes too long
     Mutant("M3", m3_crash_not_counted, frozenset({"I8"})),
     Mutant("M5", m5_stale_leadership_kept, frozenset({"I1", "I2", "I3", "I5", "I7"}), is_loud),
     Mutant("M6", m6_renewed_when_it_ends, frozenset({"I2", "I9"}), is_loud, begin=360),
@@ -546,12 +667,12 @@ MUTANTS = (
         is_loud_and_unscheduled,
         begin=276,
     ),
-    Mutant("M9", m9_recovery_adopts_its_own_runs, frozenset({"I0", "I3", "I5", "I8"})),
+    Mutant("M9", m9_recovery_adopts_its_own_runs, frozenset({"I0", "I3", "I5", "I8"}), begin=5),
     Mutant("M14", m14_slot_held_by_a_dead_attempt, frozenset({"I2"})),
     Mutant("not counted", nobody_is_counted_behind_a_gate, frozenset({"I12"})),
     Mutant("M19", m19_let_out_before_the_commit, frozenset({"I1", "I7"})),
-    Mutant("M27", m27_local_fence_starts_again, frozenset({"I3", "I5"})),
-    Mutant("M28", m28_rowless_loss_not_counted, frozenset({"I8"}), is_loud),
+    Mutant("M27", m27_local_fence_starts_again, frozenset({"I3", "I5"}), begin=4),
+    Mutant("M28", m28_rowless_loss_not_counted, frozenset({"I8"}), is_loud, begin=26),
     Mutant("M29", m29_everybody_in_memory_is_charged, frozenset({"I8"}), begin=45),
     Mutant("M30", m30_verdict_without_its_evidence, frozenset({"I5", "I8", "I9"}), is_loud, begin=1_050),
     Mutant("M33", m33_two_outcomes_in_one_loop_run, frozenset({"I2"}), begin=76),
@@ -561,7 +682,7 @@ MUTANTS = (
     Mutant("M23", m23_an_exception_that_cannot_be_rebuilt_hangs_the_caller, frozenset({"I2", "I15"})),
     Mutant("M34", m34_undo_while_the_attempt_runs, frozenset({"I14"})),
     Mutant("undo forwards", undone_in_the_order_of_start, frozenset({"I14"})),
-    Mutant("old rows", rows_of_an_old_part_are_adopted, frozenset({"I2", "I3", "I5"})),
+    Mutant("old rows", rows_of_an_old_part_are_adopted, frozenset({"I2", "I3", "I5"}), begin=9),
     Mutant("first period", first_lease_period_ignored, frozenset({"I9"})),
     Mutant("late unheard", late_while_nobody_could_report, frozenset({"I9"}), is_quiet, begin=276),
     Mutant("no handing over", given_away_without_handing_over, frozenset({"I3", "I5", "I8", "I14"})),
@@ -571,7 +692,7 @@ MUTANTS = (
     Mutant("M36", m36_slot_reopened_after_retention, frozenset({"I11"}), is_scheduled),
     Mutant("overlap unasked", overlap_is_not_asked_for, frozenset({"I11"}), is_scheduled),
     Mutant("M4", m4_known_by_its_name, frozenset({"I9"}), is_crewed),
-    Mutant("M10", m10_leases_while_it_drains, frozenset({"I10"}), is_crewed),
+    Mutant("M10", m10_leases_while_it_drains, frozenset({"I10"}), is_crewed, begin=13),
     Mutant("M11", m11_the_dead_are_forgotten_first, frozenset({"I2", "I10"}), is_loud_with_crews),
     Mutant("M12", m12_the_next_one_has_the_same_id, frozenset({"I3", "I5", "I8", "I9", "I10"}), is_quiet_with_crews),
     Mutant("M13", m13_a_late_look_overwrites_success, frozenset({"I4"}), is_loud_with_crews, begin=218),
@@ -581,9 +702,31 @@ MUTANTS = (
     Mutant("M32", m32_a_lost_answer_to_a_lease_is_forgotten, frozenset({"I2", "I12"}), is_loud_with_crews),
     Mutant("worker unmentioned", a_dead_worker_is_not_mentioned, frozenset({"I2", "I10"}), is_loud_with_crews),
     Mutant("neighbour charged", neighbours_are_charged, frozenset({"I9"}), is_crewed, begin=50),
-    Mutant("silent drain", it_drains_without_a_beat, frozenset({"I9"}), is_quiet_with_crews),
-    Mutant("no process", a_process_that_cannot_be_made_is_waited_for, frozenset({"I2", "I12"}), is_loud_with_crews),
-    Mutant("turns in circles", it_turns_until_there_is_room, frozenset({"I0"}), is_crewed),
+    Mutant("silent drain", it_drains_without_a_beat, frozenset({"I9"}), is_quiet_with_crews, begin=85),
+    Mutant(
+        "no process",
+        a_process_that_cannot_be_made_is_waited_for,
+        frozenset({"I2", "I12"}),
+        is_loud_with_crews,
+        begin=19,
+    ),
+    Mutant("turns in circles", it_turns_until_there_is_room, frozenset({"I0"}), is_crewed, begin=28),
     Mutant("beats in circles", it_beats_until_there_is_room, frozenset({"I17"}), is_crewed),
+    Mutant("M15", m15_it_beats_on_the_loop_of_its_steps, frozenset({"I9"}), is_crewed, begin=10),
+    Mutant("blind retry", tried_again_blindly, frozenset({"I6", "I8"}), is_troubled),
+    Mutant("asked too early", asked_while_it_can_still_act, frozenset({"I6"}), is_troubled, begin=83),
+    Mutant("drained blindly", what_a_drain_stopped_is_handed_back, frozenset({"I8"}), is_troubled),
+    Mutant("acts in silence", it_acts_on_when_its_lease_has_ended, frozenset({"I6"}), is_troubled, begin=391),
+    Mutant("one retry more", a_rung_has_a_retry_more, frozenset({"I8"}), is_troubled),
+    Mutant("no fresh budget", what_failed_below_counts_above, frozenset({"I8"}), is_troubled),
+    Mutant("no person", nobody_waits_for_a_person, frozenset({"I8"}), is_troubled),
+    Mutant("no reason", cured_without_a_reason, frozenset({"I19"}), is_troubled),
+    Mutant("many canaries", many_canaries, frozenset({"I12"}), is_troubled, begin=28),
+    Mutant("used while down", what_is_down_is_used, frozenset({"I12"}), is_troubled, begin=28),
+    Mutant("leave at once", they_leave_all_at_once, frozenset({"I17"}), is_troubled, begin=28),
+    Mutant("pause unheard", what_is_paused_is_leased, frozenset({"I12"}), is_troubled, begin=50),
+    Mutant("not verified", a_result_is_not_verified, frozenset({"I2"}), is_troubled),
+    Mutant("unknown not undone", what_may_have_taken_effect_is_not_undone, frozenset({"I14"}), is_troubled),
+    Mutant("does not fit", what_does_not_fit_is_taken, frozenset({"I2"}), is_troubled),
     Mutant("look cut off", a_look_cut_off_is_not_followed, frozenset({"I2"}), is_embedded, begin=840),
 )

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from collections import Counter
 from itertools import count, islice
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.simulation.mutants import MUTANTS, Mutant
@@ -15,13 +17,78 @@ from watchbill.testing.simulation import SimulationError, simulate, written
 SEEDS = 200
 CHUNK = 10  # seeds per test: so that workers share them evenly
 CATCH_WITHIN = 200
-FOUND = [5_000]  # frozen between a lost answer to a lease and its repeat: the row ran nowhere until its timeout
+FOUND = [
+    5_000,  # frozen between a lost answer to a lease and its repeat: the row ran nowhere until its timeout
+    7_101,  # cancelled while a probe was asked, which failed: a call that nobody wanted waited for a person, for ever
+]
+
+
+# What all these seeds together show, so that nobody who breaks nothing has done nothing.
+LEAST = {
+    "steps done": 1_000,
+    "messages lost": 100,
+    "node dies": 8,
+    "node freezes": 10,
+    "node is stopped": 20,
+    "node nods off": 10,
+    "links cut": 3,
+    "deaths": 20,
+    "shards taken over": 100,
+    "losses": 50,
+    "crashes survived": 20,
+    "shards.given": 30,
+    "process.buried": 15,
+    "outages": 3,
+    "effects refused": 3,
+    "late reports": 10,
+    "host dies": 5,
+    "host freezes": 5,
+    "host nods off": 10,
+    "host is drained": 8,
+    "host gets no processes": 1,
+    "worker dies": 3,
+    "worker freezes": 5,
+    "detections": 10,
+    "step.stalled": 1,
+    "step.late": 10,
+    "step.quarantined": 1,
+    "run.held": 1,
+    "runs cancelled": 20,
+    "begun behind a gate": 100,
+    "runs deleted": 100,
+    "slots.skipped": 50,
+    "rungs climbed": 20,
+    "probes begun": 20,
+    "effects": 20,
+    "canaries": 5,
+    "breakers closing": 3,
+    "names paused": 5,
+    "decided by people": 10,
+    "items claimed": 10,
+    "answers told": 10,
+}
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
-def test_no_fault_breaks_an_invariant(first):
+def test_no_fault_breaks_an_invariant(first: int, notes: Path):
+    total: Counter[str] = Counter()
     for seed in range(first, first + CHUNK):
-        simulate(seed)
+        total += simulate(seed).counts
+    (notes / f"{first}.part").write_bytes(msgspec.json.encode(total))
+    (notes / f"{first}.part").rename(notes / f"{first}.json")
+    others = [json for place in range(0, SEEDS, CHUNK) if (json := notes / f"{place}.json").exists()]
+    if len(others) == SEEDS // CHUNK:  # whoever is last, in whichever process, knows all of them
+        shown = sum([Counter(msgspec.json.decode(json.read_bytes())) for json in others], Counter())
+        assert {what: shown[what] for what, count in LEAST.items() if shown[what] < count} == {}
+
+
+@pytest.fixture
+def notes(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """Where all processes of this session write down what they have seen."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if hasattr(request.config, "workerinput") else own) / "worlds"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.mark.parametrize("seed", FOUND)
@@ -29,48 +96,7 @@ def test_a_seed_that_found_a_defect_is_played_for_ever(seed):
     simulate(seed)
 
 
-@pytest.mark.timeout(600)  # ninety worlds
-def test_the_seeds_are_not_idle():
-    total: Counter[str] = Counter()
-    for seed in range(510, 600):
-        total += simulate(seed).counts
-    least = {
-        "steps done": 1_000,
-        "messages lost": 100,
-        "node dies": 8,
-        "node freezes": 10,
-        "node is stopped": 20,
-        "node nods off": 10,
-        "deaths": 20,
-        "shards taken over": 100,
-        "losses": 50,
-        "crashes survived": 20,
-        "shards.given": 30,
-        "process.buried": 15,
-        "outages": 3,
-        "effects refused": 3,
-        "late reports": 10,
-        "host dies": 5,
-        "host freezes": 5,
-        "host nods off": 10,
-        "host is drained": 8,
-        "host gets no processes": 1,
-        "worker dies": 3,
-        "worker freezes": 5,
-        "detections": 10,
-        "step.stalled": 1,
-        "step.late": 10,
-        "step.quarantined": 1,
-        "run.held": 1,
-        "runs cancelled": 20,
-        "begun behind a gate": 100,
-        "runs deleted": 100,
-        "slots.skipped": 50,
-    }
-    assert {what: total[what] for what, count in least.items() if total[what] < count} == {}
-
-
-@pytest.mark.parametrize("seed", [3, 5, 7, 10, 13])
+@pytest.mark.parametrize("seed", [3, 5, 6, 7, 10, 13, 28])
 def test_the_same_seed_is_the_same_world(seed):
     once, again = simulate(seed), simulate(seed)
     assert once.trace == again.trace

@@ -6,6 +6,7 @@ worker children (agent/workers.py).
 """
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -93,6 +94,7 @@ class Agent(Loop):
         self._undecided: dict[int, Errand] = {}  # ended, but the transaction of their finish() may still be open
         self._waited_for: set[int] = set()  # of these, those that have been said to be waited for
         self._moved: dict[int, Errand] = {}
+        self._silenced: set[int] = set()  # rows whose attempts we stopped because nobody can have heard of us
         self._reports: list[tuple[Report, Errand | None, Checkpoint | None]] = []
         self.lessons = Lessons()
         self._asked = True  # the store may hold something for us
@@ -181,12 +183,34 @@ class Agent(Loop):
         for attempt in self._running.values():
             self._crew.abandon(attempt)
         await self._crew.stop()  # nothing runs any more where it can be killed: only then somebody else may have it
+        self._own_up()
+        await self._say_the_last(until)
+        if not self._owes_the_truth:  # else that would be handed back, and begun again: its lease ends, and it is lost
+            await self._store.leave(self._id)
+
+    async def _say_the_last(self, until: Micros) -> None:
+        """Report all that is left; in a hurry once, if that must be."""
         while self._reports and not self._hurried and self.env.clock.boot() < until:
             try:
                 await self._report()
             except StoreUnreachableError:
                 await self._rest()
-        await self._store.leave(self._id)
+        if self._hurried and self._owes_the_truth:
+            with contextlib.suppress(StoreUnreachableError):
+                await self._report()
+
+    def _own_up(self) -> None:
+        """Say of what must not simply be begun again that nobody knows what became of it: it would be handed back."""
+        reported = {report.id for report, _, checkpoint in self._reports if checkpoint is None}
+        for row, attempt in self._running.items():
+            if row not in reported and not attempt.may_repeat:
+                failure = Failure("Lost", "it ran on while its agent left", cause=Cause.LOST)
+                self._reports.append((Report(row, attempt.fence, Act.DIED, _encode(failure)), attempt, None))
+
+    @property
+    def _owes_the_truth(self) -> bool:
+        """True while something is not reported that must not simply be begun again."""
+        return any(attempt is not None and not attempt.may_repeat for _, attempt, _ in self._reports)
 
     def _patience(self) -> Micros:
         """How long a drain may wait for news."""
@@ -270,7 +294,8 @@ class Agent(Loop):
 
     def _report_of(self, attempt: Errand) -> Report:
         """Say how an attempt ended, and what that tells of the dependency that it uses."""
-        report, uses, failure = _report(attempt, stopping=self._stopping), attempt.policy.uses, attempt.failure
+        stopped = self._stopping or attempt.row in self._silenced
+        report, uses, failure = _report(attempt, stopped=stopped), attempt.policy.uses, attempt.failure
         run, call = self._calls.pop((report.id, report.fence), (0, ""))
         if report.act == Act.DONE:
             report = report._replace(run=run, call=call)
@@ -333,6 +358,7 @@ class Agent(Loop):
         self._calls.pop((row, attempt.fence), None)
         if self._running.get(row) is attempt:  # not the next attempt of the same row
             del self._running[row]
+            self._silenced.discard(row)
             self._moved.pop(row, None)
             self.lessons.forget(row)
 
@@ -545,11 +571,22 @@ class Agent(Loop):
             self._crew.start(attempt, self, at=row.started_at or 0, boot=asked_at)
 
     def _stop_in_silence(self) -> None:
-        """Stop what runs when nobody can have heard of this agent for long: somebody else has it by now."""
-        if self._lasting is not None and self.env.clock.boot() >= self._trusted_until + SILENCE:
-            for attempt in list(self._running.values()):
-                if attempt not in self._ended:
-                    self._lose(attempt)
+        """Stop what runs when nobody can have heard of this agent for long: somebody else has it by now.
+
+        What must not take effect twice, already when the lease has ended: from then on others ask whether it did. It is
+        reported when somebody hears of us again, so that nobody takes it for something that never began.
+        """
+        boot = self.env.clock.boot()
+        if self._lasting is None or boot < self._trusted_until:
+            return
+        for row, attempt in list(self._running.items()):
+            if attempt in self._ended:
+                continue
+            if attempt.may_repeat and boot >= self._trusted_until + SILENCE:
+                self._lose(attempt)
+            elif not attempt.may_repeat and row not in self._silenced:
+                self._silenced.add(row)
+                self._crew.cancel(attempt)
 
     def _wish(self) -> Micros | None:
         if self._ended or self._reports or self._asked:
@@ -586,14 +623,20 @@ def _row(attempt: Errand) -> int:
     return attempt.row
 
 
-def _report(attempt: Errand, *, stopping: bool) -> Report:
-    """Say how an attempt ended; one that never began, or was ended by our own stop, is handed back, uncharged."""
+def _report(attempt: Errand, *, stopped: bool) -> Report:
+    """Say how an attempt ended; one that never began, or was ended by our own stop, is handed back, uncharged.
+
+    What had begun and must not simply be begun again is not: nobody knows whether it took effect.
+    """
     failure: Failure | None = attempt.failure
     if failure is None:
         return Report(_row(attempt), attempt.fence, Act.DONE, attempt.body, attempt.log_body)
-    if failure.cause is Cause.CANCELLED and (stopping or not attempt.cancelled):
+    if failure.cause is Cause.CANCELLED and (stopped or not attempt.cancelled):
         if failure.type == NOT_BEGUN:
             return Report(_row(attempt), attempt.fence, Act.HAND_BACK, None, attempt.log_body)
+        if not attempt.may_repeat:
+            failure = Failure("Stopped", "its agent stopped it, and it may have taken effect", cause=Cause.KILLED)
+            return Report(_row(attempt), attempt.fence, Act.DIED, _encode(failure), attempt.log_body)
         return Report(_row(attempt), attempt.fence, Act.STOPPED, _encode(failure), attempt.log_body)
     act = Act.DIED if failure.cause in (Cause.KILLED, Cause.STARVED) else Act.FAILED
     return Report(_row(attempt), attempt.fence, act, _encode(failure), attempt.log_body)

@@ -41,6 +41,11 @@ class Errand(Protocol):
         ...
 
     @property
+    def may_repeat(self) -> bool:
+        """True when it may simply be begun again though it had begun: its author says so, or it only asks."""
+        ...
+
+    @property
     def over(self) -> bool:
         """True when the step has returned or raised, or its process is gone."""
         ...

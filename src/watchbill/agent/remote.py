@@ -46,6 +46,11 @@ class Remote:
         return self.order.step, self.order.rung
 
     @property
+    def may_repeat(self) -> bool:
+        """True when it may simply be begun again though it had begun."""
+        return self.policy.idempotent or self.order.probe
+
+    @property
     def over(self) -> bool:
         """True when the step has returned or raised, or its process is gone."""
         return bool(self.body) or self.failure is not None

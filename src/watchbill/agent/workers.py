@@ -340,7 +340,7 @@ class Workers:
 
     def _do_without(self, only: Remote | None, error: OSError) -> None:
         """Bear that the system gives us no process: what was to run there is handed back, and nothing was its fault."""
-        failure = Failure(type(error).__name__, f"no process could be made for it: {error}", cause=Cause.CANCELLED)
+        failure = Failure(NOT_BEGUN, f"no process could be made for it: {error}", cause=Cause.CANCELLED)
         pause = self._next_pause()
         log.warning("no worker could be started (%s): the next one comes in %d s", error, pause // SECOND)
         if only is not None:
@@ -359,6 +359,8 @@ class Workers:
         for errand, remote in list(worker.errands.items()):
             if worker.unready is not None:
                 failure = worker.unready
+            elif worker.killed is not None and not worker.ready:
+                failure = Failure(NOT_BEGUN, "its process was killed before it was there", cause=Cause.CANCELLED)
             elif worker.killed is Cause.STARVED:
                 failure = Failure("Starved", "its worker did not turn, and was killed", cause=Cause.STARVED)
             elif worker.killed is not None:

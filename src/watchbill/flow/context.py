@@ -13,6 +13,7 @@ from watchbill.borrowed import Borrowed, Finished, FinishPlan, borrow, check_kin
 from watchbill.clock import SECOND, Clock, Micros, to_datetime
 from watchbill.errors import AttemptLostError, InvalidValueError, WatchbillError
 from watchbill.flow.logs import StepLog, step_log
+from watchbill.flow.probes import Probe
 from watchbill.flow.steps import attempt_here
 from watchbill.flow.values import Value, encode, plain
 from watchbill.model.attempt import Mark, has_moved
@@ -333,6 +334,11 @@ class Attempt:
     def learned_as(self) -> tuple[str, int]:
         """The step's name and the rung: what is learned of it is learned of these."""
         return self.step.name, self.rung
+
+    @property
+    def may_repeat(self) -> bool:
+        """True when it may simply be begun again though it had begun: its author says so, or it only asks."""
+        return self.policy.idempotent or isinstance(self.step, Probe)
 
     @property
     def over(self) -> bool:

@@ -11,6 +11,7 @@ from watchbill.model.lease import HOST_LEASE
 from watchbill.model.limits import learned_stall, learned_timeout, limits_of, mark_of
 from watchbill.model.parked import DOUBT, ESCALATE, SETTLE
 from watchbill.model.policy import OWN_CHILD_AFTER, OWN_CHILD_FROM, QUARANTINE_AT, Policy
+from watchbill.model.profile import INLINE_LEASE
 from watchbill.model.sealed import is_sealed
 from watchbill.model.symptom import (
     AgentDead,
@@ -40,10 +41,14 @@ from watchbill.model.verdict import (
 
 LOSSES: Final = frozenset({Cause.LOST, Cause.KILLED, Cause.STARVED})  # nobody's fault in the step's own code
 # So long whoever had an attempt that was taken from it may still act: it hears of it with a beat, at the latest when
-# its lease has ended; what it then asks to stop is killed after the grace.
+# its lease has ended; what it then asks to stop is killed after the grace. Who is late may be well, and be cut off only
+# now: then all of its lease is before it, and that is longer where steps run in the process of the rooms.
 KILLED_AFTER: Final[Micros] = 10 * SECOND
-ACTS_FOR: Final[Micros] = HOST_LEASE + KILLED_AFTER
-MAY_STILL_ACT: Final = frozenset({Cause.LOST, Cause.LATE, Cause.STALLED})
+ACTS_FOR: Final[dict[Cause, Micros]] = {
+    Cause.LOST: HOST_LEASE + KILLED_AFTER,
+    Cause.LATE: INLINE_LEASE + KILLED_AFTER,
+    Cause.STALLED: INLINE_LEASE + KILLED_AFTER,
+}
 MOST_FORGIVEN: Final = 20  # attempts in neither budget: some fill the memory of their container, and all in it dies
 MOST_PROBES: Final = 3  # that fail: then a person is asked
 PROBE_AGAIN: Final[Micros] = 5 * SECOND
@@ -152,9 +157,10 @@ def is_in_doubt(failure: Failure, policy: Policy) -> bool:
 
 
 def _in_doubt(doubt: Doubt, row: AttemptRow, policy: Policy) -> Verdict:
-    if policy.probes and doubt.failure.cause in MAY_STILL_ACT:
+    acts_for = ACTS_FOR.get(doubt.failure.cause)
+    if policy.probes and acts_for is not None:
         rule = f"it may have taken effect ({doubt.failure.cause}), and until then it may still act: not asked before"
-        return Settle(rule, ACTS_FOR, doubt)
+        return Settle(rule, acts_for, doubt)
     if policy.probes:
         return _ask(doubt)
     return _unknown(f"it may have taken effect ({doubt.failure.cause}), and has no probe", doubt, row)
@@ -193,8 +199,10 @@ def _remedy_of(failure: Failure, policy: Policy) -> Remedy:
 
 def _doubt_of(row: AttemptRow) -> Doubt:
     if row.doubt is None or is_sealed(row.doubt):
-        return Doubt(Failure("Lost", "nothing was recorded about this attempt", cause=Cause.LOST))
-    return _decode_doubt(row.doubt)
+        return Doubt(Failure("Lost", "nothing was recorded about this attempt", cause=Cause.LOST), unwanted=row.cancel)
+    doubt = _decode_doubt(row.doubt)
+    # The run may have been stopped while it was asked: the next lease forgets that, and then nobody decides about it.
+    return msgspec.structs.replace(doubt, unwanted=doubt.unwanted or row.cancel)
 
 
 def spread_out(delay: Micros, chance: float) -> Micros:

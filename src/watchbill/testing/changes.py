@@ -8,7 +8,7 @@ import sqlite3
 from typing import Final, NamedTuple
 
 _LOG: Final = (
-    "CREATE TEMP TABLE change (n INTEGER PRIMARY KEY, what TEXT, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q)"
+    "CREATE TEMP TABLE change (n INTEGER PRIMARY KEY, what TEXT, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s)"
 )
 
 _TRIGGERS: Final = (
@@ -42,21 +42,21 @@ _TRIGGERS: Final = (
     """,
     """
     CREATE TEMP TRIGGER attempt_inserted AFTER INSERT ON main.attempt BEGIN
-        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q)
+        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s)
         VALUES (
             'attempt', new.id, new.run, new.call, new.step, new.state, new.fence,
             new.failures, new.losses, new.cancel, new.why, new.agent, new.policy, new.part, new.rank, new.held,
-            new.watch_at
+            new.watch_at, new.kind, new.rung
         );
     END
     """,
     """
     CREATE TEMP TRIGGER attempt_updated AFTER UPDATE ON main.attempt BEGIN
-        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q)
+        INSERT INTO change (what, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s)
         VALUES (
             'attempt', new.id, new.run, new.call, new.step, new.state, new.fence,
             new.failures, new.losses, new.cancel, new.why, new.agent, new.policy, new.part, new.rank, new.held,
-            new.watch_at
+            new.watch_at, new.kind, new.rung
         );
     END
     """,
@@ -88,9 +88,34 @@ _TRIGGERS: Final = (
         INSERT INTO change (what, a, b) VALUES ('agent', new.id, new.state);
     END
     """,
+    """
+    CREATE TEMP TRIGGER decision_inserted AFTER INSERT ON main.decision BEGIN
+        INSERT INTO change (what, a, b, c, d, e) VALUES (
+            'decision', new.run, new.call, new.fence, new.actor, new.body
+        );
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER gate_inserted AFTER INSERT ON main.gate BEGIN
+        INSERT INTO change (what, a, b, c, d) VALUES ('gate', new.name, new.paused, new.state, new.breaker);
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER gate_updated AFTER UPDATE ON main.gate
+    WHEN new.paused <> old.paused OR new.breaker <> old.breaker BEGIN
+        INSERT INTO change (what, a, b, c, d) VALUES ('gate', new.name, new.paused, new.state, new.breaker);
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER gate_deleted AFTER DELETE ON main.gate BEGIN
+        INSERT INTO change (what, a, b, c, d) VALUES ('gate', old.name, 0, 0, x'');
+    END
+    """,
 )
 
-_READ: Final = "SELECT n, what, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q FROM temp.change WHERE n > ? ORDER BY n"
+_READ: Final = (
+    "SELECT n, what, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s FROM temp.change WHERE n > ? ORDER BY n"
+)
 
 
 class RunSeen(NamedTuple):
@@ -135,6 +160,8 @@ class AttemptSeen(NamedTuple):
     rank: int
     held: int
     watch_at: int | None
+    kind: int
+    rung: int
 
 
 class LeaseSeen(NamedTuple):
@@ -161,6 +188,25 @@ class ScheduleSeen(NamedTuple):
     waiting: str | None
 
 
+class DecisionSeen(NamedTuple):
+    """A decision that is new."""
+
+    run: int
+    call: str
+    fence: int
+    actor: str
+    body: bytes
+
+
+class GateSeen(NamedTuple):
+    """A gate as it is now; one that is gone lets everybody pass."""
+
+    name: str
+    paused: int
+    state: int
+    breaker: bytes
+
+
 class Gone(NamedTuple):
     """A row that was deleted."""
 
@@ -168,7 +214,7 @@ class Gone(NamedTuple):
     key: int
 
 
-Change = RunSeen | EntrySeen | AttemptSeen | LeaseSeen | AgentSeen | ScheduleSeen | Gone
+Change = RunSeen | EntrySeen | AttemptSeen | LeaseSeen | AgentSeen | ScheduleSeen | DecisionSeen | GateSeen | Gone
 
 _KINDS: Final = {
     "run": RunSeen,
@@ -177,6 +223,8 @@ _KINDS: Final = {
     "lease": LeaseSeen,
     "agent": AgentSeen,
     "schedule": ScheduleSeen,
+    "decision": DecisionSeen,
+    "gate": GateSeen,
 }
 
 
@@ -210,4 +258,4 @@ def _change(row: tuple[int, str, *tuple[object, ...]]) -> Change:
         key = columns[0]
         assert isinstance(key, int)  # noqa: S101 - all keys of tables that lose rows are numbers
         return Gone(what, key)
-    return kind._make(columns[: len(kind._fields)])  # type: ignore[attr-defined, no-any-return] # six named tuples
+    return kind._make(columns[: len(kind._fields)])  # type: ignore[attr-defined, no-any-return] # named tuples all

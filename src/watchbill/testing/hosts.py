@@ -32,6 +32,8 @@ class Berth:
     recycle_after: int | None = None
     rate: float = 1.0  # of its machine's clocks
     kills_orphans: bool = True  # as Linux does
+    troubled: bool = False  # its code has what needs cures
+    needs: tuple[str, ...] = ()  # what it has
 
 
 class Host(Post):
@@ -77,6 +79,7 @@ class Host(Post):
         wanted = Employment(
             slots=berth.slots,
             workers=berth.workers,
+            needs=berth.needs,
             name=self.name,
             beat=PACE.beat,
             lease=PACE.lease,
@@ -89,7 +92,8 @@ class Host(Post):
 
         try:
             ears = Ears(world, life)
-            async with working(env, ears, program_of(berth.release), NAMESPACE, wanted, open_store) as hosted:
+            program = program_of(berth.release, troubled=berth.troubled)
+            async with working(env, ears, program, NAMESPACE, wanted, open_store) as hosted:
                 if life is self.life:
                     self.hosted = hosted
                 await stop.wait()
@@ -123,7 +127,8 @@ class Host(Post):
 
     def is_idle(self, now: float, longer_than: float) -> bool:
         """Say whether it has had room for so long, and got nothing; to be asked again and again."""
-        if not self.has_room(alone=True) or self.world.network.away:
+        cut_off = not self.world.network.reaches(self.life) or self.world.checker.is_cut_off(self.life.name)
+        if not self.has_room(alone=True) or cut_off:
             self._roomy_since = None
         elif self._roomy_since is None:
             self._roomy_since = now
@@ -135,6 +140,7 @@ class Host(Post):
         self._children.append(life)
         checker.alive.add(life.name)
         life.on_pause(lambda: checker.hurt.add(life.name))
+        life.on_pause(lambda: checker.frozen.add(life.name))
 
         def died() -> None:
             checker.alive.discard(life.name)

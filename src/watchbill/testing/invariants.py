@@ -5,31 +5,38 @@ I2  after healing every run ends, as its author meant it, and none diverges or i
 I3  each call has one outcome, under the newest fence ever issued or begun for it
 I4  what has ended never changes
 I5  fences and terms only grow; nothing is accepted under an old one
-I6  a sink that refuses old fences accepts no effect once a newer one is issued, and has that of every completed call
+I6  a sink that refuses old fences accepts no effect once a newer one is issued, and has that of every completed call;
+    one that refuses nothing has no effect twice that must not be tried again, and is asked when nobody can act any more
 I7  a completed call really ended; nothing begins before the outcomes it depends on are committed
-I8  budgets are kept, crashes are counted, what runs well is not begun again, and the innocent are not quarantined
+I8  budgets are kept, on every rung, crashes are counted, what runs well is not begun again, the innocent are not
+    quarantined, nothing is tried again blindly that may have taken effect, and what waits for a person waits
 I9  without an injected fault nobody is taken over, pronounced lost or charged with a loss; a store that was away for
     everybody is none, and nobody is late who could only not say that it had ended
-I10 who was killed, frozen or drained is missed in time, and what he had is at work again; who drains takes nothing new
+I10 who was killed, frozen or drained is missed in time, and what he had is at work again; who drains takes nothing new;
+    whatever is found ends in a verdict
 I11 each slot of a schedule starts once, for ever, also when its run is deleted; none is left out that its options want
 I12 no more rows run behind a gate than its limit allows, and no more attempts really do, but for those of processes to
-    which something was done; what counts as running really runs, and no slot of an agent is lost
+    which something was done; what counts as running really runs, and no slot of an agent is lost; nothing starts that
+    is paused or whose dependency is down, but for one canary at a time
 I14 what took effect, or may have, is undone in reverse order when its run fails or is cancelled, nothing else is,
     nothing while an attempt of it runs, and no undo is tried more often than its budgets allow
 I15 nobody waits for what is there: no message, no end of a child, no timer is left behind
 I17 what comes back does so at the pace of those who do the work: no herd, and no going round in circles
 I18 nobody is overtaken by what is less urgent, and what comes back keeps its place; nobody starves
+I19 whatever a supervisor does is explained by a decision in the same commit, which names its evidence
 I20 enough was done to mean something
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, assert_never
 
 import msgspec
 
 from watchbill.model.agent import AgentState, Answer, Report
+from watchbill.model.breaker import CANARY
 from watchbill.model.call import Kind, Outcome
+from watchbill.model.parked import FOR_PERSONS
 from watchbill.model.policy import QUARANTINE_AT, Policy
 from watchbill.model.recurrence import ScheduleSpec
 from watchbill.model.run import WAITS_FOR_CODE
@@ -39,13 +46,17 @@ from watchbill.testing.changes import (
     AgentSeen,
     AttemptSeen,
     Change,
+    DecisionSeen,
     EntrySeen,
+    GateSeen,
     Gone,
     LeaseSeen,
     RunSeen,
     ScheduleSeen,
 )
 from watchbill.testing.ledger import Entry, Fate
+from watchbill.testing.outside import Outside
+from watchbill.testing.remedies import Remedies
 from watchbill.testing.slots import Slots, slot_of
 
 HERD: Final = 4  # rows that come back at once
@@ -86,7 +97,7 @@ class Checker:
         poison: str,
         deadly: str,
         undoable: str,
-        hasty: str,
+        unsure: Collection[str],
         schedules: Mapping[str, ScheduleSpec],
         now: Callable[[], float],
         tell: Callable[[Violation], None],
@@ -108,10 +119,12 @@ class Checker:
         self._now = now
         self.undoable = undoable  # the step that has an undo
         self._poison = poison  # the step that kills its process
-        self._hasty = hasty  # the step that is late, or just not: nobody can say which
+        self._unsure = unsure  # steps whose end need not be their outcome: just in time, or with a wrong result
         self._deadly = deadly  # the workflow that kills its process
         self._tell = tell
         self.slots = Slots(schedules, self.violated)
+        self.remedies = Remedies(self.violated, self._can_act, self.was_hurt, now)
+        self.frozen: set[str] = set()  # processes that stood still for a while: what they do later nobody can prevent
         self._calls: dict[tuple[int, int, str], Call] = {}  # by run, part and key
         self._parts: dict[int, int] = {}  # of runs that have more than one
         self._undone: dict[int, list[str]] = {}  # calls whose undo has begun, in that order
@@ -130,7 +143,7 @@ class Checker:
 
     # --- the store
 
-    def committed(self, changes: Sequence[Change]) -> None:
+    def committed(self, changes: Sequence[Change]) -> None:  # noqa: C901 - one case for each kind of change
         """Check one transaction."""
         self.transactions += 1
         self._check_spread([change for change in changes if isinstance(change, AttemptSeen)])
@@ -149,11 +162,19 @@ class Checker:
                         self._check_loss(change.id, f"agent {change.id} was pronounced lost")
                 case ScheduleSeen():
                     self.slots.changed(change)
+                case DecisionSeen():
+                    self.remedies.saw_decision(change, lambda seen=change: self._begun_of(seen))  # type: ignore[misc]
+                case GateSeen():
+                    self.remedies.saw_gate(change)
                 case Gone():
                     self._gone(change)
                 case _:
                     assert_never(change)
         self._check_limits()
+        self.remedies.committed()
+
+    def _begun_of(self, decision: DecisionSeen) -> int:
+        return len(self._call(decision.run, decision.call, self._parts.get(decision.run, 0)).entries)
 
     def _check_limits(self) -> None:
         """Check how many rows run behind each gate, now that the transaction is through."""
@@ -255,9 +276,13 @@ class Checker:
             )
         self.counts["steps done"] += 1
         really = [each for each in call.entries if each.fence == entry.fence]
-        if entry.outcome == Outcome.OK and not any(each.fate is Fate.ENDED for each in really):
+        done = entry.outcome in (Outcome.OK, Outcome.SWITCHED)
+        if done and not any(each.fate is Fate.ENDED for each in really):
+            if call.row is not None and self._rows[call.row].why in FOR_PERSONS:
+                self.remedies.saw_outcome(entry.run, entry.key)
+                return
             self._violated("I7", f"{run.id} {entry.key} is completed under fence {entry.fence}, really: {call.entries}")
-        elif entry.outcome == Outcome.OK and not any(each.accepted for each in really):
+        elif done and not any(each.accepted for each in really):
             self._violated("I6", f"{run.id} {entry.key} is completed, and its effect was refused: {call.entries}")
 
     def _attempt(self, row: AttemptSeen) -> None:
@@ -286,12 +311,15 @@ class Checker:
 
     def _check_new_row(self, row: AttemptSeen, call: Call) -> None:
         self.counts["rows"] += 1
-        if call.row is not None or call.accepted is not None:
+        edited = row.state == AttemptState.READY and row.fence == call.newest > 0 and call.accepted is None
+        if not edited and (call.row is not None or call.accepted is not None):
             self._violated("I3", f"{row} is a second row of its call, or comes after its outcome")
         call.row = row.id
         lost = row.state == AttemptState.FAILED and row.losses > 0
         grown = row.fence > call.newest if lost or row.state == AttemptState.READY else row.fence >= call.newest
-        if not grown:
+        if edited:
+            self.remedies.saw_new_row(row)
+        elif not grown:
             self._violated("I5", f"{row} begins at a fence that is not above {call.newest}")
         if lost:
             self.counts["losses"] += 1
@@ -305,8 +333,11 @@ class Checker:
             self._violated("I4", f"{row} came from {old.name}, which THE table does not have")
         if row.fence != before.fence + leased:
             self._violated("I5", f"{row} had fence {before.fence}")
-        if row.rank != before.rank:
+        turned_away = before.why == CANARY and new is AttemptState.READY
+        decided = old is AttemptState.PARKED and before.why in FOR_PERSONS
+        if row.rank != before.rank and not turned_away and not decided:
             self._violated("I18", f"{row} had its place at {before.rank}")
+        self.remedies.saw_move(before, row, self._policy(row), self.runs[row.run].workflow)
         if leased:
             self._check_pace(row)
         if old is AttemptState.RUNNING and new is not AttemptState.RUNNING:
@@ -321,10 +352,13 @@ class Checker:
         elif failed and row.losses == before.losses:
             self.counts["losses"] += 1
             self._returned.add(row.id)
-            if row.step != self._poison:
+            stopped = not self._policy(row).idempotent and self._was_stopped(row, call)
+            if row.step != self._poison and not stopped:
                 self._check_row_loss(row, call)
-        elif failed and self.lossless and before.agent is not None and row.step != self._hasty:
-            ended = any(each.fence == row.fence and each.fate is Fate.ENDED for each in call.entries)
+        elif failed and self.lossless and before.agent is not None and row.step not in self._unsure:
+            ended = any(
+                each.fence == row.fence and each.fate is Fate.ENDED and not each.probes for each in call.entries
+            )
             agent = self.processes.get(before.agent)
             if ended and agent not in self.hurt | self.napped:
                 self._violated("I9", f"{row} failed, and it had ended: {call.entries}")
@@ -355,6 +389,11 @@ class Checker:
         if not ran and self._has_hurt_children(name):
             return  # it was given to a child that did not come to begin it
         self._check_loss(row.agent, f"{row} counts as lost")
+
+    def _was_stopped(self, row: AttemptSeen, call: Call) -> bool:
+        """Say whether whoever had it has stopped it, or could not tell whether it had begun: that counts, too."""
+        here = [each for each in call.entries if each.fence == row.fence]
+        return not here or any(each.fate is Fate.STOPPED for each in here)
 
     def was_hurt(self, life: str) -> bool:
         """Say whether something was done to a process, to its parent, or to the link between it and the store."""
@@ -389,6 +428,10 @@ class Checker:
         """Give the rows that an agent runs, as the store believes."""
         running = [row for row in self._rows.values() if row.state == AttemptState.RUNNING and row.agent is not None]
         return [row for row in running if self.processes.get(row.agent or 0) == life]
+
+    def runs_unrepeatable(self, life: str) -> bool:
+        """Say whether an agent runs something that must not happen twice, as the store believes."""
+        return any(not self._policy(row).idempotent for row in self.running_under(life))
 
     def runs_in(self, row: AttemptSeen) -> str | None:
         """Say which process really runs a row, if any does."""
@@ -444,7 +487,13 @@ class Checker:
             and not row.held
             and self._policy(row).limit is None
             and self._since[row.id] < before
+            and not self.remedies.is_kept(self._policy(row))
         ]
+
+    def unjudged(self, longer_than: float) -> list[AttemptSeen]:
+        """Give the rows that have failed so long ago, and nobody has decided what follows."""
+        before = self._now() - longer_than
+        return [row for row in self._rows.values() if row.state == AttemptState.FAILED and self._since[row.id] < before]
 
     def _gone(self, gone: Gone) -> None:
         if gone.what == "run gone" and slot_of(self.runs[gone.key].id) is not None:
@@ -498,6 +547,7 @@ class Checker:
             return
         call = self._call(num, entry.call, entry.part)
         last = call.entries[-1] if call.entries else None
+        self.remedies.begun(num, entry, call.entries)
         call.entries.append(entry)
         if call.accepted is not None:
             self._violated("I3", f"{entry} began after its outcome was journalled under fence {call.accepted}")
@@ -512,8 +562,9 @@ class Checker:
             self._violated("I7", f"{entry} began before the outcomes of {missing} were committed")
         if entry.number < 1:
             self._violated("I8", f"{entry} has no number")
-        if last is not None and last.fence not in call.handed_back:
-            self._check_again(last, entry)
+        attempts = [each for each in call.entries[:-1] if not each.probes] if not entry.probes else []
+        if attempts and attempts[-1].fence not in call.handed_back:
+            self._check_again(attempts[-1], entry)
         if entry.call.startswith(UNDO):
             self._check_undo(num, entry)
         self._check_gate(entry)
@@ -555,6 +606,33 @@ class Checker:
         if entry.fate is Fate.ENDED and num is not None:
             entry.accepted = entry.fence >= self._call(num, entry.call, entry.part).newest
             self.counts["effects refused"] += not entry.accepted
+        elif entry.fate is Fate.RAISED and num is not None and not entry.free:
+            call = self._call(num, entry.call, entry.part)
+            self.remedies.raised(num, entry, call.entries, call.handed_back)
+
+    def charged(self, entry: Entry, before: Sequence[str]) -> None:
+        """Check an effect at somebody who refuses none."""
+        self.remedies.charged(entry, before, self.was_frozen)
+
+    def check_accounts(self, outside: Outside) -> None:
+        """Check, at the end, what took effect at somebody who refuses nothing."""
+
+        def ended(run: str) -> str:
+            return RunState(self.runs[self.nums[run]].status).word
+
+        self.remedies.check_accounts(outside, ended, self.was_frozen)
+
+    def was_frozen(self, life: str) -> bool:
+        """Say whether a process, or its parent, has stood still for a while."""
+        return life in self.frozen or life.partition("/")[0] in self.frozen
+
+    def is_at_work(self, run: str, call: str) -> bool:
+        """Say whether an attempt of a call really runs, whatever the store believes."""
+        entries = self._call(self.nums[run], call, 0).entries
+        return any(each.fate is Fate.BEGUN and each.life in self.alive for each in entries)
+
+    def _can_act(self, entry: Entry) -> bool:
+        return entry.fate is Fate.BEGUN and entry.life in self.alive and not self.was_frozen(entry.life)
 
     def told(self, run: str) -> None:
         """Check that a run really has ended whose end is told to the world."""

@@ -12,6 +12,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from watchbill.flow.context import Attempt, attempt
+from watchbill.flow.probes import Probe
+from watchbill.testing.outside import Outside
 from watchbill.testing.virtual import current_life
 
 LEDGER: ContextVar["Ledger"] = ContextVar("watchbill_ledger")
@@ -30,8 +32,8 @@ class Entry:
     """One attempt that really began."""
 
     __slots__ = (
-        *("accepted", "after", "attempt", "call", "fate", "fence", "life"),
-        *("number", "part", "restored", "run", "saved"),
+        *("accepted", "after", "attempt", "call", "fate", "fence", "free", "life"),
+        *("number", "part", "probes", "restored", "run", "saved", "says_not_done"),
     )
 
     def __init__(self, attempt: Attempt, life: str, after: Sequence[str]) -> None:
@@ -47,6 +49,14 @@ class Entry:
         self.restored: int = attempt.restored or 0  # the checkpoint it was given
         self.accepted = False  # its effect, by a sink that refuses old fences
         self.saved = 0  # the checkpoint that it was told is durable
+        self.probes = isinstance(attempt.step, Probe)  # it only asks what became of the attempt before
+        self.says_not_done = False  # and then it says that
+        self.free = False  # it was told to wait, and that costs nothing
+
+    @property
+    def account(self) -> tuple[str, int, str]:
+        """Where its effect is written down, and that of whatever undoes it."""
+        return self.run, self.part, self.call.removeprefix("undo:")
 
     async def save(self, checkpoint: int) -> None:
         """Make a checkpoint durable, and remember that it is."""
@@ -69,6 +79,10 @@ class Reader(Protocol):
         """Hear that it ended, raised, or was stopped."""
         ...
 
+    def charged(self, entry: Entry, before: Sequence[str]) -> None:
+        """Hear that it took effect, and which processes had the same effect before."""
+        ...
+
     def acknowledged(self, run: str) -> None:
         """Hear that a client was told that its run is there."""
         ...
@@ -78,6 +92,7 @@ class Ledger:
     """Append only; closed when the world ends, because burying the dead runs some of their code."""
 
     def __init__(self, reader: Reader) -> None:
+        self.outside = Outside()
         self._reader = reader
         self._open = True
         self._by_life: dict[str, list[Entry]] = {}
@@ -93,6 +108,13 @@ class Ledger:
         if self._open and entry.fate is Fate.BEGUN:
             entry.fate = fate
             self._reader.changed(entry)
+
+    def take_effect(self, entry: Entry) -> None:
+        """Write down an effect at somebody who refuses none, whatever its fence is."""
+        life = current_life()
+        if self._open and life is not None and not life.dead:
+            before = self.outside.charge(entry.account, entry.life)
+            self._reader.charged(entry, before)
 
     def stop_all(self, life: str) -> None:
         """Write down that a process was killed by order of its parent: what it did was stopped, not lost."""

@@ -1,7 +1,7 @@
 """Nemesis: everything that is done to a world, planned from its seed before it begins."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, assert_never
 
@@ -9,6 +9,7 @@ from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT
 from watchbill.testing.chance import Chance
 from watchbill.testing.hosts import Berth
 from watchbill.testing.network import CALM, Weather
+from watchbill.testing.troubles import STRENGTH
 from watchbill.testing.virtual import Life
 from watchbill.testing.workload import KILLERS, Demand, deadly, poisoned
 from watchbill.testing.world import MOST_SKEW, Kind, Node, World
@@ -16,6 +17,8 @@ from watchbill.testing.world import MOST_SKEW, Kind, Node, World
 # Five losses quarantine a call: fewer must never come together by bad luck alone.
 MOST_DISRUPTIONS: Final = 4
 KILLS: Final = {poisoned.name: 2, deadly.name: 5}  # processes that each takes along before it is quarantined
+
+MOST_CUTS: Final = 2  # likewise, of links
 
 PATIENCE: Final = 20  # seconds to lie in wait
 
@@ -75,6 +78,16 @@ DOORS: Final = {
 
 
 @dataclass(frozen=True)
+class Troubles:
+    """What a world has beside the usual: runs that need cures, a bank that is down, and names that are paused."""
+
+    many: int
+    outages: tuple[tuple[float, float], ...]
+    pauses: int
+    cuts: int = 0  # of the link between one process and the store
+
+
+@dataclass(frozen=True)
 class Plan:
     """How one world will be treated."""
 
@@ -85,6 +98,26 @@ class Plan:
     weather: Weather
     disruptions: int
     hosts: tuple[Berth, ...] = ()
+    troubles: Troubles | None = None
+
+
+def with_troubles(usual: Plan, chance: Chance) -> Plan:
+    """Give a plan with less of the usual, and whatever an author can have a cure for."""
+    lossless = usual.style in LOSSLESS
+    starts = [chance.within(2, usual.storm * 0.6) for _ in range(chance.below(3))]
+    outages = tuple((start, start + chance.within(3, 25)) for start in starts)
+    kinds = [replace(kind, troubled=True, needs=(STRENGTH,) if not n else ()) for n, kind in enumerate(usual.nodes)]
+    berths = [replace(one, troubled=True, needs=(STRENGTH,) if not n else ()) for n, one in enumerate(usual.hosts)]
+    return replace(
+        usual,
+        nodes=tuple(kinds),
+        hosts=tuple(berths),
+        demand=replace(usual.demand, many=4 + chance.below(4), killer=None),
+        disruptions=max(1, usual.disruptions if lossless else min(usual.disruptions, MOST_DISRUPTIONS - MOST_CUTS)),
+        troubles=Troubles(
+            10 + chance.below(5), outages, chance.below(4), 0 if lossless else chance.below(MOST_CUTS + 1)
+        ),
+    )
 
 
 def plan(chance: Chance, *, quiet: bool, embedded: bool) -> Plan:
@@ -170,6 +203,13 @@ class Nemesis:
             self._world.loop.call_later(chance.within(1, storm), self._jump)
         for _ in range(chance.below(4) if self._plan.style not in (Style.GENTLE, Style.OUTAGE) else 0):
             self._world.loop.call_later(chance.within(1, storm), self._nod_off)
+        self._plan_cuts()
+
+    def _plan_cuts(self) -> None:
+        """Set the times at which somebody loses the store, and the store him, while all others have it."""
+        troubles = self._plan.troubles
+        for _ in range(0 if troubles is None else troubles.cuts):
+            self._world.loop.call_later(self._chance.within(3, self._plan.storm * 0.7), self._sever)
 
     def _kind_of_disruption(self, n: int) -> Callable[[], None]:
         """Draw what the n-th one will be."""
@@ -197,6 +237,7 @@ class Nemesis:
         self._left = 0
         self._prey.clear()
         self._world.network.away = False
+        self._world.network.severed.clear()
         self._world.network.weather = CALM
         self._world.heal()
 
@@ -261,6 +302,25 @@ class Nemesis:
                 self._world.checker.hurt.add(node.life.name)
             node.stop()
             self._note("is stopped", node)
+
+    def _sever(self) -> None:
+        """Cut somebody off from the store, for shorter or longer than his lease; whatever he runs goes on.
+
+        Rather one who is at something that must not happen twice.
+        """
+        checker = self._world.checker
+        up = [post for post in self._world.posts if post.up]
+        if not up:
+            return
+        busy = [post for post in up if checker.running_under(post.life.name)]
+        delicate = [post for post in busy if checker.runs_unrepeatable(post.life.name)]
+        life, span = self._chance.choose(delicate or busy or up).life, self._chance.within(5, 90)
+        self._world.counts["faults"] += 1
+        self._world.counts["links cut"] += 1
+        self._world.checker.hurt.add(life.name)
+        self._world.network.severed.add(life.name)
+        self._world.note("nemesis:", life.name, "is cut off for", round(span, 3))
+        self._world.loop.call_later(span, self._world.network.severed.discard, life.name)
 
     # --- what must hurt nobody
 

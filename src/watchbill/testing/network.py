@@ -63,6 +63,7 @@ class Network:
     ) -> None:
         self.weather = CALM
         self.away = False  # the whole store: nothing arrives there, for nobody
+        self.severed: set[str] = set()  # processes whose messages go nowhere, while all others reach the store
         self.local = False  # the store is a file of its one owner: what the dead have sent is never carried out
         self.messages = 0
         self.lost = 0  # of these, or their answers
@@ -116,6 +117,10 @@ class Network:
         ear = (life, wake)
         self._ears[whom].append(ear)
         return lambda: self._ears[whom].remove(ear) if ear in self._ears[whom] else None
+
+    def reaches(self, life: Life) -> bool:
+        """Say whether what a process sends arrives at all."""
+        return not self.away and life.name not in self.severed
 
     def is_troubled(self, life: str, lately: float) -> bool:
         """Say whether the link of a process was so bad lately that others may take it for dead."""
@@ -174,7 +179,7 @@ class Network:
     def _arrive(self, letter: "Letter") -> None:
         if self.local and letter.life.dead:
             return
-        if self.away:
+        if not self.reaches(letter.life):
             self.lost += 1
             self._loop.call_later(PATIENCE, letter.give_up, context=letter.life.context)
             return
@@ -205,7 +210,9 @@ class Network:
 
     def _hint(self, whom: Hint) -> None:
         for life, wake in self._ears[whom]:
-            if not life.dead and not self._chance.happens(self.weather.lost_hints):
+            if life.dead or life.name in self.severed:
+                continue
+            if not self._chance.happens(self.weather.lost_hints):
                 self._reasons.setdefault(life.name, deque()).append(self._loop.time())
                 self._loop.call_later(self._chance.within(0.0002, 0.02), wake, context=life.context)
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from watchbill.flow.program import Named, Program
 from watchbill.flow.registry import Registry
+from watchbill.testing.troubles import STEPS, WORKFLOWS
 from watchbill.testing.workload import RELEASES, make_registry
 
 
@@ -15,17 +16,27 @@ class Release:
     namespace = "simulated"
     keys = None
 
-    def __init__(self, without: frozenset[str]) -> None:
-        self.registry: Registry = make_registry(without)
+    def __init__(self, without: frozenset[str], *, troubled: bool = False) -> None:
+        self.registry: Registry = registry_of(without, troubled=troubled)
+
+
+def registry_of(without: frozenset[str], *, troubled: bool, schedules: bool = False) -> Registry:
+    """Make what a release knows; `troubled`: with what needs cures."""
+    if not troubled:
+        return make_registry(without, schedules=schedules)
+    return make_registry(without, schedules=schedules, steps=STEPS, workflows=WORKFLOWS)
 
 
 release_0 = Release(RELEASES[0])
 release_1 = Release(RELEASES[1])
 release_2 = Release(RELEASES[2])
+troubled_0 = Release(RELEASES[0], troubled=True)
+troubled_1 = Release(RELEASES[1], troubled=True)
+troubled_2 = Release(RELEASES[2], troubled=True)
 
 _PROGRAM: Final = Program(__name__, "", tuple(sys.path), tuple(sys.argv))
 
 
-def program_of(release: int) -> Named:
+def program_of(release: int, *, troubled: bool = False) -> Named:
     """Say where workers find a release."""
-    return Named(_PROGRAM, f"release_{release}")
+    return Named(_PROGRAM, f"{'troubled' if troubled else 'release'}_{release}")

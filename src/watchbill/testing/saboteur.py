@@ -84,8 +84,11 @@ class Saboteur(Nemesis):
     def __init__(self, world: World, plan: Plan, chance: Chance) -> None:
         super().__init__(world, plan, chance)
         killer = plan.demand.killer
-        self._costly = MOST_DISRUPTIONS - (0 if killer is None else KILLS[killer.name])  # what may cost a row a loss
-        self._detection = Detection(world, measures=plan.style is Style.WATCH)
+        cuts = 0 if plan.troubles is None else plan.troubles.cuts
+        # What may cost a row a loss.
+        self._costly = MOST_DISRUPTIONS - cuts - (0 if killer is None else KILLS[killer.name])
+        # What waits for a person, a bank or a probe is at work when they say so, and not within seconds.
+        self._detection = Detection(world, measures=plan.style is Style.WATCH and plan.troubles is None)
         self._hosts = [host for host in world.hosts if isinstance(host, Host)]
 
     def begin(self) -> None:
@@ -105,6 +108,7 @@ class Saboteur(Nemesis):
             world.loop.call_later(chance.within(1, plan.storm), self._jump)
         for _ in range(chance.below(5) if plan.style in (Style.SHIFTS, Style.MUTINY) else 0):
             world.loop.call_later(chance.within(1, plan.storm), self._nap)
+        self._plan_cuts()
 
     def heal(self) -> None:
         """End all faults."""

@@ -22,9 +22,11 @@ from watchbill.store.protocol import EVERY
 from watchbill.testing.chance import Chance
 from watchbill.testing.hosts import hire, hosts_of
 from watchbill.testing.invariants import Violation
-from watchbill.testing.nemesis import Nemesis, Plan, Style, plan
+from watchbill.testing.nemesis import Nemesis, Plan, Style, Troubles, plan, with_troubles
 from watchbill.testing.network import at
+from watchbill.testing.people import People
 from watchbill.testing.saboteur import Saboteur, plan_crew
+from watchbill.testing.troubles import troubled_wishes
 from watchbill.testing.virtual import StandstillError, VirtualLoop, rest
 from watchbill.testing.workload import Wish, wishes
 from watchbill.testing.world import Clients, Line, World
@@ -34,13 +36,18 @@ PRUNED_EVERY: Final = 7  # seconds
 CAUGHT_UP_WITHIN: Final = 120  # seconds
 SHARED_WITHIN: Final = 120  # seconds: members out of time are waited for, then a full lease period
 HEARD_WITHIN: Final = 30  # seconds
+JUDGED_WITHIN: Final = 15  # seconds: a supervisor comes back, and looks
 IDLE_FOR: Final = 20  # seconds: a lease, a lost answer, and the time to ask again
 WAITING_AFTER: Final = 20  # seconds: who had it before does not get it for ten, whoever else there is
 IDLER_AFTER: Final = 8  # seconds: a beat, a lost answer, and a slow one
+MOST_TASKS: Final = 16  # of a process that has nothing to do: its rooms, and what its workers are heard by
 TAIL: Final = 40  # lines of the trace in the message about a violation
 LEAST_STEPS: Final = 10  # I20
 LEAST_FAULTS: Final = 1
-TOLD: Final = ("transactions", "steps done", "faults", "deaths", "messages lost", "shards taken over", "losses")
+TOLD: Final = (
+    *("transactions", "steps done", "faults", "deaths", "messages lost", "shards taken over", "losses"),
+    *("probes begun", "canaries", "decided by people"),
+)
 
 
 class Result(NamedTuple):
@@ -85,6 +92,11 @@ def is_scheduled(seed: int) -> bool:
     return seed % 5 == 2
 
 
+def is_troubled(seed: int) -> bool:
+    """Say whether that world has whatever an author can have a cure for, and people: one in eleven."""
+    return seed % 11 == 6 and not is_embedded(seed)
+
+
 def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
@@ -92,6 +104,8 @@ def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Resu
         planned = plan_crew(chance.fork("plan"), quiet=is_quiet(seed))
     else:
         planned = plan(chance.fork("plan"), quiet=is_quiet(seed), embedded=is_embedded(seed))
+    if is_troubled(seed):
+        planned = with_troubles(planned, chance.fork("troubles"))
     loop = VirtualLoop(chance.fork("order"))
     world = World(loop, chance)
     collecting = gc.isenabled()
@@ -115,13 +129,15 @@ async def _play(world: World, planned: Plan, *, scheduled: bool, supervision: Su
     await world.open(nodes, embedded=planned.style is Style.EMBEDDED)
     hire(world, planned.hosts)
     wanted = wishes(world.chance.fork("wishes"), planned.demand)
+    if planned.troubles is not None:
+        wanted += _trouble(world, planned, planned.troubles)
     clients = Clients(world, wanted)
     nemesis = (Saboteur if planned.hosts else Nemesis)(world, planned, world.chance.fork("nemesis"))
     nemesis.begin()
     await _wait(world, clients, planned.storm)
     nemesis.heal()
     world.note("healed")
-    await _wait(world, clients, HEALED_WITHIN)
+    await _wait(world, clients, HEALED_WITHIN, healed=True)
     _check_ends(world, wanted)
     await _check_hosts(world)
     await _check_shares(world)
@@ -129,20 +145,40 @@ async def _play(world: World, planned: Plan, *, scheduled: bool, supervision: Su
         await _check_slots(world)
     await _check_left_behind(world)
     await _check_orphans(world)
+    await _check_leftovers(world)
+    world.checker.check_accounts(world.ledger.outside)
     if world.checker.counts["steps done"] < LEAST_STEPS or _faults(world) < LEAST_FAULTS:
         world.checker.violated("I20", f"too little was done: {dict(_counted(world))}")
 
 
-async def _wait(world: World, clients: Clients, seconds: float) -> None:
+def _trouble(world: World, planned: Plan, troubles: Troubles) -> list[Wish]:
+    """Let people come, and things go wrong that they have to deal with; gives what clients want of it."""
+    wanted = list(troubled_wishes(world.chance.fork("troubled wishes"), troubles.many, planned.demand.within))
+    world.ledger.outside.outages = troubles.outages
+    People(world, wanted, troubles.pauses, planned.storm)
+    return wanted
+
+
+async def _wait(world: World, clients: Clients, seconds: float, *, healed: bool = False) -> None:
     """Let time pass until everything has ended, at most so long."""
     until = world.loop.time() + seconds
     while world.loop.time() < until:
         await rest(1)
         _check_rows(world)
+        if healed:
+            _check_verdicts(world, until - seconds)
         if world.nodes[0].schedules and world.loop.now // SECOND % PRUNED_EVERY == 0:
             await world.prune()
         if not clients.waiting and _faults(world) >= LEAST_FAULTS and not world.checker.open_runs():
             return
+
+
+def _check_verdicts(world: World, healed_at: float) -> None:
+    """See whether whatever failed is judged, if somebody is there to do so."""
+    before = world.loop.time() - JUDGED_WITHIN
+    there = any(node.up and node.since <= before for node in world.nodes)
+    if healed_at <= before and there and (left := world.checker.unjudged(JUDGED_WITHIN)):
+        world.checker.violated("I10", f"for {JUDGED_WITHIN} s nobody has judged {left}")
 
 
 def _check_rows(world: World) -> None:
@@ -219,6 +255,15 @@ async def _check_left_behind(world: World) -> None:
     world.checker.violated("I15", f"{HEARD_WITHIN} s after all had ended there is still {world.left_behind()}")
 
 
+async def _check_leftovers(world: World) -> None:
+    """See whether nothing is left of what has ended: rows in the store, or tasks in those who are up."""
+    for _ in range(HEARD_WITHIN):
+        if not world.leftovers(MOST_TASKS):
+            return
+        await rest(1)
+    world.checker.violated("I16", f"{HEARD_WITHIN} s after all had ended there is left: {world.leftovers(MOST_TASKS)}")
+
+
 async def _check_orphans(world: World) -> None:
     """See whether something is left in the store that cannot be."""
     look = await world.network.store.supervisor.audit(AuditPlace(), EVERY)
@@ -231,7 +276,7 @@ def _faults(world: World) -> int:
 
 
 def _counted(world: World) -> Counter[str]:
-    counts = world.counts + world.checker.counts
+    counts = world.counts + world.checker.counts + world.checker.remedies.counts
     counts["transactions"] = world.checker.transactions
     counts["messages"] = world.network.messages
     counts["messages lost"] = world.network.lost

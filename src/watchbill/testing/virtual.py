@@ -64,6 +64,11 @@ class Life:
         """True when it does nothing any more."""
         return self.vital is Vital.DEAD
 
+    @property
+    def tasks(self) -> int:
+        """How many of its tasks have not ended."""
+        return sum(not task.done() for task in self._tasks)
+
     def start(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine as part of this process."""
         return self._loop.create_task(coroutine, context=self.context)

@@ -5,7 +5,7 @@ Each step is told which calls it depends on, so that the ledger can say whether 
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from typing import Any, Final
@@ -569,13 +569,19 @@ RELEASES: Final[tuple[frozenset[str], ...]] = (
 )
 
 
-def make_registry(without: frozenset[str] = RELEASES[0], *, schedules: bool = False) -> Registry:
-    """Make what a node of the world knows."""
+def make_registry(
+    without: frozenset[str] = RELEASES[0],
+    *,
+    schedules: bool = False,
+    steps: Sequence[Step[..., Any]] = (),
+    workflows: Sequence[Workflow[..., Any]] = (),
+) -> Registry:
+    """Make what a node of the world knows; `steps` and `workflows`: what some worlds have beside the usual."""
     registry = Registry()
-    for step in STEPS:
+    for step in (*STEPS, *steps):
         if step.name not in without:
             registry.add_step(step)
-    for workflow in (*WORKFLOWS, *(SCHEDULES if schedules else ())):
+    for workflow in (*WORKFLOWS, *workflows, *(SCHEDULES if schedules else ())):
         if workflow.name not in without:
             registry.add_workflow(workflow)
     return registry

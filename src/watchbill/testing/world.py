@@ -16,6 +16,7 @@ from watchbill.events import Event, Events
 from watchbill.flow.values import encode
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Member
+from watchbill.model.needs import parse_needs
 from watchbill.model.profile import PROFILES
 from watchbill.model.run import SHARDS_PER_REGION as SHARDS
 from watchbill.model.run import NewRun
@@ -32,8 +33,10 @@ from watchbill.testing.envs import DAWN, Ids, Machine, SimClock, SimEnv, StoreTh
 from watchbill.testing.invariants import Checker, Violation
 from watchbill.testing.ledger import LEDGER, Ledger
 from watchbill.testing.network import FarStore, Network
+from watchbill.testing.programs import registry_of
+from watchbill.testing.troubles import draft
 from watchbill.testing.virtual import Life, VirtualLoop, Vital, rest
-from watchbill.testing.workload import RELEASES, SPECS, Wish, Word, book, deadly, hasty, make_registry, poison
+from watchbill.testing.workload import RELEASES, SPECS, Wish, Word, book, deadly, hasty, poison
 
 NAMESPACE: Final = "simulated"
 ENDS: Final = frozenset(
@@ -54,6 +57,12 @@ _LEFT_BEHIND: Final = """
     SELECT id, 'timer'
     FROM main.run
     WHERE status = 2 AND wake_at < ?1
+"""
+_LEFTOVERS: Final = """
+    SELECT run.id, attempt.call
+    FROM main.attempt AS attempt
+    INNER JOIN main.run AS run ON run.num = attempt.run
+    WHERE run.status >= 10
 """
 PACE: Final = PROFILES["critical"]  # of agents, and of schedulers that run no steps
 MOST_SKEW: Final[Micros] = 3_600 * SECOND
@@ -94,7 +103,7 @@ class World:
             poison=poison.name,
             deadly=deadly.name,
             undoable=book.name,
-            hasty=hasty.name,
+            unsure=frozenset({hasty.name, draft.name}),
             schedules=SPECS,
             now=loop.time,
             tell=self.fail,
@@ -206,12 +215,19 @@ class World:
         assert self._connection is not None  # noqa: S101 - the world is open
         return list(self._connection.execute(_LEFT_BEHIND, (DAWN + self.loop.now - 60 * SECOND,)))
 
+    def leftovers(self, most_tasks: int) -> list[object]:
+        """Give rows of runs that have ended, and processes with more tasks than they need to wait for something."""
+        assert self._connection is not None  # noqa: S101 - the world is open
+        tasks = [(post.life.name, post.life.tasks) for post in self.posts if post.up]
+        return [*self._connection.execute(_LEFTOVERS), *[crowded for crowded in tasks if crowded[1] > most_tasks]]
+
     def check_order(self, asked: tuple[Any, ...], leased: Sequence[AttemptRow]) -> None:
         """See whether a lease that got rows has left behind what is more urgent."""
         assert self._connection is not None  # noqa: S101 - the world is open
         agent, _, queues, room = asked
         self.fed[self.checker.processes[agent]] = self.loop.time()
-        values = {"queues": json_text(queues), "steps": json_text(room.steps), "agent": agent, "now": self.now}
+        steps = [] if self.checker.remedies.is_paused else room.steps
+        values = {"queues": json_text(queues), "steps": json_text(steps), "agent": agent, "now": self.now}
         for alone in (False, True):
             ranks = [self.checker.rank_of(row.id) for row in leased if needs_own_process(row) == alone]
             given = {**values, "alone": alone, "rank": max(ranks, default=0)}
@@ -262,6 +278,8 @@ class Kind:
     schedules: bool = False
     leads: bool = False  # it runs no steps: agents of their own do
     rate: float = 1.0  # of its clocks
+    troubled: bool = False  # its code has what needs cures
+    needs: tuple[str, ...] = ()  # what it has, if it runs steps
     supervision: Supervision = Supervision.EMBEDDED
 
 
@@ -293,6 +311,7 @@ class Post:
         self.life = life = Life(f"{self.name}.{self._lives}", world.loop)
         life.context.run(LEDGER.set, world.ledger)
         life.on_death(lambda: self._died(life))
+        life.on_pause(lambda: world.checker.frozen.add(life.name))
         env = SimEnv(world.loop, self.clock, self.chance, world.ids, world.ledger, self.machine.place(life))
         env.spawning = lambda parent: world.network.strike(parent, "spawn", None)
         life.start(self._run(env, life))
@@ -347,7 +366,7 @@ class Node(Post):
         self.clock.rate = kind.rate
         self._houses: list[House] = []
         self.schedules = kind.schedules
-        self._registry = make_registry(RELEASES[kind.release], schedules=kind.schedules)
+        self._registry = registry_of(RELEASES[kind.release], troubled=kind.troubled, schedules=kind.schedules)
 
     @property
     def knows(self) -> tuple[str, ...]:
@@ -379,6 +398,7 @@ class Node(Post):
             agent=not self._kind.leads,
             slots=self._slots,
             threads=self._threads,
+            have=parse_needs(self._kind.needs),
             look_limit=self._kind.look_limit,
             load_limit=self._kind.load_limit,
             lease=PACE.lease if self._kind.leads else None,

@@ -17,7 +17,7 @@ from watchbill.model.policy import QUARANTINE_AT, Change, Cures, Policy, Rung
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import BackoffOver, Failed
 from watchbill.model.verdict import Ask, AskPerson, Climb, GiveUp, Quarantine, Settle, TryLater, TryNow, Verdict
-from watchbill.supervisor.judge import ACTS_FOR, MAY_STILL_ACT, MOST_PROBES, judge
+from watchbill.supervisor.judge import ACTS_FOR, MOST_PROBES, judge
 from watchbill.supervisor.judgement import judgement
 
 OTHER = Rung(step="b", policy=Policy(retries=1))
@@ -63,10 +63,10 @@ def test_busy_waits_as_long_as_it_says_whatever_was_tried_before() -> None:
 
 def test_what_may_still_act_is_not_asked_about_before_it_cannot() -> None:
     policy = with_cures(idempotent=False, probe=True)
-    for cause in MAY_STILL_ACT:
+    for cause in ACTS_FOR:
         verdict = on(policy, a_failure(cause), losses=1)
         assert isinstance(verdict, Settle)
-        assert verdict.delay == ACTS_FOR
+        assert verdict.delay == ACTS_FOR[cause]
     for cause in (Cause.KILLED, Cause.RAISED, Cause.UNKNOWN, Cause.REJECTED):
         assert isinstance(on(policy, a_failure(cause), failures=1), Ask)
 
@@ -114,6 +114,17 @@ def test_what_the_run_does_not_want_any_more_is_asked_about_only_to_be_undone() 
     assert isinstance(not_done, GiveUp)
     assert not_done.failure is not None
     assert not_done.failure.cause is Cause.RAISED, "so nothing is undone that was not done"
+
+
+def test_a_run_that_is_stopped_while_the_probe_is_asked_waits_for_nobody() -> None:
+    policy = with_cures(TEAM, idempotent=False, probe=True)
+    doubt = Doubt(a_failure())
+    for answer in Probed:
+        assert isinstance(probed(answer, doubt, policy, failures=2, cancel=True), GiveUp)
+    again = probed(None, doubt, policy, failures=2, cancel=True)
+    assert isinstance(again, Settle)
+    assert again.doubt.unwanted, "its next lease does not know of it any more"
+    assert isinstance(probed(None, Doubt(a_failure(), MOST_PROBES - 1), policy, failures=2, cancel=True), GiveUp)
 
 
 def test_arguments_of_a_rung_replace_those_of_the_workflow_and_no_others() -> None:

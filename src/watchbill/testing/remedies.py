@@ -1,0 +1,230 @@
+"""Remedies: what must be true of every cure, held against what is committed and what really happens.
+
+Whoever tries again, another way, asks, waits or leaves it to a person has a reason, says it in the same commit, and
+keeps to what the author allowed. The numbers of the invariants are those of `testing/invariants.py`.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from watchbill.model.breaker import CANARY, TOGETHER, Breaker, BreakerState, gate_of, read_breaker
+from watchbill.model.decision import Decision
+from watchbill.model.parked import FOR_PERSONS
+from watchbill.model.policy import Policy
+from watchbill.model.resolution import ACTIONS
+from watchbill.model.states import AttemptState
+from watchbill.model.stop import Stops
+from watchbill.testing.changes import AttemptSeen, DecisionSeen, GateSeen
+from watchbill.testing.ledger import Entry, Fate
+from watchbill.testing.outside import Outside
+
+PEOPLE: Final = ("ada", "bob", "eve")
+
+KEPT_FOR: Final = 30.0  # seconds: so long after a pause nobody asks why something has waited
+
+_decode_decision = msgspec.json.Decoder(Decision).decode
+
+
+class Remedies:
+    """Sees every move of a row, every decision, every gate, and every attempt that begins or raises."""
+
+    def __init__(
+        self,
+        violated: Callable[[str, str], None],
+        can_act: Callable[[Entry], bool],
+        is_hurt: Callable[[str], bool],
+        now: Callable[[], float],
+    ) -> None:
+        self.counts: Counter[str] = Counter()
+        self._violated = violated
+        self._can_act = can_act  # an attempt that has begun, in a process that lives and was never frozen
+        self._is_hurt = is_hurt
+        self._now = now
+        self._decisions: list[DecisionSeen] = []  # of this transaction
+        self._owed: list[tuple[AttemptSeen, str]] = []  # moves of it that somebody must have decided: who
+        self._given: list[tuple[int, str]] = []  # outcomes of it that no attempt had
+        self._gates: dict[str, tuple[bool, Breaker]] = {}  # those that are not simply open, by name
+        self._kept_at = -KEPT_FOR  # when a gate was last in trouble, or ceased to be
+        self._canaries: dict[str, set[int]] = {}  # rows that run to try for all the others, by dependency
+        self._leaving: dict[str, deque[float]] = {}  # when rows left that had waited for a dependency
+        self._decided: dict[tuple[int, str], int] = {}  # attempts that had begun when a person last decided
+
+    # --- the store
+
+    def saw_decision(self, decision: DecisionSeen, begun: Callable[[], int]) -> None:
+        """Take note; `begun` gives how many attempts of that call had begun."""
+        self._decisions.append(decision)
+        if decision.actor in PEOPLE and _decode_decision(decision.body).chosen in ACTIONS:
+            self._decided[decision.run, decision.call] = begun()
+            self.counts["decided by people"] += 1
+
+    def saw_gate(self, gate: GateSeen) -> None:
+        """Take note."""
+        breaker = read_breaker(gate.breaker)
+        before = self._gates.pop(gate.name, None)
+        troubled = bool(gate.paused) or breaker.state is not BreakerState.CLOSED
+        if before is None and not troubled:
+            return
+        self._kept_at = self._now()
+        if before is None or before[1].state is not breaker.state:
+            self._leaving.pop(gate.name, None)
+            self.counts[f"breakers {breaker.state.word}"] += breaker.state is not BreakerState.CLOSED
+        if troubled:
+            self._gates[gate.name] = bool(gate.paused), breaker
+
+    def saw_new_row(self, row: AttemptSeen) -> None:
+        """Check a row under a fence that was there before: only a person's other arguments do that."""
+        self._owed.append((row, "a person"))
+
+    def saw_outcome(self, run: int, call: str) -> None:
+        """Check an outcome that no attempt had: only a person gives one."""
+        self._given.append((run, call))
+
+    def saw_move(self, before: AttemptSeen, row: AttemptSeen, policy: Policy, workflow: str) -> None:
+        """Check how a row has changed."""
+        old, new = before.state, row.state
+        if new == AttemptState.RUNNING and old == AttemptState.READY:
+            self._leased(row, policy, workflow)
+        if policy.uses:
+            self._note_canary(row, policy.uses)
+        if old == AttemptState.FAILED and new != old:
+            self._owed.append((row, "evidence"))
+        elif old == AttemptState.PARKED and new != old:
+            self._owed.append((row, "a person" if before.why in FOR_PERSONS else "a supervisor"))
+        if row.rung != before.rung:
+            self._climbed(before, row)
+
+    def _climbed(self, before: AttemptSeen, row: AttemptSeen) -> None:
+        """Check that no rung is left out, and that each has a budget of its own."""
+        self.counts["rungs climbed"] += 1
+        if row.rung != before.rung + 1:
+            self._violated("I8", f"{row} was on rung {before.rung}")
+        elif before.state == AttemptState.FAILED and row.state == AttemptState.READY and row.failures:
+            self._violated("I8", f"{row} has no fresh budget on its new rung")
+
+    def committed(self) -> None:
+        """Check what only the whole transaction shows."""
+        if self._owed or self._given:
+            self._check_decisions()
+            self._owed.clear()
+            self._given.clear()
+        self._decisions.clear()
+        for uses, rows in self._canaries.items():
+            if len(rows) > 1:
+                self._violated("I12", f"{len(rows)} canaries try {uses!r} at once: {sorted(rows)}")
+
+    def _check_decisions(self) -> None:
+        by_people = {(one.run, one.call) for one in self._decisions if one.actor in PEOPLE}
+        of_supervisors = {
+            (one.run, one.call, one.fence): one.body for one in self._decisions if one.actor == "supervisor"
+        }
+        for row, who in self._owed:
+            if who == "a person":
+                if (row.run, row.call) not in by_people:
+                    self._violated("I8", f"{row} waited for a person, and nobody has decided")
+                continue
+            body = of_supervisors.get((row.run, row.call, row.fence))
+            if body is None:
+                self._violated("I19", f"{row} was judged, and no decision says why")
+            elif who == "evidence" and _decode_decision(body).cause is None:
+                self._violated("I19", f"{row} was judged without evidence: {body!r}")
+        for run, call in self._given:
+            if (run, call) not in by_people:
+                self._violated("I7", f"call {call} of run {run} is completed, and no attempt of it is")
+
+    # --- gates
+
+    def _leased(self, row: AttemptSeen, policy: Policy, workflow: str) -> None:
+        if not self._gates:
+            return
+        stops = Stops(frozenset(name for name, (paused, _) in self._gates.items() if paused))
+        stop = stops.of_step(row.step) or stops.of_queue(policy.needs, policy.uses)
+        if stop is not None or workflow in stops.workflows:
+            self._violated("I12", f"{row} was leased, and {stop or workflow} is paused")
+        name = gate_of(policy.uses)
+        if not policy.uses or name not in self._gates:
+            return
+        breaker = self._gates[name][1]
+        if breaker.state is BreakerState.OPEN:
+            self._violated("I12", f"{row} was leased, and {policy.uses!r} is down")
+        elif breaker.state is BreakerState.CLOSING:
+            self._check_pace(row, name, breaker)
+
+    def _note_canary(self, row: AttemptSeen, uses: str) -> None:
+        canaries = self._canaries.setdefault(uses, set())
+        tries = row.state == AttemptState.RUNNING and row.why == CANARY
+        (canaries.add if tries else canaries.discard)(row.id)
+        self.counts["canaries"] += tries
+
+    def _check_pace(self, row: AttemptSeen, name: str, breaker: Breaker) -> None:
+        """Check that those who waited for a dependency do not all leave together."""
+        now, leaving = self._now(), self._leaving.setdefault(name, deque())
+        leaving.append(now)
+        while leaving[0] <= now - 1:
+            leaving.popleft()
+        most = max(2.0, breaker.rate * (1 + TOGETHER) + 1)
+        if len(leaving) > most:
+            self._violated("I17", f"{len(leaving)} rows left {name} within 1 s, and {breaker.rate:g} may: {row}")
+
+    def is_kept(self, policy: Policy) -> bool:
+        """Say whether something may keep a row that is ready from being leased, or did so until a moment ago."""
+        return bool(policy.uses or policy.needs or self._gates) or self._now() - self._kept_at < KEPT_FOR
+
+    @property
+    def is_paused(self) -> bool:
+        """True when something is paused by its name: then what is less urgent may be first."""
+        return any(paused for paused, _ in self._gates.values())
+
+    # --- what really happens
+
+    def begun(self, num: int, entry: Entry, earlier: Sequence[Entry]) -> None:
+        """Check an attempt as it really begins, after those before it."""
+        if entry.probes:
+            self.counts["probes begun"] += 1
+            acting = [each for each in earlier if self._can_act(each)]
+            if acting:
+                self._violated("I6", f"{entry} asks what became of {acting}, which can still act")
+            return
+        if entry.attempt.policy.idempotent or not earlier:
+            return
+        attempts = [each for each in earlier if not each.probes]
+        if not attempts or self._decided.get((num, entry.call), -1) >= len(earlier) or attempts[-1].free:
+            return
+        since = earlier[earlier.index(attempts[-1]) + 1 :]
+        if not any(each.says_not_done for each in since):
+            self._violated("I8", f"{entry} is tried again blindly: {list(earlier)}")
+
+    def raised(self, num: int, entry: Entry, all_of_it: Sequence[Entry], given_back: set[int]) -> None:
+        """Check that no rung has more failures than its budget allows."""
+        since = self._decided.get((num, entry.call), 0)
+        rung, policy = entry.attempt.rung, entry.attempt.policy
+        failed = [
+            each
+            for each in all_of_it[since:]
+            if each.fate is Fate.RAISED
+            and each.attempt.rung == rung
+            and not (each.free or each.probes or each.fence in given_back or self._is_hurt(each.life))
+        ]
+        if len(failed) > policy.retries + 1:
+            self._violated("I8", f"{entry} raised, and rung {rung} has {policy.retries} retries: {failed}")
+
+    def charged(self, entry: Entry, before: Sequence[str], was_frozen: Callable[[str], bool]) -> None:
+        """Check that nothing takes effect twice that its author does not want tried again."""
+        self.counts["effects"] += 1
+        if not before:
+            return
+        if was_frozen(entry.life) or any(was_frozen(life) for life in before):
+            self.counts["effects twice, by who was frozen"] += 1  # nobody can know of it but the other side
+        else:
+            self._violated("I6", f"{entry} took effect, and so had attempts of the same call in {before}")
+
+    def check_accounts(self, outside: Outside, ended: Callable[[str], str], was_frozen: Callable[[str], bool]) -> None:
+        """Check, at the end, that what a completed run did is there, and what another one did is undone."""
+        for (run, part, call), by, refunded in outside.accounts():
+            completed = ended(run) == "completed"
+            if refunded is completed and not any(was_frozen(life) for life in by):
+                said = "completed, and its effect was undone" if completed else "did not complete, and has its effect"
+                self._violated("I14", f"{run} {said}: {call} of part {part} by {by}")
