@@ -18,7 +18,10 @@ PATIENT_TESTS := $(wildcard tests/store/sealed tests/store/test_*interleavings.p
 	tests/store/test_policies.py tests/store/test_presence.py tests/store/test_schedules.py tests/store/test_keeping.py \
 	tests/store/test_fleet.py)
 FAST_TESTS := $(wildcard tests/unit tests/store tests/arch) $(addprefix --ignore=,$(PATIENT_TESTS))
-SLOW_TESTS := $(wildcard tests/rooms tests/simulation tests/house tests/docs) $(PATIENT_TESTS)
+# What takes longest comes first, one after the other in one worker, while the others do the rest.
+LONGEST_TESTS := $(wildcard tests/house/test_detection.py tests/house/test_agent_storm.py tests/house/test_kill.py)
+SLOW_TESTS := $(LONGEST_TESTS) $(wildcard tests/rooms tests/simulation tests/docs) $(PATIENT_TESTS) \
+	$(filter-out $(LONGEST_TESTS),$(wildcard tests/house/test_*.py))
 SOURCES := $(wildcard src tests benchmarks examples)
 TYPED := $(wildcard src tests examples)
 

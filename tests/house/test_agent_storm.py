@@ -180,6 +180,7 @@ def test_a_storm_over_four_agents_loses_nothing_and_does_nothing_twice(kept: Kep
 
 
 LINKED_RUNS = 200
+LAST_RUNS = 40  # when all is well again: more than two of the three agents have slots for
 LINKED_AGENTS = 2  # and one whose link is whole: it is never lost
 WORSE = (Link.CUT, Link.SLOW, Link.HALF_OPEN, Link.DEAF)
 SWITCHES = 12
@@ -245,8 +246,9 @@ def test_links_that_are_cut_slow_half_open_or_deaf_lose_nothing_and_do_nothing_t
         lost = agents_of(kept, 2)
         verdict = Verdict(kept, ledger.lines())
         verdict.calls()
-        handle = client.start(deck.sequence, 1, id="sequence-last")
-        assert handle.result(timeout=HEALED_WITHIN) == 1 + ADDS["sequence"]
+        last = [client.start(deck.sequence, n, id=f"sequence-last-{n}") for n in range(LAST_RUNS)]
+        for n, handle in enumerate(last):
+            assert handle.result(timeout=HEALED_WITHIN) == n + ADDS["sequence"]
     hosts = Counter(line.host for line in ledger.lines() if line.what == "END")
     summary = ", ".join(f"{verdict.counts[what]} {what}" for what in sorted(verdict.counts))
     print(f"links: {summary}, {quarantined} quarantined, {len(lost)} agents lost, healed within {took:.1f} s, {hosts}")

@@ -14,7 +14,7 @@ import pytest
 from tests.simulation.mutants import MUTANTS, Mutant
 from watchbill.testing.simulation import SimulationError, simulate, written
 
-SEEDS = 200
+SEEDS = 300
 CHUNK = 10  # seeds per test: so that workers share them evenly
 CATCH_WITHIN = 200
 FOUND = [
