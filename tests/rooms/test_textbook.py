@@ -25,7 +25,7 @@ from watchbill.store.protocol import AVOID_FOR
 from watchbill.supervisor.diagnose import diagnose
 from watchbill.supervisor.judge import judge
 from watchbill.supervisor.judgement import judgement
-from watchbill.testing.conformance.scene import AGENT, ME, a_verdict
+from watchbill.testing.conformance.scene import AGENT, ME, a_verdict, to_judge
 
 RAISED = msgspec.json.encode(Failure("ConnectionError", "no line"))
 KILLED = msgspec.json.encode(Failure("Died", "its worker was killed", cause=Cause.KILLED))
@@ -84,7 +84,7 @@ async def test_here_a_verdict_on_what_has_changed_meanwhile_is_refused(here: Wat
     [seen] = await here.scene.lease(OTHER)
     here.clock.pass_by(HOST_LEASE)
     [orphan] = (await here.scene.store.supervisor.watch(MANY)).orphans
-    assert orphan == seen
+    assert orphan == to_judge(seen)
     symptom = diagnose(orphan, here.clock.wall(), orphaned=True)
     assert symptom is not None
     assert await here.report(seen, Act.DONE, b"1", agent=OTHER) is Answer.ACCEPTED

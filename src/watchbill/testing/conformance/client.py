@@ -299,7 +299,7 @@ async def test_history_has_what_was_decided_within_a_time_and_counts_the_runs_ma
 
 async def test_history_says_when_those_were_last_heard_who_are_gone_and_what_is_due_for_a_look(scene, clock):
     [run] = await scene.submit(a_run(1))
-    assert (await scene.store.client.history("default", SECOND)).due_at is None
+    assert (await scene.store.client.history("default", SECOND)).overdue == 0
     for agent in (71, 72, 73):
         await scene.store.agent.join(agent, "default", "", f"agent-{agent}", b"{}", 8 * SECOND)
     clock.pass_by(2 * SECOND)
@@ -310,7 +310,7 @@ async def test_history_says_when_those_were_last_heard_who_are_gone_and_what_is_
     clock.pass_by(10 * SECOND)
     found = await scene.store.client.history("default", 60 * SECOND)
     assert dict(found.heard) == {71: NOON + 2 * SECOND, 72: NOON}, "buried, and silent; the others are well"
-    assert found.due_at == NOON + 2 * SECOND
+    assert found.overdue == 10 * SECOND
 
 
 # --- the fleet
