@@ -36,7 +36,18 @@ def file(folder: Path) -> str:
     return f"sqlite:///{folder}/store.db"
 
 
-@pytest.fixture(params=["file", "memory", "postgres"])
+# In memory a store differs from a file below its doors alone. Every suite of those runs there, too, and whatever uses
+# the fixture `watch`; of the rooms what runs are and what they can say.
+IN_MEMORY_TOO = ("tests.rooms.test_runs", "tests.rooms.test_language", "tests.rooms.test_people")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "url" in metafunc.fixturenames:
+        memory = ["memory"] if metafunc.module.__name__ in IN_MEMORY_TOO else []
+        metafunc.parametrize("url", ["file", *memory, "postgres"], indirect=True)
+
+
+@pytest.fixture
 def url(request: pytest.FixtureRequest, file: str) -> str:
     match request.param:
         case "file":

@@ -137,11 +137,11 @@ async def test_who_refuses_is_not_told_again(app: App, listener: Listener) -> No
     assert len(listener.answers) == 4
 
 
-@pytest.mark.parametrize("url", ["ftp://x", 7, "example"])
-def test_odd_addresses_are_refused(url: Any) -> None:
+@pytest.mark.parametrize("odd", ["ftp://x", 7, "example"])
+def test_odd_addresses_are_refused(odd: Any) -> None:
     app = App("sqlite:///:memory:")
     with pytest.raises(InvalidOptionError, match="must be an http or https URL"):
 
-        @app.workflow(notify=url)
+        @app.workflow(notify=odd)
         async def order() -> None:
             await asyncio.sleep(0)

@@ -49,7 +49,7 @@ ACTS_FOR: Final[dict[Cause, Micros]] = {
     Cause.LATE: INLINE_LEASE + KILLED_AFTER,
     Cause.STALLED: INLINE_LEASE + KILLED_AFTER,
 }
-MOST_FORGIVEN: Final = 20  # attempts in neither budget: some fill the memory of their container, and all in it dies
+MOST_FORGIVEN: Final = 100  # attempts in neither budget: some fill the memory of their container, and all in it dies
 MOST_PROBES: Final = 3  # that fail: then a person is asked
 PROBE_AGAIN: Final[Micros] = 5 * SECOND
 

@@ -167,7 +167,7 @@ def test_what_ran_in_a_process_of_its_own_cannot_have_killed_its_agent(own: bool
 
 def test_what_takes_its_agent_with_it_every_time_is_quarantined_in_the_end() -> None:
     row, policy = a_row(AttemptState.READY, failures=0, losses=0), Policy()
-    for tried in range(1, 100):
+    for tried in range(1, 1_000):
         row = msgspec.structs.replace(row, state=AttemptState.RUNNING, losses=row.losses + 1)
         assert row.number == tried
         dead = judgement(row, AgentDead(70), judge(AgentDead(70), row, policy, 0.0))
