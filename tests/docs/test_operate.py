@@ -105,9 +105,11 @@ def test_a_newcomer_gets_to_two_hosts_and_a_killed_agent_is_survived(hosts):
         hosts[host].type(command)
     until(hosts["a"], "watchbill agents list", "busy")
     [busy] = [row for row in listed(hosts["a"]) if row["state"] == "busy"]
-    for pid in children_of(busy["pid"]):
-        os.kill(pid, signal.SIGKILL)
-    os.kill(busy["pid"], signal.SIGKILL)
+    workers = children_of(busy["pid"])
+    os.kill(busy["pid"], signal.SIGKILL)  # first: it would still tell of the death of its workers
+    for pid in workers:
+        with contextlib.suppress(ProcessLookupError):  # they end with their host
+            os.kill(pid, signal.SIGKILL)
     [other] = {"agent-a", "agent-b"} - {busy["name"]}
     end = time.monotonic() + PATIENCE
     while not any(row["name"] == other and row["state"] == "busy" for row in listed(hosts["a"])):
