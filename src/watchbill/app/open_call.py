@@ -22,8 +22,7 @@ from watchbill.model.attempt import STARVED, AttemptRow, RowKind
 from watchbill.model.breaker import CANARY, USES, BreakerState
 from watchbill.model.gate import GateRow
 from watchbill.model.limits import Limits, limits_of, mark_of, slowness
-from watchbill.model.member import group_of
-from watchbill.model.parked import BACKOFF, DOUBT, ESCALATE, QUARANTINE, SETTLE
+from watchbill.model.parked import BACKOFF, DOUBT, ESCALATE, QUARANTINE, SETTLE, group_of
 from watchbill.model.policy import QUARANTINE_AT, decode_policy
 from watchbill.model.question import Patience
 from watchbill.model.states import AttemptState

@@ -7,8 +7,7 @@ import msgspec
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.incident import IncidentRow, NewIncident
-from watchbill.model.parked import FOR_PERSONS, QUARANTINE
-from watchbill.model.policy import decode_policy
+from watchbill.model.parked import FOR_PERSONS
 from watchbill.model.states import AttemptState
 from watchbill.model.stuck import StuckRun
 
@@ -84,14 +83,3 @@ class Muster(msgspec.Struct, frozen=True):
 def waits_for_person(row: AttemptRow) -> bool:
     """True when nobody but a person moves a call; then nobody but the scheduler, who is told what that one wants."""
     return row.state is AttemptState.PARKED and row.why in FOR_PERSONS
-
-
-def group_of(why: str, rung: int, policy: bytes) -> str:
-    """Say which group of people a call waits for, by its author's ladder; "" is everybody."""
-    if why == QUARANTINE:
-        return ""
-    try:
-        later = decode_policy(policy).ladder[max(rung - 1, 0) :]
-    except msgspec.DecodeError:
-        return ""  # written by another version: everybody should know of it then
-    return next((one.to for one in later if one.to is not None), "")

@@ -8,7 +8,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.model.attempt import RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Failure
-from watchbill.model.member import group_of
+from watchbill.model.parked import group_of
 from watchbill.model.resolution import ACTIONS
 from watchbill.model.sealed import is_sealed, shown
 

@@ -8,7 +8,8 @@ import msgspec
 from watchbill.model.alert import Route, marks_for
 from watchbill.model.fingerprint import fingerprint
 from watchbill.model.incident import NewIncident, Told
-from watchbill.model.member import Evidence, Gathering, WaitingCall, group_of
+from watchbill.model.member import Evidence, Gathering, WaitingCall
+from watchbill.model.parked import group_of
 from watchbill.model.question import failure_in, what_waits
 
 EXAMPLES: Final = 3  # runs that an incident names

@@ -7,7 +7,8 @@ import msgspec
 from watchbill.model.alert import read_routes
 from watchbill.model.failure import Failure
 from watchbill.model.incident import Told
-from watchbill.model.member import Evidence, WaitingCall, group_of
+from watchbill.model.member import Evidence, WaitingCall
+from watchbill.model.parked import group_of
 from watchbill.supervisor.gathering import gathered
 
 LADDER = b'{"cures":{"ladder":[{"step":"x"},{"to":"team"},{"to":"boss"}]}}'
