@@ -284,6 +284,19 @@ WATCHFUL = tuple(
     )
 )
 
-FIGURES = ON_SQLITE + ON_POSTGRES + WITH_AGENTS + CURES + TROUBLE + ON_REQUEST + WATCHFUL
+QUIET = (
+    *(
+        Figure(title, "pg-quiet", Reading("pg-quiet", key), "statements/s", 5)
+        for process, kind in (("process with all rooms", "rooms"), ("supervisor", "supervisor"))
+        for way in ("embedded", "centralized", "distributed")
+        for title, key in (
+            (f"PG: idle {process}, {way}", f"{kind}_{way}"),
+            ("the other one beside it", f"{kind}_{way}_other"),
+        )
+    ),
+    Figure("PG: idle host of an agent", "pg-quiet", Reading("pg-quiet", "host"), "statements/s", 5),
+)
+
+FIGURES = ON_SQLITE + ON_POSTGRES + WITH_AGENTS + CURES + TROUBLE + ON_REQUEST + WATCHFUL + QUIET
 PROGRAMS = tuple(dict.fromkeys(figure.program for figure in FIGURES))
 USUAL = tuple(dict.fromkeys(figure.program for figure in ON_SQLITE + ON_POSTGRES + WITH_AGENTS + CURES))

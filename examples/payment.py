@@ -1,8 +1,8 @@
 """Payments over a bank that fails: `python examples/payment.py`.
 
-Five orders: a network error is tried again at once; "too many requests" is waited for, and costs nothing; of an answer
-that never came the bank is asked by the order's key; where the bank does not know either, a person decides, and nothing
-is charged twice; and a large amount is approved by a clerk in time, or else by a manager.
+Six orders: a network error is tried again at once; "too many requests" is waited for, and costs nothing; of an answer
+that never came the bank is asked by the order's key; where the bank does not know either, a person decides, in time or
+else another one, and nothing is charged twice; and a large amount is approved by a clerk in time, or else by a manager.
 """
 
 import json
@@ -33,7 +33,7 @@ def charge(order: str) -> str:
 
 def ask_bank(order: str, cents: int) -> Done | NotDone | Unknown:
     """Ask the bank whether it has the charge."""
-    if order == "o-4":
+    if order in ("o-4", "o-6"):
         return Unknown("the bank's books are closed")
     return Done(f"receipt for {order}") if charges(order) else NotDone()
 
@@ -42,7 +42,7 @@ def ask_bank(order: str, cents: int) -> Done | NotDone | Unknown:
     idempotent=False,
     retry=Retry(3, backoff="100ms", on=(ConnectionRefusedError,)),
     probe=ask_bank,
-    then=[Escalate("payments")],
+    then=[Escalate("payments", within="5s"), Escalate("managers", within="1h")],
 )
 def capture(order: str, cents: int) -> str:
     if order == "o-1" and attempt().number == 1:
@@ -50,7 +50,7 @@ def capture(order: str, cents: int) -> str:
     if order == "o-2" and attempt().number <= 2:
         raise Busy("200ms", "429: too many requests")
     receipt = charge(order)
-    if order in ("o-3", "o-4"):
+    if order in ("o-3", "o-4", "o-6"):
         raise Ambiguous("no answer after it was sent")
     return receipt
 
@@ -90,6 +90,12 @@ def decided(order: str) -> None:
     app.sync.resolve(item, "provide", f"receipt for {order}", by="ada", reason="it is on the bank's statement")
 
 
+def decided_late(order: str) -> None:
+    """Be the manager: nobody of those who deal with payments was there in time."""
+    item = item_for("managers", order)
+    app.sync.resolve(item, "provide", f"receipt for {order}", by="grace", reason="the bank has told me so")
+
+
 def approved(order: str) -> None:
     """Be the manager: nobody of the clerks was there in time."""
     app.sync.answer(item_for("managers", order), True, by="grace")
@@ -103,6 +109,7 @@ def story() -> None:
         ("o-3", 1_200, "no answer: the bank is asked, and has it", None),
         ("o-4", 1_200, "no answer, and the bank does not know: a person decides", decided),
         ("o-5", 120_000, "a large amount: no clerk in time, so a manager", approved),
+        ("o-6", 1_200, "no answer, the bank does not know, and nobody decides in time: a manager", decided_late),
     ):
         result = play(app, f"{order}: {title}", pay, order, cents, id=order, meanwhile=person)
         if result != f"receipt for {order}" or charges(order) != 1:

@@ -94,6 +94,10 @@ class Env(Protocol):
         """Call back on the event loop after `delay`."""
         ...
 
+    def look_later(self, delay: Micros, look: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call `look` on the event loop after `delay`; mostly it finds nothing to do."""
+        ...
+
     def threads(self, name: str, count: int) -> Threads:
         """Make a pool of at most `count` threads."""
         ...
@@ -151,6 +155,10 @@ class SystemEnv:
     def call_later(self, delay: Micros, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call back on the event loop after `delay`."""
         return asyncio.get_running_loop().call_later(max(delay, 0) / SECOND, callback)
+
+    def look_later(self, delay: Micros, look: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call `look` on the event loop after `delay`; mostly it finds nothing to do."""
+        return self.call_later(delay, look)
 
     def threads(self, name: str, count: int) -> Threads:
         """Make a pool of at most `count` threads."""

@@ -13,6 +13,7 @@ WatchbillError
 │   ├── StoreFullError         no space left for the next commit
 │   ├── StoreNewerError        written by a newer Watchbill
 │   ├── StoreOutdatedError     needs `watchbill migrate` before it can be read
+│   ├── StoreRegionError       its role has another region than was asked for, or none
 │   └── StoreUnreachableError  no answer: it may or may not have happened
 ├── SealedError                what is stored cannot be opened with the keys that are here
 ├── RunNotFound                no run has that id
@@ -68,6 +69,7 @@ __all__ = [
     "StoreOutdatedError",
     "StoreOwnedError",
     "StoreReadOnlyError",
+    "StoreRegionError",
     "StoreUnreachableError",
     "StoreUrlError",
     "WatchbillError",
@@ -184,6 +186,14 @@ class StoreOutdatedError(StoreError):
         self.found = found
         self.known = known
         super().__init__(f"store {url!r} has schema {found}, this Watchbill needs {known}: run `watchbill migrate`")
+
+
+class StoreRegionError(StoreError):
+    """The role of the database by which the store was opened has other regions than those that are asked for."""
+
+    def __init__(self, url: str, why: str) -> None:
+        self.url = url
+        super().__init__(f"store {url!r}: {why}")
 
 
 class StoreUnreachableError(StoreError):

@@ -56,6 +56,10 @@ ORPHAN_REPAIRED: Final = "orphan.repaired"  # something was so that cannot be: .
 PING_FAILED: Final = "ping.failed"  # whoever is to hear that supervision is on time does not: told once
 PING_WITHHELD: Final = "ping.withheld"  # it is not on time
 AGENT_ENDED: Final = "agent.ended"  # its process, unasked
+AGENT_SUSPENDED: Final = (
+    "agent.suspended"  # it fails where others succeed: it gets what it is tried with, and what only it can do
+)
+AGENT_REINSTATED: Final = "agent.reinstated"  # what it was tried with was done: it works again
 AGENT_LOOPING: Final = "agent.looping"  # its process ends again and again, soon after its start
 TURN_FAILED: Final = "turn.failed"  # a room's turn raised; the room goes on
 UNANSWERED: Final = "StoreUnreachableError"  # the cause of a turn that failed because the store did not answer
@@ -106,6 +110,7 @@ TROUBLE: Final = frozenset(
         ALERT_FAILED,
         AGENT_ENDED,
         AGENT_LOOPING,
+        AGENT_SUSPENDED,
         SCHEDULE_REFUSED,
         TURN_FAILED,
     }

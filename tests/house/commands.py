@@ -6,28 +6,21 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tests.forked import watchbill
+from tests.forked import Forked, fork, watchbill
 
 REPOSITORY = Path(__file__).parents[2]
+SCRIPT = Path(sys.executable).with_name("watchbill")
 PATIENCE = 30.0
 
 
 class Command:
     """One process of ours; what it says on stderr is heard line by line."""
 
-    def __init__(self, *arguments: str, url: str, **environment: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "watchbill", *arguments],
-            cwd=REPOSITORY,
-            env={**os.environ, "WATCHBILL_STORE": url, "PYTHONUNBUFFERED": "1", **environment},
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+    def __init__(self, process: "Forked | subprocess.Popen[str]") -> None:
+        self.process = process
         self.said: list[str] = []
         self._heard = threading.Condition()
         self._over = False
@@ -123,7 +116,34 @@ class Crowd:
 
     def start(self, *arguments: str, **environment: str) -> Command:
         """Start a command."""
-        command = Command(*arguments, url=self.url, **environment)
+        process = fork(
+            "watchbill",
+            *arguments,
+            env=self._environment(environment),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        return self._heard(process)
+
+    def start_script(self, *arguments: str, **environment: str) -> Command:
+        """Start a command as a person does: the script that is installed, which imports what it needs."""
+        process = subprocess.Popen(
+            [SCRIPT, *arguments],
+            cwd=REPOSITORY,
+            env=self._environment(environment),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        return self._heard(process)
+
+    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        return {**os.environ, "WATCHBILL_STORE": self.url, "PYTHONUNBUFFERED": "1", **more}
+
+    def _heard(self, process: "Forked | subprocess.Popen[str]") -> Command:
+        command = Command(process)
         self._commands.append(command)
         return command
 

@@ -52,6 +52,9 @@ class Nobody:
     def cancel(self, attempt: Errand) -> None:
         """Have nothing to cancel."""
 
+    def halt(self, attempt: Errand) -> None:
+        """Have nothing to halt."""
+
     def abandon(self, attempt: Errand) -> None:
         """Have nothing to abandon."""
 

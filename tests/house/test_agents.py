@@ -56,7 +56,8 @@ def gone(pid: int, within: float = PATIENCE) -> bool:
 
 def test_steps_run_in_children_of_a_host_each_with_the_lifespan(there, client):
     there.rooms(YARD)
-    agent = there.agent(YARD, "--workers", "2")
+    agent = there.start_script("agent", YARD, "--workers", "2")
+    agent.wait_for("is at work")
     seen = [client.start(yard.look).result(timeout=PATIENCE) for _ in range(4)]
     for place in seen:
         assert place["parent"] == agent.pid

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,24 +14,20 @@ from typing import Any
 
 import pytest
 
-from tests.forked import COMMAND, Said, environment, watchbill
+from tests.forked import COMMAND, Said, environment, fork, watchbill
 from tests.house.conftest import Kept
 from tests.house.test_cli import LISTED
 
 DESK = Path(__file__).with_name("desk.py")
 LONG = 30  # seconds: reached only by a test that fails
+LOOK_EVERY = 0.1
 
 
 @contextmanager
 def driven(url: str) -> Iterator[None]:
     """Run the program that drives the store's runs."""
-    process = subprocess.Popen(
-        [sys.executable, str(DESK)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment(WATCHBILL_STORE=url),
-        text=True,
-    )
+    env = environment(WATCHBILL_STORE=url)
+    process = fork("tests.house.desk", stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -54,6 +49,7 @@ def until(say: Callable[[], Said], fits: Callable[[Any], object]) -> Any:
         if said.code == 0 and fits(said.json):
             return said.json
         assert time.monotonic() < end, said
+        time.sleep(LOOK_EVERY)  # the process that drives the runs needs the machine, too
 
 
 def in_terminal(*args: str, answer: str = "") -> str:

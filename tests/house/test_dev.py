@@ -1,7 +1,6 @@
 """`watchbill dev` and `watchbill check`, as a person uses them: real processes, and source that changes under them."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import Said, environment, run_command
 from tests.house.conftest import Kept
 
 PATIENCE = 30  # seconds: only a failing test waits that long
@@ -48,14 +48,10 @@ class Shop:
         self.file = folder / "shop.py"
         self.file.write_text(PROGRAM)
         self.folder = folder
-        self.environment = {**os.environ, "WATCHBILL_STORE": url, "WATCHBILL_APP": "shop.py", "NO_COLOR": "1"}
+        self.environment = environment(WATCHBILL_STORE=url, WATCHBILL_APP="shop.py", NO_COLOR="1")
 
-    def command(self, *arguments: str) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "watchbill.cli.main", *arguments],
-            cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
-        return done.returncode, done.stdout, done.stderr
+    def command(self, *arguments: str) -> Said:
+        return run_command(arguments, self.environment, self.folder)
 
     def state(self, id: str) -> str:
         code, said, _ = self.command("run", "show", id, "-o", "json")

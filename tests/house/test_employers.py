@@ -75,7 +75,7 @@ def test_agents_are_employed_on_the_store_that_the_operator_names(kept, client, 
     with crowd("sqlite:////nowhere/else.db") as there:
         if command == "fleet":
             there.rooms(YARD, "--store", kept.url)
-        employer = there.start(command, YARD, "--workers", "1", "--store", kept.url)
+        employer = there.start_script(command, YARD, "--workers", "1", "--store", kept.url)
         assert client.start(yard.look).result(timeout=PATIENCE)["parent"] in employer.children()
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import fork
 from tests.house.conftest import Kept
 from watchbill import App, StoreError
 from watchbill.errors import StoreCorruptError, StoreOwnedError
@@ -35,11 +36,11 @@ class Program:
     """tests/house/frail.py as a process of its own session, so that a signal can go to all of it, like Ctrl-C."""
 
     def __init__(self, url: str, *arguments: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.house.frail", url, *arguments],
+        self._process = fork(
+            "tests.house.frail",
+            *(url, *arguments),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
             start_new_session=True,
         )
         self.pid = self._process.pid
@@ -60,6 +61,7 @@ class Program:
     def ended(self) -> tuple[int, str, str]:
         """Wait for its end, and for that of its children; gives the exit code and what else it said."""
         out, err = self._process.communicate(timeout=20)
+        assert self._process.returncode is not None
         return self._process.returncode, out.strip(), err
 
 

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.forked import fork
 from tests.rooms.users import file_of, make_notes, place_of, user_of
 from tests.store.postgres import emptied
 from watchbill.store.open import migrate
@@ -25,11 +25,11 @@ class Program:
     """tests/house/finisher.py as a process of its own session."""
 
     def __init__(self, url: str, kind: str, place: dict[str, Any], *moment: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.house.finisher", url, kind, json.dumps(place), *moment],
+        self._process = fork(
+            "tests.house.finisher",
+            *(url, kind, json.dumps(place), *moment),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
             start_new_session=True,
         )
 

@@ -12,7 +12,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.forked import fork
 from tests.house.crew import SHAPES
 from tests.house.ledger import Ledger, Line
 from tests.house.witness import WITNESS, report, until
@@ -55,12 +55,12 @@ class Member:
 
     def __init__(self, url: str, ledger: str, log: Path) -> None:
         self._said = log.open("wb")
-        self._zygote = subprocess.Popen(
-            [sys.executable, "-m", "tests.house.crew", url, ledger, str(LEASE)],
+        self._zygote = fork(
+            "tests.house.crew",
+            *(url, ledger, str(LEASE)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
-            text=True,
         )
         self.pid = 0
         self.frozen_at: float | None = None
@@ -110,12 +110,12 @@ class Client:
 
     def __init__(self, url: str, ledger: str, log: Path) -> None:
         self._said = log.open("wb")
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.house.crew", url, ledger, "client"],
+        self._process = fork(
+            "tests.house.crew",
+            *(url, ledger, "client"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
-            text=True,
         )
         assert self._line() == "starting"
 

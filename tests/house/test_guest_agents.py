@@ -4,12 +4,12 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
 import pytest
 
+from tests.forked import fork
 from tests.house.conftest import Kept
 
 LONG = 60  # seconds: reached only by a test that fails
@@ -19,11 +19,8 @@ class Process:
     """tests/house/guest_agent.py as a process, talked to by lines."""
 
     def __init__(self, kept: Kept, *arguments: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.house.guest_agent", kept.url, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+        self._process = fork(
+            "tests.house.guest_agent", kept.url, *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
 
     def __enter__(self) -> "Process":

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import fork
+
 MEMORY_DISK = Path("/dev/shm")
 LONG = 60  # seconds: reached only by a test that fails
 GUESTS, STARTS, KILLS = 20, 50, 6
@@ -30,11 +32,8 @@ class Beside:
     """tests/house/beside.py as a process, talked to by lines."""
 
     def __init__(self, file: Path, *arguments: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.house.beside", f"sqlite:///{file}", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+        self._process = fork(
+            "tests.house.beside", f"sqlite:///{file}", *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self.pid = self._process.pid
 

@@ -5,7 +5,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import fork
 from tests.house.conftest import Kept
 from tests.house.ledger import Ledger, Line
 from tests.house.witness import report
@@ -32,12 +32,7 @@ class Zygote:
     """Forks the program, one life after the other."""
 
     def __init__(self, store: str, ledger: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.house.victim", store, ledger],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._process = fork("tests.house.victim", store, ledger, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def live(self, seconds: float | None, *, from_start: bool = False) -> int:
         """Start a life and kill it so long after its first step began, or after its start; gives how it ended."""

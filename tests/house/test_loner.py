@@ -3,15 +3,15 @@
 import fcntl
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.forked import Forked, fork
 from tests.house import deck
-from tests.house.commands import PATIENCE, REPOSITORY, is_alive
+from tests.house.commands import PATIENCE, is_alive
 from tests.house.conftest import Kept
 from tests.house.ledger import Ledger, Line
 from tests.house.loner import RUN
@@ -24,14 +24,9 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
     ledger.close()
 
 
-def live(kept: Kept, ledger: Ledger, step: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.house.loner", step],
-        cwd=REPOSITORY,
-        env={**os.environ, "WATCHBILL_STORE": kept.url, deck.LEDGER: ledger.address},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def live(kept: Kept, ledger: Ledger, step: str) -> Forked:
+    env = {**os.environ, "WATCHBILL_STORE": kept.url, deck.LEDGER: ledger.address}
+    return fork("tests.house.loner", step, env=env, stdout=subprocess.PIPE)
 
 
 def began(ledger: Ledger) -> Line:

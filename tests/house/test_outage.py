@@ -7,13 +7,13 @@ import asyncio
 import contextlib
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.forked import fork
 from tests.house.ledger import Ledger
 from tests.house.witness import WITNESS, report, until
 from tests.servers import PostgresServer, memory_disk, postgres_server
@@ -31,12 +31,12 @@ class Waiters:
 
     def __init__(self, url: str, ledger: str, log: Path) -> None:
         self._said = log.open("wb")
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.house.waiters", url, ledger, str(LEASE)],
+        self._process = fork(
+            "tests.house.waiters",
+            *(url, ledger, str(LEASE)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
-            text=True,
         )
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n"

@@ -1,10 +1,10 @@
 """Interleaving 10: one call, or one workflow, that kills its process every time, among many innocent ones."""
 
 import subprocess
-import sys
 
 import pytest
 
+from tests.forked import fork
 from tests.house.conftest import Kept
 
 MOST_LIVES = 40
@@ -14,12 +14,12 @@ def play(kept: Kept, where: str) -> tuple[int, str]:
     """Start the program again and again until it ends by itself; gives the number of lives and all it said."""
     said = ""
     for life in range(1, MOST_LIVES + 1):
-        command = [sys.executable, "-m", "tests.house.poison", kept.url, where]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        said += ended.stdout
-        if ended.returncode == 0:
+        with fork("tests.house.poison", kept.url, where, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            out, err = process.communicate(timeout=60)
+        said += out
+        if process.returncode == 0:
             return life, said
-        assert ended.returncode == 9, ended.stderr
+        assert process.returncode == 9, err
     raise AssertionError(f"still dying after {MOST_LIVES} lives:\n{said}")
 
 

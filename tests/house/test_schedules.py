@@ -5,7 +5,6 @@ import itertools
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.forked import ROOT, environment, run_command
+from tests.forked import Forked, environment, fork, run_command
 from tests.house.conftest import Kept
 from tests.house.ticker import NAMES
 
@@ -22,9 +21,8 @@ PATIENCE = 60  # seconds: reached only by a test that fails
 
 
 @contextlib.contextmanager
-def a_ticker(url: str) -> Iterator["subprocess.Popen[str]"]:
-    command = [sys.executable, "-m", "tests.house.ticker", url]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=ROOT) as process:
+def a_ticker(url: str) -> Iterator[Forked]:
+    with fork("tests.house.ticker", url, stdout=subprocess.PIPE, env=ENVIRONMENT) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"

@@ -10,7 +10,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from tests.forked import Forked, fork
 from tests.house import trouble
 from tests.house.commands import PATIENCE, REPOSITORY, Command, Crowd, crowd, is_alive
 from tests.house.conftest import Kept
@@ -33,10 +33,12 @@ from watchbill.store.postgres.statements import statements
 
 TROUBLE = "tests.house.trouble:app"
 AT_ONCE = 5  # victims of one round
-ONE = ("--slots", "1", "--workers", "1")  # a victim has one step
+ONE_WORKER = ("--workers", "1")
+ONE = ("--slots", "1", *ONE_WORKER)  # a victim has one step
 RUNS = 12  # over sixteen shards: a scheduler that has half of them has some
 SECONDS = 1e-9
 LOOK_EVERY = 0.01
+ASK_EVERY = 0.1  # the store: each question is a connection
 SETTLED_AFTER = PROFILES["critical"].lease / 1_000_000 + 1
 
 
@@ -89,12 +91,14 @@ class Fleet:
         self.wait(lambda: len(marks(self.folder, name)) >= number, f"mark {number} of {name}", within)
         return marks(self.folder, name)[number - 1]
 
-    def wait(self, there: Callable[[], bool], what: str, within: float = PATIENCE) -> None:
+    def wait(
+        self, there: Callable[[], bool], what: str, within: float = PATIENCE, *, every: float = LOOK_EVERY
+    ) -> None:
         """Wait until something is so."""
         end = time.monotonic() + within
         while not there():
             assert time.monotonic() < end, f"{what}: not within {within:g} s; there are {self.left()}"
-            time.sleep(LOOK_EVERY)
+            time.sleep(every)
 
     def left(self) -> list[str]:
         """Say which marks there are."""
@@ -233,7 +237,7 @@ def _round(
     """Give each victim a step, start one more agent, and let the faults happen; `patient`: without waiting between."""
     runs = [fleet.start(trouble.holding) for _ in victims]
     held = {fleet.mark(name).host: name for name, _ in runs}
-    [rescuer] = fleet.agents(1, *options)
+    [rescuer] = fleet.agents(1, *ONE_WORKER, *options)
     if patient:
         fleet.settle()
     faults, seen = {}, {}
@@ -291,7 +295,7 @@ def _share(fleet: Fleet) -> None:
         )
         return sorted(shards for (shards,) in held) == [8, 8]
 
-    fleet.wait(shared, "two schedulers")
+    fleet.wait(shared, "two schedulers", every=ASK_EVERY)
 
 
 # --- steps that misbehave
@@ -388,7 +392,7 @@ def _deaf(fleet: Fleet, agent: Command) -> int:
 
 def _wait_for_symptom(fleet: Fleet, symptom: str) -> None:
     asked = f"SELECT count(*) FROM watchbill.attempt WHERE state = 1 AND symptom = '{symptom}'"
-    fleet.wait(lambda: fleet.one(asked) == 1, f"an attempt that is {symptom}")
+    fleet.wait(lambda: fleet.one(asked) == 1, f"an attempt that is {symptom}", every=ASK_EVERY)
 
 
 def _wait_for_failure(handle: Any, cause: str) -> None:
@@ -413,7 +417,7 @@ def stalled_steps(fleet: Fleet, count: int) -> list[float]:
 
     Gives the seconds from the end of the limit to the first line of the next attempt.
     """
-    agents = fleet.agents(2, "--grace", "1s")
+    agents = fleet.agents(2, "--grace", "1s", *ONE_WORKER)
     took = []
     for _ in range(count):
         name, handle = fleet.start(trouble.stuck)
@@ -431,7 +435,9 @@ def stalled_steps(fleet: Fleet, count: int) -> list[float]:
 
 def wrong_clocks(fleet: Fleet, seconds: int) -> None:
     """Run steps for longer than a lease under agents whose clocks are an hour off: nobody is taken for dead."""
-    early, late = (fleet.agents(1, "--slots", "4", **far_away(clock_off=off))[0] for off in (-3_600, 3_600))
+    early, late = (
+        fleet.agents(1, "--slots", "4", *ONE_WORKER, **far_away(clock_off=off))[0] for off in (-3_600, 3_600)
+    )
     runs = [fleet.client.start(trouble.lasting, float(seconds)) for _ in range(8)]
     hosts = Counter(handle.result(timeout=seconds + PATIENCE) for handle in runs)
     assert hosts == {early.pid: 4, late.pid: 4}
@@ -509,15 +515,8 @@ _STATEMENT = re.compile(r"LOG:  (?:execute [^:]*|statement): ([^\n]*)")  # its f
 
 
 @contextlib.contextmanager
-def _idlers(url: str, count: int) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.house.idlers", url, str(count)],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
+def _idlers(url: str, count: int) -> Iterator[Forked]:
+    with fork("tests.house.idlers", url, str(count), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
             yield process
         finally:

@@ -16,6 +16,7 @@ from tests.store.postgres import emptied
 from watchbill import App
 from watchbill.clock import SystemClock
 from watchbill.model.orphan import AuditPlace, Orphan
+from watchbill.store.migrate import new_store
 from watchbill.store.protocol import EVERY
 from watchbill.store.queries import load_queries
 from watchbill.store.sqlite.audit import audit
@@ -33,6 +34,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def file(folder: Path) -> str:
+    (folder / "store.db").write_bytes(new_store())
     return f"sqlite:///{folder}/store.db"
 
 

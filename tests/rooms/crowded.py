@@ -6,7 +6,7 @@ For tests, and for the benchmark of the same.
 import contextlib
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.events import Events
 from watchbill.flow.registry import Registry
+from watchbill.loop import Loop
 from watchbill.model.lease import FOREVER
 from watchbill.model.policy import Policy
 from watchbill.store.postgres.connections import Session
@@ -71,26 +72,53 @@ async def filled(url: str, text: str, first: int, last: int, shard: int) -> None
         await by_hand(url, sql)
 
 
+class Turns:
+    """The rooms of one process, which have their turns when they wish to, or somebody hints at them."""
+
+    def __init__(self, rooms: Sequence[Loop], clock: HandClock) -> None:
+        self.clock = clock
+        self._rooms = rooms
+        self._due: list[Micros | None] = [clock.boot()] * len(rooms)
+
+    async def open(self) -> None:
+        for room in self._rooms:
+            await room.open()
+
+    async def close(self) -> None:
+        for room in reversed(self._rooms):
+            await room.close()
+
+    async def passes(self, span: Micros) -> None:
+        """Let time pass; what is due at its end is done."""
+        until = self.clock.boot() + span
+        while (at := self._next_at()) is not None and at <= until:
+            self.clock.boot_now = max(self.clock.boot_now, at)
+            for number, room in enumerate(self._rooms):
+                if self._is_due(number):
+                    room._woken.clear()
+                    wish = await room.turn()
+                    self._due[number] = None if wish is None else self.clock.boot() + wish
+        self.clock.boot_now = until
+
+    def _is_due(self, number: int) -> bool:
+        due_at = self._due[number]
+        return self._rooms[number]._woken.is_set() or (due_at is not None and due_at <= self.clock.boot())
+
+    def _next_at(self) -> Micros | None:
+        if any(room._woken.is_set() for room in self._rooms):
+            return self.clock.boot()
+        return min([at for at in self._due if at is not None], default=None)
+
+
 async def asked_in_a_minute(store: Store, clock: HandClock, counted: Counter[str], settling: Micros) -> Counter[str]:
     """Let the rooms of a supervisor have their turns; gives what they ask for in one minute, by statement."""
     env = SystemEnv()
     env.clock = clock
     house = House(env, store, Registry(), Events(), namespace="default", scheduler=False, agent=False)
-    due: dict[int, Micros | None] = dict.fromkeys(range(len(house.rooms)), clock.boot())
-
-    async def passes(span: Micros) -> None:
-        until = clock.boot() + span
-        while (at := min([at for at in due.values() if at is not None], default=until)) < until:
-            clock.boot_now = max(clock.boot_now, at)
-            for number, room in enumerate(house.rooms):
-                if (mine := due[number]) is not None and mine <= clock.boot():
-                    wish = await room.turn()
-                    due[number] = None if wish is None else clock.boot() + wish
-        clock.boot_now = until
-
-    await passes(settling)
+    turns = Turns(house.rooms, clock)
+    await turns.passes(settling)
     counted.clear()
-    await passes(MINUTE)
+    await turns.passes(MINUTE)
     return Counter(counted)
 
 

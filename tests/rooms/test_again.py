@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.scene import Ear, becomes, ends
+from tests.rooms.scene import LOOK_EVERY, Ear, becomes, ends
 from watchbill import (
     App,
     Handle,
@@ -72,7 +72,7 @@ async def test_nothing_new_starts_while_a_run_is_paused(app: App, ear: Ear) -> N
         run = await app.start(shop.order, 1)
         async with asyncio.timeout(20):
             while shop.ran != ["one", "two"]:
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_EVERY)
         await run.pause("stop the line")
         await ear.hears(RUN_PAUSED)
         assert (await run.status()).paused
@@ -696,12 +696,12 @@ async def test_why_something_is_tried_again_is_kept_with_the_run(app: App) -> No
         copy = await handle.retry(reason="two is mended")
         async with asyncio.timeout(20):
             while not (told := [event for event in await copy.timeline() if event.kind == "retry"]):
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_EVERY)
         assert (told[0].note, told[0].actor) == ("by client: two is mended", "client")
         await copy.retry("two", reason="be quick")
         async with asyncio.timeout(20):
             while "by client: two: be quick" not in [event.note for event in await copy.timeline()]:
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_EVERY)
         shop.go.set()
         assert await ends(copy) == 4
 

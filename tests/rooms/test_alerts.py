@@ -14,7 +14,7 @@ import pytest
 
 from tests.keys import FIRST
 from tests.rooms.listener import Listener
-from tests.rooms.scene import LONG, Ear
+from tests.rooms.scene import LONG, LOOK_EVERY, Ear
 from tests.rooms.test_decisions import Shop
 from watchbill import App, InvalidOptionError
 from watchbill.clock import SECOND, Micros
@@ -33,7 +33,7 @@ BODY = msgspec.json.encode(Told("it died", "decide", ("o-1",)))
 async def until(fits: Callable[[], object]) -> None:
     async with asyncio.timeout(LONG):
         while not fits():
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_EVERY)
 
 
 class Post:

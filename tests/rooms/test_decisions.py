@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.keys import FIRST
-from tests.rooms.scene import LONG, Ear, ends
+from tests.rooms.scene import LONG, LOOK_EVERY, Ear, ends
 from watchbill import (
     AlreadyDecided,
     Ambiguous,
@@ -110,7 +110,7 @@ class Shop:
     async def incident(self) -> Incident:
         async with asyncio.timeout(LONG):
             while not (found := await self.app.incidents()):
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_EVERY)
         return found[0]
 
     async def decisions(self, run: Handle[Any]) -> list[tuple[str, str, str]]:
@@ -200,7 +200,7 @@ async def test_other_arguments_survive_a_restart(shop: Shop) -> None:
     async with shop.app.rooms(agent=False, supervisor=False):
         async with asyncio.timeout(LONG):
             while "edited" not in [event.kind for event in await run.timeline()]:
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_EVERY)
     shop.mended = True
     async with shop.app.rooms():
         assert await ends(run) == "o-1 paid 7"
@@ -323,7 +323,7 @@ async def test_an_escalation_is_for_its_group_and_what_is_in_doubt_for_everybody
     async def items(count: int) -> dict[str, InboxItem]:
         async with asyncio.timeout(LONG):
             while len(found := [item for item in await app.inbox() if item.incident]) < count:
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_EVERY)
         return {item.run: item for item in found}
 
     async with app.rooms():

@@ -9,7 +9,7 @@ import pytest
 from tests.rooms.scene import LONG, Ear, becomes, ends
 from watchbill import App, Handle, RunCancelled, RunUndone, ask, receive, sleep
 from watchbill.flow import watchdog
-from watchbill.scheduler.advance import Advance
+from watchbill.scheduler.entering import Entering
 from watchbill.scheduler.scheduler import Scheduler
 
 # --- code that never yields
@@ -205,9 +205,9 @@ async def test_a_long_replay_is_done_in_slices_between_the_turns_of_others(
 
     monkeypatch.setattr(Scheduler, "_read_on", read)
     slices: list[bool] = []
-    go_on = Advance.go_on
+    go_on = Entering.go_on
 
-    def counted(self: Advance, *args: Any) -> bool:
+    def counted(self: Entering, *args: Any) -> bool:
         slices.append(go_on(self, *args))
         return slices[-1]
 
@@ -231,7 +231,7 @@ async def test_a_long_replay_is_done_in_slices_between_the_turns_of_others(
     async with before.rooms():
         run = await before.start(program(before)[0], id="r")
         await becomes(run, lambda status: status.state == "waiting")
-    monkeypatch.setattr(Advance, "go_on", counted)
+    monkeypatch.setattr(Entering, "go_on", counted)
     for _ in range(2):  # the first time it is stopped in the middle
         after = App(kept)
         _, short = program(after)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.rooms import alone
-from tests.rooms.scene import LONG, becomes, ends
+from tests.rooms.scene import LONG, LOOK_EVERY, becomes, ends
 from watchbill import App, Handle, Permanent, Retry, RunCancelled, RunFailed, RunUndone, attempt, receive
 
 GRACE = 200_000  # instead of ten seconds
@@ -183,7 +183,7 @@ async def test_what_does_not_stop_is_not_tried_again_however_short_its_timeout(a
         run = await app.start(trip)
         async with asyncio.timeout(LONG):
             while not begun:
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_EVERY)
         await run.send("fail", None)
         await is_left_to_end(run)
         hangs.set()

@@ -149,6 +149,29 @@ async def test_a_switch_of_capabilities_waits_for_whoever_has_them(app: App) -> 
         assert await handle.result(timeout=20) == 9
 
 
+async def test_who_makes_things_up_is_replaced_by_another_kind_of_agent(app: App) -> None:
+    asked: list[str] = []
+
+    def adds_up(answer: str, question: str, model: str) -> bool:
+        return answer == str(sum(map(int, question.split("+"))))
+
+    @app.step(retry=Retry(1, backoff="1ms"), verify=adds_up, then=[Switch(needs="careful-model", model="careful")])
+    async def answer(question: str, model: str = "fast") -> str:
+        asked.append(model)
+        return "4" if model == "careful" else "5"
+
+    @app.workflow
+    async def research(question: str) -> str:
+        return await answer(question)
+
+    async with app.rooms(needs=("careful-model",)):
+        handle = await app.start(research, "2+2")
+        assert await handle.result(timeout=20) == "4"
+        [step] = (await handle.status()).steps
+    assert asked == ["fast", "fast", "careful"]
+    assert [one.cause for one in step.attempts] == ["rejected", "rejected", None]
+
+
 async def test_busy_is_tried_again_when_it_says_and_costs_nothing(app: App) -> None:
     tries: list[int] = []
 

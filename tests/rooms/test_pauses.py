@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.rooms.scene import LONG, becomes, ends
+from tests.rooms.scene import LONG, LOOK_EVERY, becomes, ends
 from watchbill import App, Handle, InvalidOptionError, RunStatus, attempt, sleep
 from watchbill.app.hall import Hall
 from watchbill.flow.workflows import Workflow
@@ -107,7 +107,7 @@ async def test_a_paused_name_starts_nothing_and_goes_on_when_it_is_opened(
 async def says(handle: Handle[Any], words: str) -> str:
     async with asyncio.timeout(LONG):
         while words not in (said := str(await handle.explain())):
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_EVERY)
     return said
 
 

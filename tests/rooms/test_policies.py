@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.scene import LONG, Ear, becomes, ends
+from tests.rooms.scene import LONG, LOOK_EVERY, Ear, becomes, ends
 from watchbill import App, InvalidOptionError, Retry, RunCancelled, RunEnded, RunFailed, attempt, receive
 from watchbill.model.incident import Incident
 
@@ -192,7 +192,7 @@ async def test_a_run_is_given_more_time_wherever_it_is(app: App) -> None:
         await later.extend("1h", reason="too")
         async with asyncio.timeout(LONG):
             while not (decided := [event for event in await handle.timeline() if event.kind == "extend"]):
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_EVERY)
         assert decided[0].note == "by client: 1h more: the parts are late"
         soon = await app.start(waits, id="soon", deadline="600ms")
         with pytest.raises(RunFailed, match="deadline"):

@@ -13,7 +13,7 @@ from tests.keys import FIRST, SECOND, WRONG
 from tests.rooms import vault
 from tests.rooms.scene import Ear, becomes, ends
 from tests.rooms.users import file_of, make_notes, place_of, user_of
-from tests.store.postgres import address_of, by_hand
+from tests.store.postgres import address_of, by_hand, emptied
 from watchbill import (
     App,
     DuplicateRun,
@@ -225,7 +225,7 @@ async def test_a_start_in_a_users_transaction_is_sealed_and_recognised(request, 
     url: str = request.getfixturevalue("file")
     if driver != "sqlite3":
         url = request.getfixturevalue("postgres_url")
-        await by_hand(url, "DELETE FROM watchbill.run WHERE id LIKE 'tx-%'")
+        await emptied(url)
     id = f"tx-{driver}"
     plain = Shop(url, None)
     await plain.start(plain.echo, "before", id=f"{id}-plain")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.scene import ends
+from tests.rooms.scene import LOOK_EVERY, ends
 from watchbill import App, InvalidOptionError, Permanent, RunFailed, StepFailed, WatchbillError, gather_settled, spread
 
 
@@ -58,7 +58,7 @@ async def test_all_stops_at_the_first_failure(app: App) -> None:
             await ends(await app.start(crowd.crowd, [-1, 1_000, 1_001, 2], 3, "all"))
         async with asyncio.timeout(20):
             while sorted(crowd.cancelled) != [1_000, 1_001]:
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_EVERY)
     assert 2 not in crowd.ran
 
 

@@ -118,6 +118,7 @@ async def test_one_that_freezes_is_followed_and_what_it_writes_when_it_wakes_is_
     sleeper = bridge.joins(slow=True)
     await bridge.passes(HOST_LEASE + SECOND)
     row = await bridge.failed()
+    sleeper.room.hint()
     asleep = asyncio.create_task(sleeper.room.turn())
     await sleeper.doors.frozen.wait()  # it has looked, and is about to write its verdict
     bridge.watchmen.remove(sleeper)
@@ -163,7 +164,9 @@ async def test_one_that_comes_or_goes_moves_about_its_share(bridge: Bridge) -> N
     await bridge.passes(3 * SECOND)
     after = bridge.shared_out()
     share = -(-len(after) // (THREE + 1))
-    assert 1 <= sum(before[shard] != after[shard] for shard in after) <= share + 2 * SLACK
+    # How much moves depends on the numbers of the shards, which are new for each test; on average (tests/unit/model) it
+    # is one more than the share.
+    assert 1 <= sum(before[shard] != after[shard] for shard in after) <= 2 * share
     assert newcomer.heard("watch.changed")[-1].note.endswith(f"of {len(after)} shards are watched here; 4 stand watch")
     await bridge.leaves(newcomer)
     await bridge.passes(3 * SECOND)

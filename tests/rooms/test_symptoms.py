@@ -13,9 +13,8 @@ from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.policy import Cures, Policy
-from watchbill.model.profile import PROFILES
+from watchbill.model.profile import PROFILES, STOPS_WITHIN
 from watchbill.model.states import AttemptState
-from watchbill.supervisor.judge import ACTS_FOR
 from watchbill.testing.conformance.scene import AGENT
 
 LOOK_EVERY = 2  # seconds; a supervisor that hears nobody for longer than three would not believe what it sees
@@ -120,9 +119,26 @@ async def test_what_is_not_idempotent_and_was_lost_is_never_tried_again_blindly(
         return
     assert (row.state, row.why) == (AttemptState.PARKED, "settle")
     assert await here.scene.lease() == [], "whoever had it may still act"
-    await here.passes(ACTS_FOR[Cause.LOST] // SECOND + 1)
+    await here.passes(STOPS_WITHIN // SECOND + 1)
     asked = await leased(here)
     assert (asked.id, asked.kind, asked.number) == (id, RowKind.PROBE, row.number)
+
+
+async def test_what_is_late_under_a_long_lease_is_not_asked_about_before_that_has_ended(here: Watched) -> None:
+    batch = PROFILES["batch"].lease
+    await here.joins(OTHER, batch)
+    began = here.clock.boot()
+    [id] = await here.ready(**a_policy(timeout=4 * SECOND, cures=Cures(idempotent=False, probe=True)))
+    await leased(here, OTHER)
+    await here.passes(5)
+    row = await here.scene.row(id)
+    assert (row.state, row.why) == (AttemptState.PARKED, "settle")
+    assert row.watch_at is not None
+    now = (await here.scene.store.supervisor.watch(1)).now
+    asked_at = row.watch_at - now + here.clock.boot()
+    assert asked_at == began + batch + STOPS_WITHIN, "it may have been cut off right after it came"
+    [settled] = [one for one in await decisions(here) if one.chosen == "wait until it can be asked"]
+    assert "the lease of its agent ends in 86.0 s" in settled.rule, settled.rule
 
 
 # --- by class of error

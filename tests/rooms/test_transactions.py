@@ -418,7 +418,8 @@ async def test_run_cannot_wait_for_a_commit(program, user):
 # --- a file without its owner, and beside one
 
 
-async def test_a_file_that_is_no_store_yet_is_made_one(file):
+async def test_a_file_that_is_no_store_yet_is_made_one(folder):
+    file = f"sqlite:///{folder}/new.db"
     app = App(file)
 
     @app.workflow

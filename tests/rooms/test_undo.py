@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.scene import LONG, Ear, becomes, ends
+from tests.rooms.scene import LONG, LOOK_EVERY, Ear, becomes, ends
 from watchbill import (
     App,
     Escalate,
@@ -259,7 +259,7 @@ async def test_an_undo_goes_on_after_a_restart(kept: str) -> None:
         run = await before.start(saga(before, did, stuck=True), id="r")
         async with asyncio.timeout(20):
             while "unbook 2" not in did:
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_EVERY)
         assert (await run.status()).state == "undoing"
     after = App(kept)
     saga(after, did, stuck=False)

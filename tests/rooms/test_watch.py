@@ -78,8 +78,9 @@ def test_sleeping_steps_take_virtual_time(watch: Watch) -> None:
     assert NOON + timedelta(seconds=30) <= watch.now < NOON + timedelta(seconds=31)
 
 
-def test_the_store_of_the_app_is_not_touched_and_its_own_again_afterwards(file: str) -> None:
-    mine = App(file)
+def test_the_store_of_the_app_is_not_touched_and_its_own_again_afterwards(folder: Path) -> None:
+    file = folder / "new.db"
+    mine = App(f"sqlite:///{file}")
 
     @mine.workflow
     async def nothing() -> str:
@@ -88,9 +89,9 @@ def test_the_store_of_the_app_is_not_touched_and_its_own_again_afterwards(file: 
     watch = Watch()
     assert watch.run(nothing, id="n") == "done"
     watch.close()
-    assert not Path(file.removeprefix("sqlite:///")).exists()
+    assert not file.exists()
     assert mine.run(nothing, id="n") == "done"
-    assert Path(file.removeprefix("sqlite:///")).exists()
+    assert file.exists()
 
 
 def test_the_same_id_is_the_same_run(watch: Watch) -> None:
@@ -203,6 +204,10 @@ async def waits_for_ever() -> None:
 def test_a_run_that_cannot_end_is_said_to_be_so(watch: Watch) -> None:
     with pytest.raises(RunHeld, match="waits for nothing"):
         watch.run(waits_for_nothing)
+
+
+# In a store of its own: a run that is held is looked at again and again, here for twenty years.
+def test_a_run_that_never_ends_is_said_to_be_so(watch: Watch) -> None:
     with pytest.raises(NeverEndsError, match="a run of 'waits_for_ever' has not ended after 20 years"):
         watch.run(waits_for_ever)
 

@@ -53,6 +53,7 @@ class Watched:
             await self.looks()
 
     async def looks(self) -> None:
+        self.supervisor.hint()  # as whatever was reported does
         while await self.supervisor.turn() == 0:
             pass
         self.wardroom.hint()

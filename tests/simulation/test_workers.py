@@ -16,7 +16,8 @@ from watchbill.flow.messages import Hello
 from watchbill.flow.program import Program
 from watchbill.model.agent import Room
 from watchbill.model.failure import Cause, Failure
-from watchbill.model.policy import Policy
+from watchbill.model.policy import Cures, Policy
+from watchbill.model.profile import STOPS_WITHIN
 from watchbill.testing.chance import Chance
 from watchbill.testing.envs import Ids, SimClock, SimEnv
 from watchbill.testing.virtual import Life, VirtualLoop, rest
@@ -54,21 +55,21 @@ class Agent:
 class Ship:
     """A host with its workers, and a hand on everything that happens to them."""
 
-    def __init__(self, env: SimEnv, life: Life, workers: int) -> None:
+    def __init__(self, env: SimEnv, life: Life, workers: int, grace: Micros) -> None:
         self.env = env
         self.life = life
         self.children: list[Life] = []
         env.reads_within = (0.3, 0.3)
         env.born = lambda child, _: self.children.append(child)
-        self.crew = Workers(env, HELLO, count=workers, slots=SLOTS, grace=GRACE)
+        self.crew = Workers(env, HELLO, count=workers, slots=SLOTS, grace=grace)
         self.agent = Agent(env)
         self._rows = 0
 
-    def start(self, seconds: float, *, step: str = "walk", alone: bool = False):
+    def start(self, seconds: float, *, step: str = "walk", alone: bool = False, once: bool = False):
         self._rows += 1
         args = msgspec.json.encode([self._rows, seconds])
         row = a_row(id=self._rows, step=step, args=args, losses=1)
-        attempt = self.crew.take(row, "tests", Policy(own=alone))
+        attempt = self.crew.take(row, "tests", Policy(own=alone, cures=Cures(idempotent=not once)))
         self.crew.start(attempt, self.agent, at=0, boot=self.env.clock.boot())
         return attempt
 
@@ -81,14 +82,14 @@ class Ship:
         return self.crew.room() == Room(SLOTS, CHILDREN, STEPS)
 
 
-def play(story: Callable[[Ship], Awaitable[None]], *, workers: int = 1) -> None:
+def play(story: Callable[[Ship], Awaitable[None]], *, workers: int = 1, grace: Micros = GRACE) -> None:
     loop = VirtualLoop(Chance(1))
     life = Life("host", loop)
     env = SimEnv(loop, SimClock(loop), Chance(2), Ids(loop))
     ships: list[Ship] = []
 
     async def tell() -> bool:
-        ship = Ship(env, life, workers)
+        ship = Ship(env, life, workers, grace)
         ships.append(ship)
         await ship.crew.open()
         await rest(1)  # all workers are there
@@ -248,6 +249,24 @@ def test_neighbours_of_somebody_who_does_not_stop_get_the_grace_and_are_handed_b
         assert ship.whole
 
     play(story)
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["its lease has ended", "it was taken away"])
+def test_what_must_not_happen_twice_is_over_before_others_ask_about_it_whatever_the_grace(silent):
+    async def story(ship: Ship) -> None:
+        deaf, slow = ship.start(90, step="walk_on", once=True), ship.start(90)
+        [worker] = ship.children
+        await rest(0.1)
+        (ship.crew.halt if silent else ship.crew.abandon)(deaf)
+        await rest(STOPS_WITHIN / SECOND - 1.5)
+        assert not worker.dead, "its neighbours have what time there is"
+        await rest(1.5)
+        assert worker.dead
+        await rest(0.1)
+        assert ship.cause_of(slow) is Cause.CANCELLED
+        assert not slow.cancelled, "it is handed back"
+
+    play(story, grace=60 * SECOND)
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.05, 0.1, 0.3, 0.5, 5.0])

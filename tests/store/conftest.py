@@ -8,6 +8,7 @@ import pytest
 
 from tests.store.postgres import emptied
 from watchbill.env import SystemEnv
+from watchbill.store.migrate import new_store
 from watchbill.store.open import open_store
 from watchbill.store.protocol import Store
 from watchbill.testing.conformance.fixtures import clock, scene
@@ -29,6 +30,7 @@ def folder() -> Iterator[Path]:
 async def url(request: pytest.FixtureRequest, folder: Path) -> str:
     match request.param:
         case "sqlite file":
+            (folder / "store.db").write_bytes(new_store())
             return f"sqlite:///{folder}/store.db"
         case "sqlite memory":
             return "sqlite:///:memory:"

@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 OURS = "application_name = 'watchbill' AND datname = current_database()"
 PATIENCE = 10.0  # seconds: reached only by a test that fails
+LOOK_EVERY = 0.005
 
 
 class StageClock(HandClock):
@@ -154,7 +155,7 @@ class Stage:
         """Ask until there is an answer."""
         async with asyncio.timeout(PATIENCE):
             while not (found := await self.sql(sql, *values)):
-                pass
+                await asyncio.sleep(LOOK_EVERY)
         return found
 
     async def entries_read(self, store: Store, index: str) -> int:

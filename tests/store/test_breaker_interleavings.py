@@ -117,9 +117,10 @@ async def test_13_while_the_loss_of_a_canary_is_told_twice_nobody_else_tries_and
     # Its process has died, and its host says so. Two supervisors tell the gate of it, and X asks it whom to try.
     await a.store.agent.report(AGENT, [Report(canary.id, canary.fence, Act.DIED, b"{}")])
     pin = await stage.pin("SELECT name FROM watchbill.gate FOR UPDATE")
-    telling = [stage.begin(store.supervisor.hear([lost])) for store in (a.store, b)]
-    for one in telling:
-        await stage.waits(one)
+    telling = []
+    for store in (a.store, b):
+        telling.append(stage.begin(store.supervisor.hear([lost])))
+        await stage.waits(telling[-1])
     assert (await x.agent.lease_limited(X, 1, [queue], room)).rows == []
     await pin.release()
     for one in telling:

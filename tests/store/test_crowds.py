@@ -29,9 +29,9 @@ async def test_many_rows_behind_a_full_gate_are_not_read_to_lease_those_behind_o
         await stage.sql("ANALYZE watchbill.attempt")  # at the worst moment: everybody seems to wait behind one gate
         for n in range(5):
             await put(scene, queue, f"limit:charge:{n}", 1)
-        before = [await stage.entries_read(scene.store, index) for index in ("attempt_limited", "attempt_ready")]
+        before = [await stage.entries_read(scene.store, index) for index in ("attempt_gated", "attempt_ready")]
         found = await scene.store.agent.lease_limited(AGENT, 2, [queue], Room(50, 50, STEPS))
-        after = [await stage.entries_read(scene.store, index) for index in ("attempt_limited", "attempt_ready")]
+        after = [await stage.entries_read(scene.store, index) for index in ("attempt_gated", "attempt_ready")]
         assert len(found.rows) == 5
         limited, ready = (new - old for new, old in zip(after, before, strict=True))
         assert limited < 200, limited

@@ -9,6 +9,7 @@ import pytest
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreError
 from watchbill.store.guest import Guest, GuestDoors
+from watchbill.store.migrate import new_store
 from watchbill.store.open import Driven, open_store, receiving_guests, visit_owner
 from watchbill.store.protocol import Store
 from watchbill.testing.conformance.agent import *  # noqa: F403
@@ -32,6 +33,7 @@ class Beside:
 @pytest.fixture
 async def store(folder: Path, clock: HandClock) -> AsyncIterator[Any]:
     url = f"sqlite:///{folder}/store.db"
+    (folder / "store.db").write_bytes(new_store())
     store = await open_store(url, SystemEnv(), clock=clock)
     async with receiving_guests(store, SystemEnv(), lambda: Driven("default", ())):
         guest = await visit_owner(url, SystemEnv())

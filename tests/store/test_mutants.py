@@ -18,7 +18,7 @@ from tests.store import test_lost_hints as hints
 from tests.store import test_marks as marked
 from tests.store import test_postgres_plans as plans
 from tests.store.stage import Stage, a_stage
-from watchbill.agent import agent as agent_room
+from watchbill.agent import heart as agent_room
 from watchbill.clock import SECOND
 from watchbill.scheduler import scheduler as scheduler_room
 from watchbill.store.postgres import agent, marks, statements, supervisor, turn

@@ -1,6 +1,7 @@
 """Opening: addresses, reading beside an owner, schemas, time, and stores that outlive a loop."""
 
 import asyncio
+import contextlib
 import gc
 import sqlite3
 import threading
@@ -14,8 +15,9 @@ from watchbill.env import SystemEnv, Threads
 from watchbill.errors import StoreError, StoreOutdatedError, StoreReadOnlyError, StoreUrlError
 from watchbill.model.states import AttemptState
 from watchbill.store import open as open_module
-from watchbill.store.migrate import known_schema, migrations, statements
-from watchbill.store.open import is_memory, migrate, open_reader, open_store, parse_url
+from watchbill.store.migrate import fill, known_schema, migrations, statements, upgrade
+from watchbill.store.open import connect_memory, is_memory, migrate, open_reader, open_store, parse_url
+from watchbill.store.queries import load_queries
 from watchbill.store.sqlite.database import Writer
 from watchbill.store.sqlite.store import SqliteStore
 from watchbill.testing.conformance.scene import NOON, HandClock, Scene, a_run
@@ -259,6 +261,32 @@ async def test_memory_cannot_be_read_from_beside():
 
 
 # --- schemas
+
+
+def all_in(connection: sqlite3.Connection) -> list[object]:
+    """Give what a database is: its definitions, its rows, and its header."""
+    made = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
+    tables = [name for kind, name, _, _ in made if kind == "table"]
+    rows = [(table, connection.execute(f"SELECT * FROM {table}").fetchall()) for table in tables]
+    header = [connection.execute(f"PRAGMA {word}").fetchone() for word in ("application_id", "user_version")]
+    return [made, rows, header, connection.execute("PRAGMA integrity_check").fetchall()]
+
+
+def test_a_store_in_memory_is_copied_and_is_what_migrations_make():
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as plain:
+        upgrade(plain, load_queries("sqlite"), "sqlite:///:memory:")
+        for _ in range(2):
+            with contextlib.closing(connect_memory()) as copied:
+                assert all_in(copied) == all_in(plain)
+                copied.execute("DELETE FROM meta")  # of this one alone
+                assert all_in(copied) != all_in(plain)
+
+
+def test_where_sqlite_cannot_copy_a_store_in_memory_is_made_when_it_is_opened():
+    class Simple:
+        """A connection of a build without that."""
+
+    fill(Simple())  # type: ignore[arg-type]
 
 
 def test_migrate_makes_and_upgrades(url, path):

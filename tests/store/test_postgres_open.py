@@ -272,6 +272,26 @@ async def test_two_schemas_are_two_stores(url, new_url):
         await store.close()
 
 
+# --- types
+
+
+async def test_a_connection_asks_for_no_type_of_postgresqls_own(url):
+    connection = await connect(address_of(url), HOT)
+    prepared = "SELECT statement FROM pg_prepared_statements WHERE statement LIKE '%pg_type%' AND name <> ''"
+    given = [[True, None], [b"\0"], [1, 2**62], [-1], [2**31 - 1], ["a", "", "{,}"], [0.5], []]
+    types = ["boolean", "bytea", "bigint", "smallint", "integer", "text", "double precision", "text"]
+    [row] = await connection.fetch(f"SELECT {', '.join(f'${n}::{type}[]' for n, type in enumerate(types, 1))}", *given)
+    assert list(row) == given
+    questions = await connection.fetch(prepared)
+    assert [text for (text,) in questions if text != prepared] == []
+    schema = address_of(url).schema
+    [[entries]] = await connection.fetch(f'SELECT NULL::"{schema}".journal_entry[]')
+    assert entries is None
+    questions = await connection.fetch(prepared)
+    assert len([text for (text,) in questions if text != prepared]) == 1, "of our own types it asks"
+    await connection.close()
+
+
 # --- closing
 
 

@@ -12,10 +12,11 @@ from tests.store.stage import a_stage
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
 from watchbill.model.agent import Room
+from watchbill.model.states import AttemptState
 from watchbill.store.open import Driven, open_for_agent, open_store, receiving_guests
 from watchbill.store.postgres.store import PostgresStore
 from watchbill.store.protocol import AgentAccess, Store
-from watchbill.testing.conformance.scene import STEPS, HandClock, Scene, a_run
+from watchbill.testing.conformance.scene import STEPS, HandClock, Scene, a_run, a_verdict
 
 LONG = 20  # seconds: reached only by a test that fails
 GUEST = 700
@@ -70,17 +71,21 @@ def _same(clock: HandClock) -> HandClock:
     return Later()
 
 
+async def silent(store: Store) -> list[int]:
+    return list((await store.supervisor.watch(1)).silent)
+
+
 async def falls_silent(store: Store, clock: HandClock, agent: int = GUEST) -> None:
     """Look once a second, as a supervisor does, until its silence is noticed."""
     async with asyncio.timeout(LONG):
-        while await store.supervisor.silent() != [agent]:
+        while await silent(store) != [agent]:
             clock.pass_by(SECOND // 20)
             await asyncio.sleep(0.01)
 
 
 async def is_never_silent(store: Store, clock: HandClock) -> None:
     for _ in range(20):
-        assert await store.supervisor.silent() == []
+        assert await silent(store) == []
         clock.pass_by(SECOND)
 
 
@@ -93,12 +98,16 @@ async def test_an_agent_that_ends_without_a_word_is_silent_and_its_work_is_an_or
         [run] = await scene.submit(a_run(1))
         await scene.turn(attempts=[scene.a_row(run)])
         [row] = await access.agent.lease(GUEST, 1, [scene.queue], Room(1, 1, STEPS))
+        ends = (await access.agent.beat(GUEST, 90 * SECOND, ())).now + 90 * SECOND
     await falls_silent(store, clock)
     assert (await store.supervisor.watch(10)).orphans == ()
     await store.supervisor.bury([GUEST], unheard=True)
     watch = await store.supervisor.watch(10, expired=False)
     assert [orphan.id for orphan in watch.orphans] == [row.id]
-    assert await store.supervisor.silent() == []
+    assert await silent(store) == []
+    assert await scene.judge(a_verdict(row, AttemptState.FAILED, dead_agent=GUEST, watch_in=0))
+    [failed] = (await store.supervisor.watch(10, expired=False)).due
+    assert failed.leased_until == ends, "it may live, and act until then"
 
 
 async def test_an_agent_that_is_there_and_says_nothing_is_not_silent(url, store, clock):
@@ -118,7 +127,7 @@ async def test_an_agent_that_beats_over_another_connection_is_not_silent(url, st
             pass
         for _ in range(20):
             assert (await other.agent.beat(GUEST, LASTING, ())).alive
-            assert await store.supervisor.silent() == []
+            assert await silent(store) == []
             clock.pass_by(SECOND)
 
 
@@ -191,7 +200,7 @@ async def test_who_has_just_come_does_not_judge_by_sessions(postgres_url, shared
     newcomer = await open_store(postgres_url, SystemEnv(), clock=_same(clock))
     await newcomer.agent.join(GUEST + 1, "default", "", "newcomer", b"{}", None)  # it has a session of its own
     for _ in range(7):
-        assert await newcomer.supervisor.silent() == []
+        assert await silent(newcomer) == []
         clock.pass_by(SECOND)
     await falls_silent(newcomer, clock)
     await newcomer.close()

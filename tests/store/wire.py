@@ -7,6 +7,8 @@ server does not, and goes on with what it is doing.
 
 import asyncio
 import contextlib
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -86,6 +88,10 @@ class Wire:
             self._listener.close()
             self._listener = None
 
+    def statements(self) -> Counter[str]:
+        """Count what the client had the server run, on all connections, by its first line; transactions' ends, too."""
+        return sum((Counter(statements_in(strand.said)) for strand in self._strands), Counter())
+
     # --- carrying
 
     async def open(self) -> None:
@@ -140,6 +146,33 @@ class Wire:
                 strand.client.write(message)
         if not self._frozen.is_set():
             strand.client.close()
+
+
+def statements_in(said: bytes) -> Iterator[str]:
+    """Give the first lines of the statements that a client has run, in order, from all it has said.
+
+    A message is its kind, its length and its body, but for the first one, which has no kind.
+    """
+    texts: dict[bytes, str] = {}  # of those that are prepared, by name
+    portal = ""
+    place = int.from_bytes(said[:4])
+    while place < len(said):
+        kind, length = said[place : place + 1], int.from_bytes(said[place + 1 : place + 5])
+        body = said[place + 5 : place + 1 + length]
+        place += 1 + length
+        name, _, rest = body.partition(b"\0")
+        if kind == b"P":
+            texts[name] = _first_line(rest)
+        elif kind == b"B":
+            portal = texts[rest.partition(b"\0")[0]]
+        elif kind == b"E":
+            yield portal
+        elif kind == b"Q":
+            yield _first_line(body)
+
+
+def _first_line(text: bytes) -> str:
+    return text.partition(b"\0")[0].decode().partition("\n")[0]
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:

@@ -62,9 +62,19 @@ class Errand(Protocol):
         """Give the newest progress, and whether `done` has grown since the last time; None when there is nothing."""
         ...
 
+    def put_back_progress(self, body: bytes, *, increased: bool) -> None:
+        """Keep progress that was taken and that nobody has heard; newer progress counts, an increase stays one."""
+        ...
+
     def lose(self) -> None:
         """Tell whoever waits for a checkpoint, or to finish, that it will not be written."""
         ...
+
+
+def row_of(attempt: Errand) -> int:
+    """Give the row of an attempt that an agent tends: it has one."""
+    assert attempt.row is not None  # noqa: S101 - only attempts with a row come to an agent
+    return attempt.row
 
 
 class Tender(Protocol):
@@ -135,6 +145,10 @@ class Crew(Protocol):
 
     def cancel(self, attempt: Errand) -> None:
         """Ask it to stop."""
+        ...
+
+    def halt(self, attempt: Errand) -> None:
+        """Ask it to stop, and see to it that it has by when others ask what became of it (`STOPS_WITHIN`)."""
         ...
 
     def abandon(self, attempt: Errand) -> None:

@@ -71,6 +71,10 @@ class InlineCrew:
         """Ask it to stop."""
         self._executor.cancel(cast(Attempt, attempt))
 
+    def halt(self, attempt: Errand) -> None:
+        """Ask it to stop: a thread cannot be made to."""
+        self._executor.cancel(cast(Attempt, attempt))
+
     def abandon(self, attempt: Errand) -> None:
         """Stop it, and let nobody hear of it: its slot stays busy until it has really ended."""
         self._executor.abandon(cast(Attempt, attempt))

@@ -78,6 +78,12 @@ class Remote:
         self._progress, self._increased = None, False
         return taken
 
+    def put_back_progress(self, body: bytes, *, increased: bool) -> None:
+        """Keep progress that was taken and that nobody has heard; newer progress counts, an increase stays one."""
+        if self._progress is None:
+            self._progress = body
+        self._increased = self._increased or increased
+
     def lose(self) -> None:
         """Tell whoever waits for a checkpoint, or to finish, that it will not be written."""
         lost = AttemptLostError(self.order.step, self.call)

@@ -46,6 +46,7 @@ from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.failure import NOT_BEGUN, Cause, Failure
 from watchbill.model.ladder import arguments
 from watchbill.model.policy import OWN_CHILD_FROM, Policy
+from watchbill.model.profile import STOPS_WITHIN
 
 LOOK_EVERY: Final[Micros] = SECOND  # whether workers turn, and how large they are
 SLOW_TO_ANSWER: Final[Micros] = SECOND  # after this, others get what is new
@@ -221,14 +222,22 @@ class Workers:
         """Ask it to stop; if it has not after the grace, its worker is killed."""
         remote = cast(Remote, attempt)
         remote.cancelled = True
-        self._stop(remote, self._grace)
+        self._stop(remote, self._grace, self._grace)
+
+    def halt(self, attempt: Errand) -> None:
+        """Ask it to stop, and kill it before others ask what became of it, whatever grace there is otherwise."""
+        remote = cast(Remote, attempt)
+        remote.cancelled = True
+        within = min(self._grace, STOPS_WITHIN // 2)
+        self._stop(remote, within, within)
 
     def abandon(self, attempt: Errand) -> None:
         """Stop it, and let nobody hear of it."""
         remote = cast(Remote, attempt)
         remote.agent = None
         remote.lose()
-        self._stop(remote, min(self._grace, STOP_ABANDONED))
+        others = self._grace if remote.may_repeat else min(self._grace, STOPS_WITHIN - STOP_ABANDONED)
+        self._stop(remote, min(self._grace, STOP_ABANDONED), others)
 
     async def stop(self) -> None:
         """Kill whoever still has something to do, and let the others leave."""
@@ -425,7 +434,8 @@ class Workers:
         worker.given += 1
         worker.say(remote.order)
 
-    def _stop(self, remote: Remote, within: Micros) -> None:
+    def _stop(self, remote: Remote, within: Micros, others: Micros) -> None:
+        """Ask it to stop; if it has not within that time, its worker is killed, after what its neighbours get."""
         worker = self._where.get(remote)
         if worker is None:
             return
@@ -434,10 +444,10 @@ class Workers:
             self._kill(worker, Cause.CANCELLED)
             return
         worker.say(Stop(remote.order.errand))
-        self._env.call_later(within, lambda: self._condemn(worker, remote))
+        self._env.call_later(within, lambda: self._condemn(worker, remote, others))
 
-    def _condemn(self, worker: Worker, remote: Remote) -> None:
-        """Kill the worker of an errand that did not stop; its neighbours get the grace to finish."""
+    def _condemn(self, worker: Worker, remote: Remote, others: Micros) -> None:
+        """Kill the worker of an errand that did not stop; its neighbours get some time to finish."""
         if self._where.get(remote) is not worker:
             return  # it has ended
         worker.condemned.add(remote.order.errand)
@@ -445,7 +455,7 @@ class Workers:
         if worker.condemned >= worker.errands.keys():
             self._kill(worker, Cause.CANCELLED)
         else:
-            self._env.call_later(self._grace, lambda: self._end_condemned(worker))
+            self._env.call_later(others, lambda: self._end_condemned(worker))
 
     def _end_condemned(self, worker: Worker) -> None:
         if worker.condemned & worker.errands.keys():

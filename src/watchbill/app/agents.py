@@ -5,10 +5,12 @@ from typing import Any, Final
 
 import msgspec
 
+from watchbill.app.words import moment
 from watchbill.clock import to_datetime
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.names import did_you_mean
 from watchbill.model.agent import AgentRow, AgentStep, Wish
+from watchbill.model.suspension import read_suspension
 
 _WISHED: Final = {Wish.DRAIN: "draining", Wish.QUARANTINE: "quarantined"}
 
@@ -18,7 +20,7 @@ class AgentStatus(msgspec.Struct, frozen=True):
 
     id: str
     name: str
-    state: str  # idle, busy, draining, quarantined; silent: its beat is overdue; lost: it is dead; left
+    state: str  # idle, busy, draining, quarantined, suspended; silent: its beat is overdue; lost: it is dead; left
     region: str
     needs: list[str]  # what it has for steps that need it
     slots: int
@@ -31,6 +33,7 @@ class AgentStatus(msgspec.Struct, frozen=True):
     lag: int  # seconds for which the worst of its workers has not turned
     joined_at: datetime
     beat_at: datetime
+    suspended: str = ""  # why a supervisor gives it no work, and when it is tried again
 
 
 def agent_status(row: AgentRow) -> AgentStatus:
@@ -52,6 +55,7 @@ def agent_status(row: AgentRow) -> AgentStatus:
         lag=said.get("lag", 0),
         joined_at=to_datetime(row.joined_at),
         beat_at=to_datetime(row.beat_at),
+        suspended=_suspended(row),
     )
 
 
@@ -71,7 +75,17 @@ def chosen_agent(rows: list[AgentRow], named: str) -> AgentRow:
 def _state(row: AgentRow) -> str:
     if row.state != "alive":
         return row.state
+    if row.wish is Wish.NONE and row.suspension is not None:
+        return "suspended"
     return _WISHED.get(row.wish) or ("busy" if row.running else "idle")
+
+
+def _suspended(row: AgentRow) -> str:
+    suspension = read_suspension(row.suspension)
+    if suspension is None or row.state in ("lost", "left"):
+        return ""
+    tried = f"tried {suspension.tried} times in vain, " if suspension.tried else ""
+    return f"{suspension.why}; {tried}the next try is from {moment(to_datetime(suspension.next_at))} on"
 
 
 def _read(body: bytes) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """App: what a program holds: its steps and workflows, its store, and the rooms when it runs them."""
 
+from __future__ import annotations  # what is only given back is not imported: most programs never ask for it
+
 import asyncio
 import builtins
 import contextlib
@@ -12,11 +14,9 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
 
-from watchbill.app.agents import AgentStatus
 from watchbill.app.handle import Client, Handle
-from watchbill.app.supervision import SupervisionStatus
 from watchbill.app.wish import Wish, check_tags, wished
 from watchbill.errors import InvalidOptionError, WatchbillError
 from watchbill.events import Events
@@ -25,14 +25,18 @@ from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step, StepOptions
 from watchbill.flow.workflows import START_KEYWORDS, Workflow, WorkflowOptions
 from watchbill.model.duration import Duration, to_micros
-from watchbill.model.gate import GateRow
-from watchbill.model.incident import Incident
 from watchbill.model.keys import given_keys
-from watchbill.model.policies import StepPolicy
-from watchbill.model.question import InboxItem
-from watchbill.model.report_card import Metrics
 from watchbill.model.run import NewRun, check_id, check_region
-from watchbill.model.suggestion import Suggestion, suggest_all
+
+if TYPE_CHECKING:
+    from watchbill.app.agents import AgentStatus
+    from watchbill.app.supervision import SupervisionStatus
+    from watchbill.model.gate import GateRow
+    from watchbill.model.incident import Incident
+    from watchbill.model.policies import StepPolicy
+    from watchbill.model.question import InboxItem
+    from watchbill.model.report_card import Metrics
+    from watchbill.model.suggestion import Suggestion
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -171,7 +175,7 @@ class App:
         region: str | None = None,
         profile: str = "critical",
         supervision: str = "embedded",
-    ) -> AsyncIterator["App"]:
+    ) -> AsyncIterator[App]:
         """Open the rooms in this process: every open run of the store that this code knows goes on.
 
         `needs` are the capabilities of the agent beside them, as steps ask for them: `["gpu", "eu"]` or `{"gpu": 2}`.
@@ -365,6 +369,8 @@ class App:
 
     async def suggestions(self) -> list[Suggestion]:
         """Give the budgets that the history of steps speaks for, with their evidence, by step and rung."""
+        from watchbill.model.suggestion import suggest_all
+
         stop_if_reading()
         policies = {name: step.resolve().policy for name, step in self.registry.steps.items()}
         return suggest_all(await self._hall.stats(), policies)

@@ -18,6 +18,7 @@ from watchbill.app.handle import Handle
 from watchbill.app.house import House
 from watchbill.app.measuring import measured
 from watchbill.app.report import log_shown, status_of
+from watchbill.app.residence import check_residence
 from watchbill.app.rollcall import supervision_of
 from watchbill.app.search import place_of, searched
 from watchbill.app.status import AttemptLog, Explanation, RunStatus, TimelineEvent
@@ -215,6 +216,7 @@ class Hall:
         supervision: str = "embedded",
     ) -> tuple[House, Waiting]:
         """Build the house around the store, and a place for those who wait for runs to end."""
+        check_residence(store, region)
         self._waiting = waiting = Waiting(self.env, store.client, shared=not store.lasting_leases)
         self._deaf = [
             self._events.listen(waiting.notice),

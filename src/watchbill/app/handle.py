@@ -1,25 +1,29 @@
 """Handle: a run, from outside."""
 
+from __future__ import annotations  # what is only given back is not imported: most programs never ask for it
+
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from watchbill.app.agents import AgentStatus
 from watchbill.app.status import AttemptLog, Explanation, RunStatus, TimelineEvent
-from watchbill.app.supervision import SupervisionStatus
 from watchbill.env import Env
 from watchbill.flow.language import check_topic
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration
 from watchbill.model.facts import FactKind
-from watchbill.model.gate import GateRow
-from watchbill.model.graph import Graph
-from watchbill.model.incident import Incident
-from watchbill.model.question import InboxItem
-from watchbill.model.report_card import Metrics
 from watchbill.model.run import NewRun
-from watchbill.model.stat import Stat
+
+if TYPE_CHECKING:
+    from watchbill.app.agents import AgentStatus
+    from watchbill.app.supervision import SupervisionStatus
+    from watchbill.model.gate import GateRow
+    from watchbill.model.graph import Graph
+    from watchbill.model.incident import Incident
+    from watchbill.model.question import InboxItem
+    from watchbill.model.report_card import Metrics
+    from watchbill.model.stat import Stat
 
 T = TypeVar("T")
 
@@ -53,11 +57,11 @@ class Client(Protocol):
         """Run to the end."""
         ...
 
-    async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]], tx: object = None) -> "list[Handle[Any]]":
+    async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]], tx: object = None) -> list[Handle[Any]]:
         """Insert runs, all or none, and give their handles; `tx`: in the user's own transaction."""
         ...
 
-    async def result(self, handle: "Handle[T]", timeout: Duration | None) -> T:
+    async def result(self, handle: Handle[T], timeout: Duration | None) -> T:
         """Wait for a run's end."""
         ...
 
@@ -103,7 +107,7 @@ class Client(Protocol):
 
     def runs(
         self, status: str | None, health: str | None, workflow: str | None, tags: Sequence[str]
-    ) -> "AsyncIterator[Handle[Any]]":
+    ) -> AsyncIterator[Handle[Any]]:
         """Find runs, newest first."""
         ...
 
@@ -135,15 +139,15 @@ class Client(Protocol):
         """Give the incidents that are open, or all."""
         ...
 
-    async def retry(self, handle: "Handle[T]", step: str | None, reason: str) -> "Handle[T]":
+    async def retry(self, handle: Handle[T], step: str | None, reason: str) -> Handle[T]:
         """Try again what failed or is held."""
         ...
 
-    async def rewind(self, handle: "Handle[T]", to: str) -> "Handle[T]":
+    async def rewind(self, handle: Handle[T], to: str) -> Handle[T]:
         """Do a call, and all that came after it, again."""
         ...
 
-    async def fork(self, handle: "Handle[T]", after: str, changes: dict[str, Any]) -> "Handle[T]":
+    async def fork(self, handle: Handle[T], after: str, changes: dict[str, Any]) -> Handle[T]:
         """Make a copy of a run that has seen everything up to a call's outcome."""
         ...
 
@@ -197,15 +201,15 @@ class Handle(Generic[T]):
         """Give what the run has published, by key."""
         return await self._client.published(self.id)
 
-    async def retry(self, step: str | None = None, *, reason: str = "") -> "Handle[T]":
+    async def retry(self, step: str | None = None, *, reason: str = "") -> Handle[T]:
         """Try again what failed or is held; a run that has ended is gone on with as a new one, `<id>~2`."""
         return await self._client.retry(self, step, reason)
 
-    async def rewind(self, to: str) -> "Handle[T]":
+    async def rewind(self, to: str) -> Handle[T]:
         """Do a call, and all the workflow saw after it, again: in place, or of a run that has ended as a new one."""
         return await self._client.rewind(self, to)
 
-    async def fork(self, after: str, **changes: object) -> "Handle[T]":
+    async def fork(self, after: str, **changes: object) -> Handle[T]:
         """Make a new run that has seen everything up to this call's outcome, with arguments changed by name."""
         return await self._client.fork(self, after, changes)
 

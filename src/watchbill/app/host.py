@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from watchbill.agent.agent import Agent
 from watchbill.agent.teacher import Teacher
 from watchbill.agent.workers import Workers
+from watchbill.app.residence import check_residence
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, busy_interpreter
 from watchbill.events import Events
@@ -87,6 +88,7 @@ async def working(
         ready = await workers.open()
         store = await open_store(ready)
         try:
+            check_residence(store, wanted.region)
             agent = Agent(
                 env,
                 events,

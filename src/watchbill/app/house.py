@@ -114,6 +114,7 @@ class House:
                     look_limit=look_limit,
                     load_limit=load_limit,
                     experience=experience,
+                    bound=store.region,
                 ),
             )
 
@@ -144,7 +145,7 @@ class House:
         store, polls, pulse = self._store.supervisor, lasting is not None, Pulse()
         every = None if ping is None else PING_EVERY
         supervisor = Supervisor(
-            env, events, store=store, lasting=lasting, roster=roster, pulse=pulse, at_least_every=every
+            env, events, store=store, lasting=lasting, roster=roster, pulse=pulse, at_least_every=every, routes=routes
         )
         self._add(Hint.SUPERVISOR, supervisor)
         lookout = Lookout(env, events, store=store, polls=polls, routes=routes, roster=roster)

@@ -22,10 +22,11 @@ from watchbill.model.attempt import STARVED, AttemptRow, RowKind
 from watchbill.model.breaker import CANARY, USES, BreakerState
 from watchbill.model.gate import GateRow
 from watchbill.model.limits import Limits, limits_of, mark_of, slowness
-from watchbill.model.parked import BACKOFF, DOUBT, ESCALATE, QUARANTINE, SETTLE, group_of
+from watchbill.model.parked import BACKOFF, DOUBT, ESCALATE, QUARANTINE, SETTLE, People, next_group, people_of
 from watchbill.model.policy import QUARANTINE_AT, decode_policy
 from watchbill.model.question import Patience
 from watchbill.model.states import AttemptState
+from watchbill.model.suspension import read_suspension
 from watchbill.model.wait import Wait, agent_command, lacking
 from watchbill.store.protocol import MOST_COUNTED
 
@@ -121,6 +122,7 @@ def _running(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Standstill:
     if row.symptom == STARVED:
         because, told["symptom"] = Because.STARVED, STARVED
         said += "; the process in which it runs does not turn: it starves, or keeps the others there from running"
+    said += _suspended(row, scene, told)
     seen = None if row.agent is None else scene.agents.get(row.agent)
     if seen is not None and seen.state != "alive":
         told["agent_state"], told["agent_heard_at"] = seen.state, to_datetime(seen.beat_at)
@@ -135,6 +137,16 @@ def _running(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Standstill:
         because = overdue
     next = name if because in (Because.AT_WORK, Because.QUIET, Because.SLOW, Because.CANARY) else SUPERVISOR
     return _of(row, because, f"{said}. {_left(row, limits, now, told)}", next, told, limits.next_at)
+
+
+def _suspended(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> str:
+    """Say that the agent that has a call, or had it last, fails where others succeed, if so."""
+    seen = None if row.agent is None else scene.agents.get(row.agent)
+    suspension = None if seen is None else read_suspension(seen.suspension)
+    if seen is None or suspension is None:
+        return ""
+    told["agent_suspended"] = suspension.why
+    return f"; agent {seen.name} is suspended since {moment(to_datetime(suspension.opened_at))}: {suspension.why}"
 
 
 def _overdue(limits: Limits, now: Micros) -> Because | None:
@@ -232,6 +244,11 @@ def _ahead(wait: Wait) -> str:
 def _unserved(wait: Wait) -> Kept:
     command = agent_command(wait.needs, wait.region)
     said = f", but there is {lacking(wait.needs, wait.region)}; start one: {command}"
+    if wait.suspended:
+        there = "1 agent that could take it is" if wait.suspended == 1 else f"{wait.suspended:,} that could take it are"
+        said += f". {there} suspended, because it failed where others succeeded, and gets what nobody else can do:"
+        said += " `watchbill agents list`"
+        return Kept(Because.AGENTS_SUSPENDED, said, "a suspended agent, or whoever starts another")
     if wait.others:
         there = "1 agent is" if wait.others == 1 else f"{wait.others:,} agents are"
         said += f". {there} there, without what it needs"
@@ -309,19 +326,20 @@ def _parked(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Standstill:
             said = f"{tried}. It may have taken effect, and may still act: its probe is asked at {moment(at)}."
             return _of(row, because, said, SUPERVISOR, told, row.watch_at)
         case Because.BACKOFF:
-            return _backing_off(row, scene.now, told)
+            return _backing_off(row, scene, told)
         case _:
             told["why"] = row.why
             return _of(row, Because.HELD, f"{_tried(row, told)}. It waits ({row.why}).", OPERATOR, told, row.watch_at)
 
 
-def _backing_off(row: AttemptRow, now: Micros, told: dict[str, Any]) -> Standstill:
-    tried, retries = _tried(row, told), decode_policy(row.policy).retries
+def _backing_off(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Standstill:
+    now, tried, retries = scene.now, _tried(row, told), decode_policy(row.policy).retries
     if row.watch_at is None or row.watch_at <= now:
         return _of(row, Because.BACKOFF, f"{tried}. The next attempt is due now.", SUPERVISOR, told, row.watch_at)
     told["next_attempt_at"] = at = to_datetime(row.watch_at)
     follows = f"follows at {moment(at)}, in {since(now, row.watch_at)}"
-    said = f"{tried}. Attempt {row.number + 1} (of at most {retries + 1}) {follows}."
+    elsewhere = _suspended(row, scene, told)
+    said = f"{tried}. Attempt {row.number + 1} (of at most {retries + 1}) {follows}{elsewhere}."
     return _of(row, Because.BACKOFF, said, SUPERVISOR, told, row.watch_at)
 
 
@@ -336,20 +354,37 @@ def _quarantined(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Standst
 
 def _escalated(row: AttemptRow, scene: Scene, told: dict[str, Any], because: Because) -> Standstill:
     """Say which person decides about a call, and why."""
-    to = group_of(row.why or "", row.rung, row.policy)
-    told |= {"why": row.why, "to": to, "id": f"{row.id:x}"}
+    people = people_of(row.why or "", row.rung, row.policy)
+    told |= {"why": row.why, "to": people.group, "id": f"{row.id:x}"}
     failure = None if row.result is None else failure_in(row.result)
     if failure is not None:
         told["error"], told["cause"] = f"{failure.type}: {failure.message}", failure.cause.value
-    said = "" if failure is None else f" ({failure.type}: {failure.message})"
-    whom = somebody(to)
+    how_it_failed = "" if failure is None else f" ({failure.type}: {failure.message})"
+    whom = somebody(people.group)
     if because is Because.DOUBT:
-        unknown = f"Nobody knows whether call {row.call!r} took effect{said}"
+        unknown = f"Nobody knows whether call {row.call!r} took effect{how_it_failed}"
         told_of = f"{unknown}: {whom} decides, it is not tried again blindly."
     else:
-        told_of = f"Call {row.call!r} failed {row.number} times{said}: {whom} decides what follows."
+        told_of = f"Call {row.call!r} failed {row.number} times{how_it_failed}: {whom} decides what follows."
     how = f"`watchbill incidents retry|provide|skip|undo|abort {row.id:x} --reason ...` decides it."
-    return _of(row, because, f"{told_of} {how}{_on_desk(row, scene, told)}", _decider(row, scene, whom), told)
+    until = _time_to_decide(row, people, told)
+    said = f"{told_of} {how}{until}{_on_desk(row, scene, told)}"
+    return _of(row, because, said, _decider(row, scene, whom), told, row.watch_at)
+
+
+def _time_to_decide(row: AttemptRow, people: People, told: dict[str, Any]) -> str:
+    """Say until when people have to decide, and what follows if they do not."""
+    if row.watch_at is None:
+        return ""
+    ladder, others = decode_policy(row.policy).ladder, next_group(row.why or "", people, row.policy)
+    told["due_at"], told["escalate_to"] = at, _ = to_datetime(row.watch_at), others
+    if others is not None:
+        then = f"{somebody(others)} decides"
+    elif row.why == ESCALATE and people.rung < len(ladder):
+        then = f"it is tried another way ({ladder[people.rung].said})"
+    else:
+        then = "the call fails"
+    return f" There is time until {moment(at)}; then {then}."
 
 
 def _question(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Standstill:

@@ -167,6 +167,7 @@ class Because(StrEnum):
     NOBODY_CAPABLE = "nobody_capable"
     KEPT_FROM_AGENT = "kept_from_agent"
     AGENTS_FULL = "agents_full"
+    AGENTS_SUSPENDED = "agents_suspended"
     URGENT_AHEAD = "urgent_ahead"
     READY = "ready"
     # a call between two attempts, or at its end

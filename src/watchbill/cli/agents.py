@@ -63,7 +63,7 @@ def release_agent(
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Let an agent work again that was quarantined."""
+    """Let an agent work again that was quarantined by somebody, or suspended by a supervisor."""
     _order(agent, (store, namespace, program), output, wish="none")
 
 

@@ -31,6 +31,8 @@ def measured(metrics: Metrics) -> Iterator[Finding]:
     yield Finding("detection", OK, f"time to detect: {_spans(metrics.detected)}", value=metrics.detected)
     yield Finding("recovery", OK, f"time to recover: {_spans(metrics.recovered)}", value=metrics.recovered)
     yield Finding("stalls", OK, f"{metrics.stalls:,} found", value=metrics.stalls)
+    undecided = f"{metrics.undecided:,} times nobody decided in the time there was"
+    yield Finding("undecided", OK, undecided if metrics.undecided else "none", value=metrics.undecided)
     refused = f"{metrics.late_results:,} refused: their calls were somebody else's by then"
     yield Finding("late results", OK, refused if metrics.late_results else "none", value=metrics.late_results)
     yield queues(metrics)

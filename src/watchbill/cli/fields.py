@@ -109,6 +109,7 @@ class Migrated(msgspec.Struct, frozen=True):
     store: str
     before: int
     after: int
+    roles: dict[str, str] = {}  # by region: the role of the database that it was given
 
 
 def question_fields(item: InboxItem) -> Question:

@@ -1,10 +1,25 @@
-"""Migrate: make a store, or bring an old one up to date."""
+"""Migrate: make a store, or bring an old one up to date; and give regions their roles."""
+
+from typing import Annotated
+
+import typer
 
 from watchbill.cli.options import Format, Output, ProgramName, StoreUrl
 
+RegionRoles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--region",
+        metavar="NAME=ROLE",
+        help="Let this role of the database see the rows of that region alone; may be repeated. PostgreSQL only.",
+    ),
+]
 
-def migrate(store: StoreUrl = None, program: ProgramName = None, output: Output = Format.TABLE) -> None:
-    """Make the store, or upgrade it for this version of Watchbill."""
+
+def migrate(
+    store: StoreUrl = None, program: ProgramName = None, region: RegionRoles = None, output: Output = Format.TABLE
+) -> None:
+    """Make the store, or upgrade it for this version of Watchbill; and give regions roles of their own."""
     from watchbill.cli.fields import Migrated
     from watchbill.cli.output import print_migrated
     from watchbill.cli.place import found
@@ -12,7 +27,19 @@ def migrate(store: StoreUrl = None, program: ProgramName = None, output: Output 
     from watchbill.store import open as stores
     from watchbill.store.address import redacted
 
+    roles = [read_role(given) for given in region or ()]
     url = found(store, None, program).url
     with damage_told(url):
-        before, after = stores.migrate(url)
-    print_migrated(Migrated(redacted(url), before, after), output)
+        before, after = stores.migrate(url, roles)
+    print_migrated(Migrated(redacted(url), before, after, dict(roles)), output)
+
+
+def read_role(given: str) -> tuple[str, str]:
+    """Read which role a region gets."""
+    from watchbill.errors import InvalidOptionError
+    from watchbill.model.run import check_region
+
+    region, equals, role = given.partition("=")
+    if not equals or not role or "\0" in role:
+        raise InvalidOptionError(f"--region says which role a region has, as eu=ROLE, got {given!r:.240}")
+    return check_region(region, "--region"), role

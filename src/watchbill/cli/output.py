@@ -248,7 +248,7 @@ def print_ids(ids: Sequence[str], format: Format) -> None:
 
 def print_migrated(migrated: Migrated, format: Format) -> None:
     """Print what became of a store."""
-    _print_one(format, lambda: visible(_told(migrated)), lambda: migrated)
+    _print_one(format, lambda: "\n".join(visible_lines(_told(migrated))), lambda: migrated)
 
 
 def print_line(value: object) -> None:
@@ -290,10 +290,15 @@ def _said(acted: Acted) -> str:
 
 
 def _told(migrated: Migrated) -> str:
+    given = [
+        f"region {region!r} has role {role!r}, which reads and writes the rows of that region and no others"
+        for region, role in migrated.roles.items()
+    ]
     if migrated.before == migrated.after:
-        return f"store {migrated.store!r} has schema {migrated.after} already: nothing to do"
+        nothing = "" if given else ": nothing to do"
+        return "\n".join([f"store {migrated.store!r} has schema {migrated.after} already{nothing}", *given])
     did = "made" if migrated.before == 0 else "upgraded"
-    return f"store {migrated.store!r} {did}: from schema {migrated.before} to {migrated.after}"
+    return "\n".join([f"store {migrated.store!r} {did}: from schema {migrated.before} to {migrated.after}", *given])
 
 
 def _json(value: object, indent: int = 2) -> str:

@@ -65,7 +65,14 @@ LABEL: Final = "{:<13}"
 
 SHOWN_STEPS: Final = 3  # of an agent; JSON has more
 
-_AGENT_STATES: Final = {"silent": "red", "lost": "red", "draining": "yellow", "quarantined": "yellow", "busy": "green"}
+_AGENT_STATES: Final = {
+    "silent": "red",
+    "lost": "red",
+    "suspended": "red",
+    "draining": "yellow",
+    "quarantined": "yellow",
+    "busy": "green",
+}
 _LEVELS: Final = {"ok": "green", "warn": "yellow", "bad": "red"}
 _STYLES: Final = {
     "completed": "green",
@@ -355,7 +362,8 @@ def list_of_agents(agents: Sequence[AgentStatus]) -> list[Block]:
             *(_cell(text) for text in (f"{agent.host} {agent.pid or ''}".strip(), workers + lag)),
             *(_cell(text) for text in (moment(agent.beat_at), steps + more)),
         )
-    return [table]
+    suspended = [agent for agent in agents if agent.suspended]
+    return [table, *(Text(visible(f"{agent.name} is suspended: {agent.suspended}")) for agent in suspended)]
 
 
 def list_of_incidents(incidents: Sequence[Incident]) -> list[Block]:

@@ -365,6 +365,11 @@ class Attempt:
         self._increased = False
         return _encode_progress(mark), increased
 
+    def put_back_progress(self, body: bytes, *, increased: bool) -> None:
+        """Keep that an increase was taken of which nobody has heard; the newest progress is here."""
+        if increased:
+            self._increased = True
+
     def lose(self) -> None:
         """Tell whoever waits for a checkpoint, or to finish, that it will not be written."""
         for checkpoint in self.take_checkpoints():

@@ -5,10 +5,12 @@ from typing import Any, Final, Protocol, cast
 
 import msgspec
 
+from watchbill.clock import SECOND
 from watchbill.errors import InvalidOptionError, InvalidValueError
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.signatures import Signature
 from watchbill.flow.values import Value
+from watchbill.model.duration import Duration, to_micros
 from watchbill.model.limit import Limit, gate_name
 from watchbill.model.policy import Change, Policy, Retry, Rung, policy_of
 
@@ -58,17 +60,22 @@ class Switch:
 
 
 class Escalate:
-    """A person: the call waits until somebody of that group decides what becomes of it."""
+    """A person: the call waits until somebody of that group decides what becomes of it.
 
-    def __init__(self, to: str = "") -> None:
+    With `within` they have so long: half way they are reminded, and then the next rung comes.
+    """
+
+    def __init__(self, to: str = "", *, within: Duration | None = None) -> None:
         if not isinstance(to, str) or len(to) > LONGEST_GROUP or not to.isprintable() or to != to.strip():
             raise InvalidOptionError(
                 f"Escalate(to) must name a group in at most {LONGEST_GROUP} letters, got {to!r:.240}"
             )
         self.to = to
+        self.within = None if within is None else to_micros(within, what="Escalate(within)", at_least=1)
 
     def __repr__(self) -> str:
-        return f"Escalate({self.to!r})"
+        within = "" if self.within is None else f", within={self.within / SECOND:g}"
+        return f"Escalate({self.to!r}{within})"
 
 
 Way = Switch | Escalate
@@ -122,7 +129,7 @@ def _check_switch(way: Switch, step: Switchable, step_type: type) -> None:
 def rung(way: Way, step: Switchable, policy: Policy) -> Rung:
     """Give a rung as it travels with a row; `policy` is that of the step which is called there."""
     if isinstance(way, Escalate):
-        return Rung(to=way.to)
+        return Rung(to=way.to, within=way.within)
     try:
         changes = step.signature.changes(way.arguments)
     except InvalidValueError as error:

@@ -56,6 +56,8 @@ class Room(NamedTuple):
     slots: int
     alone: int  # of these, attempts that need a process of their own
     steps: tuple[str, ...]  # that its code knows
+    trial: bool = False  # it is suspended, and asks for something to be tried with: nothing else is leased to it
+    sole: bool = False  # it is suspended, and asks for what nobody else can do; the store says so, not the agent
 
 
 class Report(NamedTuple):
@@ -144,6 +146,7 @@ class Orders(msgspec.Struct, frozen=True):
     needs: tuple[str, ...] | None = None  # what the store has for this agent now; None when it is not alive
     newest_queue: int = 0  # of its namespace and region: when it grows, there are queues to read
     ready: bool = False  # a row waits in one of the queues that were asked about
+    suspension: bytes | None = None  # why it gets nothing but what it is tried with, if it is suspended
 
 
 class AgentStep(NamedTuple):
@@ -172,6 +175,7 @@ class AgentRow(msgspec.Struct, frozen=True):
     said: bytes  # what it last said of itself, as JSON
     running: int  # attempts that it holds
     steps: tuple[AgentStep, ...]  # some of them
+    suspension: bytes | None = None  # why it gets no work, if a supervisor has suspended it
 
     def order(self) -> tuple[bool, str, int]:
         """Give its place in a list: those alive first, then by name."""
@@ -185,6 +189,7 @@ class AgentSeen(NamedTuple):
     name: str
     state: str
     beat_at: Micros
+    suspension: bytes | None = None
 
 
 def agent_word(state: AgentState, until: Micros, now: Micros) -> str:

@@ -1,4 +1,5 @@
-"""Alert: what somebody outside is told of an incident, by a route: once when it opens, once when it is resolved."""
+"""Alert: what somebody outside is told of an incident, by a route: once when it opens, once when it is resolved, and
+once in between if nobody decides and half of the time for it is over."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -30,6 +31,7 @@ class AlertKind(IntEnum):
 
     OPENED = 0
     RESOLVED = 1
+    REMINDED = 2  # half of the time is over that people have to decide about a member
 
     @property
     def word(self) -> str:
@@ -96,7 +98,7 @@ class AlertText(msgspec.Struct, frozen=True):
     """What a webhook gets."""
 
     incident: str
-    event: str  # opened or resolved
+    event: str  # opened, reminded or resolved
     namespace: str
     cause: str
     group: str

@@ -96,6 +96,7 @@ class AttemptRow(msgspec.Struct, frozen=True):
         0  # attempts that neither budget counts: of rungs before this one, and of those that were told to wait
     )
     doubt: bytes | None = None  # a Doubt, while nobody knows whether an attempt took effect
+    leased_until: Micros | None = None  # when it is judged: the end of the lease of whoever had it; None: unknown
 
     @property
     def number(self) -> int:

@@ -16,6 +16,7 @@ from watchbill.model.failure import Cause, Failure, Remedy
 
 IN_A_ROW: Final = 5  # failures: chance alone rarely makes five of a dependency that is well
 WINDOW: Final[Micros] = 30 * SECOND  # in which the others are counted: long enough for slow ones to be many
+SLICE: Final[Micros] = WINDOW // 10  # by which the window moves on: to remember every end would cost with the traffic
 AT_LEAST: Final = 20  # attempts: half of fewer says little
 SHARE: Final = 0.5  # of them: as many fail as do not
 ENOUGH: Final = 20  # successes that are counted beyond the failures: more change nothing, and would be a write for each
@@ -55,9 +56,8 @@ class Breaker(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the gate of a dependency remembers."""
 
     state: BreakerState = BreakerState.CLOSED
-    since: Micros = 0  # of this state; while it is closed, of the window
-    failed: int = 0  # in the window
-    done: int = 0  # likewise, as far as it matters
+    since: Micros = 0  # of this state
+    window: tuple[tuple[int, int, int], ...] = ()  # the number of a slice of time, failures, successes that matter
     in_a_row: int = 0
     wait: Micros = 0  # before the next canary
     opened_at: Micros = 0  # the first time in this trouble
@@ -72,6 +72,16 @@ class Breaker(msgspec.Struct, frozen=True, omit_defaults=True):
     waiting: int = 0  # when they were last counted
     paced_at: Micros = 0  # that was then
     told: bool = True  # the supervisor has told how it is
+
+    @property
+    def failed(self) -> int:
+        """Failures in the window."""
+        return sum(failed for _, failed, _ in self.window)
+
+    @property
+    def done(self) -> int:
+        """Successes in the window, as far as they matter."""
+        return sum(done for _, _, done in self.window)
 
     @property
     def next_at(self) -> Micros:
@@ -165,24 +175,44 @@ def _noted(breaker: Breaker, ended: Ended) -> Breaker:
 
 
 def _counted_done(breaker: Breaker, now: Micros) -> Breaker:
-    counts = now - breaker.since < WINDOW and breaker.done < breaker.failed + ENOUGH
+    recent = _recent(breaker, now)
+    counts = recent.failed > 0 and recent.done < recent.failed + ENOUGH
     if not counts and not breaker.in_a_row:
         return breaker
-    return msgspec.structs.replace(breaker, in_a_row=0, done=breaker.done + counts)
+    return _added(msgspec.structs.replace(recent, in_a_row=0), now, 0, int(counts))
 
 
 def _counted_failed(breaker: Breaker, ended: Ended, now: Micros) -> Breaker:
-    if now - breaker.since >= WINDOW and breaker.state is BreakerState.CLOSED:
-        breaker = msgspec.structs.replace(breaker, since=now, failed=0, done=0, paces={})
-    breaker = _noted(breaker, ended)
-    failed, in_a_row = breaker.failed + 1, breaker.in_a_row + 1
-    breaker = msgspec.structs.replace(breaker, failed=failed, in_a_row=in_a_row)
+    breaker = _recent(breaker, now)
+    if not breaker.failed and breaker.state is BreakerState.CLOSED:
+        breaker = msgspec.structs.replace(breaker, window=(), paces={})
+    breaker = _added(_noted(breaker, ended), now, 1, 0)
+    failed, in_a_row = breaker.failed, breaker.in_a_row + 1
+    breaker = msgspec.structs.replace(breaker, in_a_row=in_a_row)
     if in_a_row >= IN_A_ROW:
         return opened(breaker, f"{in_a_row} failures in a row", now)
     ends = failed + breaker.done
     if ends >= AT_LEAST and failed >= SHARE * ends:
         return opened(breaker, f"{failed} of {ends} attempts failed within {WINDOW // SECOND} s", now)
     return breaker
+
+
+def _recent(breaker: Breaker, now: Micros) -> Breaker:
+    """Leave out what ended before the window: of what is left all ended within it."""
+    if not breaker.window or breaker.window[0][0] * SLICE > now - WINDOW:
+        return breaker
+    return msgspec.structs.replace(
+        breaker, window=tuple([part for part in breaker.window if part[0] * SLICE > now - WINDOW])
+    )
+
+
+def _added(breaker: Breaker, now: Micros, failed: int, done: int) -> Breaker:
+    """Count an end in the slice of its time; who tells of it later than others counts it in the last one."""
+    number = now // SLICE
+    *before, last = breaker.window or ((number, 0, 0),)
+    if last[0] < number:
+        before, last = [*before, last], (number, 0, 0)
+    return msgspec.structs.replace(breaker, window=(*before, (last[0], last[1] + failed, last[2] + done)))
 
 
 # --- from state to state
@@ -214,8 +244,7 @@ def closing(breaker: Breaker, now: Micros) -> Breaker:
         breaker,
         state=BreakerState.CLOSING,
         since=now,
-        failed=0,
-        done=0,
+        window=(),
         in_a_row=0,
         canary=None,
         rate=0.0,

@@ -38,6 +38,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     rejected: tuple[str, ...] = ()
     override: str = ""  # what an operator had changed of the policy that this was decided by, who, when and why
     since: Micros | None = None  # when what was found had gone wrong, where that is known and is not its end
+    undecided: str | None = None  # the group of people who have not decided in the time they had
 
 
 class DecisionRow(NamedTuple):

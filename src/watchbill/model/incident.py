@@ -44,6 +44,7 @@ class NewIncident(NamedTuple):
     body: bytes  # Told
     people: str = ""  # the group that it is for; "" is everybody
     routes: tuple[str, ...] = ()  # by which somebody is told of it, by their marks
+    everywhere: bool = False  # what it is about is shared by all regions, and it quotes nothing of any run
 
 
 class IncidentRow(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from watchbill.model.duration import UNITS, to_micros
 
 MOST: Final = 1_000_000  # at once, or in a time: beyond it nothing is limited
 LONGEST_KEY: Final = 200  # characters: it is part of the gate's name, which is indexed, and read by people
+HIDDEN_DIGITS: Final = 32  # of a key that is not told: 128 bits, no two keys meet by chance
 LIMIT: Final = "limit:"  # how the names of the gates of limits begin
 _RATE: Final = r"(\d+)\s*/\s*(.+)"
 
@@ -79,6 +80,16 @@ class Allowance(msgspec.Struct, frozen=True, gc=False):
 def gate_name(step: str, key: str | None) -> str:
     """Name the gate of a step's limit, or of one value of its key."""
     return f"{LIMIT}{step}" if key is None else f"{LIMIT}{step}:{key}"
+
+
+def hidden_key(gate: str, step: str) -> str:
+    """Name a gate without telling its key: equal keys have equal names, and nobody reads a key from one."""
+    beginning = f"{LIMIT}{step}:"
+    if not gate.startswith(beginning):
+        return gate
+    import hashlib
+
+    return f"{beginning}#{hashlib.sha256(gate.encode()).hexdigest()[:HIDDEN_DIGITS]}"
 
 
 def key_text(value: object, owner: str) -> str:

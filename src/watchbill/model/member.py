@@ -25,6 +25,7 @@ class WaitingCall(NamedTuple):
     rung: int
     policy: bytes
     result: bytes | None  # a Failure
+    watch_at: Micros | None = None  # when the time is over of those whom it waits for
 
 
 class Evidence(NamedTuple):
@@ -33,6 +34,7 @@ class Evidence(NamedTuple):
     id: int
     fence: int
     why: str
+    watch_at: Micros | None = None  # another one: others are asked
 
 
 class Gathering(NamedTuple):
@@ -59,7 +61,7 @@ class Order(NamedTuple):
 
 
 class Reminder(NamedTuple):
-    """A question whose time is half over."""
+    """A question, or a call that waits for people, whose time is half over."""
 
     id: int
     remind_at: Micros
@@ -81,5 +83,5 @@ class Muster(msgspec.Struct, frozen=True):
 
 
 def waits_for_person(row: AttemptRow) -> bool:
-    """True when nobody but a person moves a call; then nobody but the scheduler, who is told what that one wants."""
+    """True when a person is to decide about a call; once one has, nobody moves it but the scheduler, who is told."""
     return row.state is AttemptState.PARKED and row.why in FOR_PERSONS

@@ -107,6 +107,7 @@ def metrics_of(history: History, backlog: Iterable[QueueDepth]) -> Metrics:
         detected=_spans(_detections(troubles)),
         recovered=_spans(_recoveries(troubles, ends)),
         stalls=sum(trouble.cause is Cause.STALLED for trouble in troubles),
+        undecided=sum(decision.undecided is not None for _, decision in read),
         late_results=sum(row.decision.n == OF_A_REFUSAL and one.chosen == LATE_RESULT for row, one in read),
         supervisor_lag=_span(history.overdue),
         violations=history.orphans,

@@ -47,6 +47,12 @@ def meets(have: Mapping[str, int], asked: Mapping[str, int]) -> bool:
     return all(name in have and have[name] >= amount for name, amount in asked.items())
 
 
+def nobody_else(asked: Sequence[str], others: Iterable[Sequence[str]]) -> bool:
+    """Say whether none of these others, of whom it is said what they have, can do what asks for that."""
+    wanted = parse_needs(asked)
+    return not any(meets(parse_needs(have), wanted) for have in others)
+
+
 def fits(free: Mapping[str, int], asked: Mapping[str, int]) -> int | None:
     """Say how many attempts that ask for this fit into what is free; None: any number."""
     if any(name not in free for name in asked):

@@ -1,10 +1,11 @@
 """Parked: why a row is parked, and for whom. Whoever adds a reason says in `explain` who acts next."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from watchbill.model.policy import decode_policy
+from watchbill.clock import Micros
+from watchbill.model.policy import Policy, Rung, decode_policy
 
 BACKOFF: Final = "backoff"
 SETTLE: Final = "settle"  # whoever had it may still act
@@ -14,12 +15,52 @@ DOUBT: Final = "doubt"
 FOR_PERSONS: Final = frozenset({QUARANTINE, ESCALATE, DOUBT})  # the statements of the stores say the same
 
 
-def group_of(why: str, rung: int, policy: bytes) -> str:
-    """Say which group of people a call waits for, by its author's ladder; "" is everybody."""
+class People(NamedTuple):
+    """Whom a call waits for."""
+
+    rung: int = 0  # of its ladder, from 1 on; 0: nobody was named
+    group: str = ""  # "" is everybody
+    within: Micros | None = None  # so long they have
+
+    @property
+    def remind_in(self) -> Micros | None:
+        """When they are reminded: half way."""
+        return None if self.within is None else self.within // 2
+
+
+def people_of(why: str, rung: int, policy: bytes | Policy) -> People:
+    """Say whom a call waits for, by its author's ladder."""
     if why == QUARANTINE:
-        return ""
+        return People()
     try:
-        later = decode_policy(policy).ladder[max(rung - 1, 0) :]
+        read = decode_policy(policy) if isinstance(policy, bytes) else policy
     except msgspec.DecodeError:
-        return ""  # written by another version: everybody should know of it then
-    return next((one.to for one in later if one.to is not None), "")
+        return People()  # written by another version: everybody should know of it then
+    if why == DOUBT and read.cures is not None and read.cures.asked:
+        return people_on(read.ladder, read.cures.asked)
+    return people_after(read.ladder, max(rung - 1, 0))
+
+
+def next_group(why: str, people: People, policy: bytes) -> str | None:
+    """Say which people are asked when those have not decided in time; None: something else is done then."""
+    ladder = decode_policy(policy).ladder
+    others = people_after(ladder, people.rung)
+    return others.group if others.rung and (why == DOUBT or others.rung == people.rung + 1) else None
+
+
+def people_after(ladder: tuple[Rung, ...], rung: int) -> People:
+    """Give the first people above a rung; nobody in particular, when there are none."""
+    return next(
+        (people_on(ladder, place) for place in range(rung + 1, len(ladder) + 1) if _asks(ladder, place)), People()
+    )
+
+
+def people_on(ladder: tuple[Rung, ...], rung: int) -> People:
+    """Give the people whom a rung asks."""
+    if not _asks(ladder, rung):
+        return People()
+    return People(rung, ladder[rung - 1].to or "", ladder[rung - 1].within)
+
+
+def _asks(ladder: tuple[Rung, ...], rung: int) -> bool:
+    return 0 < rung <= len(ladder) and ladder[rung - 1].to is not None

@@ -59,6 +59,11 @@ class Retry(msgspec.Struct, frozen=True):
             msgspec.structs.force_setattr(self, name, tuple(kinds))
 
 
+# How a policy says, as it is stored, that an attempt must not be repeated blindly, or one on a rung of its ladder.
+# Stores look for it without reading the whole; within a text its quotes would be escaped.
+UNREPEATABLE: Final = b'"idempotent":false'
+
+
 class Change(NamedTuple):
     """An argument that a rung gives instead of the workflow's: where it stands among the stored ones, and its JSON."""
 
@@ -70,6 +75,7 @@ class Rung(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is tried when the retries before it are used up: other arguments, another step or agent; or a person."""
 
     to: str | None = None  # a group of people, "" is everybody: nothing is tried until one of them decides
+    within: Micros | None = None  # so long they have; then the next rung comes
     step: str = ""  # that is called instead
     changes: tuple[Change, ...] = ()
     policy: "Policy | None" = None  # of its attempts, without the ladder
@@ -83,6 +89,7 @@ class Cures(msgspec.Struct, frozen=True, omit_defaults=True):
     ladder: tuple[Rung, ...] = ()
     idempotent: bool = True  # False: what may have taken effect is not simply tried again
     probe: bool = False  # the step can ask whether an attempt took effect
+    asked: int = 0  # the rung of the people whom a doubt is left to
 
 
 class Policy(msgspec.Struct, frozen=True, gc=False):

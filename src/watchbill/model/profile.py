@@ -7,6 +7,9 @@ from watchbill.errors import InvalidOptionError
 
 # A process that runs steps leases for at least so long: an interpreter that is blocked by one of them is not dead.
 INLINE_LEASE: Final[Micros] = 30 * SECOND
+# When the lease of an agent has ended, or it has heard that an attempt is not its own any more, it stops by then what
+# must not happen twice, or has killed it: so long others wait before they ask what became of it.
+STOPS_WITHIN: Final[Micros] = 10 * SECOND
 
 
 class Profile(NamedTuple):
@@ -21,6 +24,7 @@ PROFILES: Final = {
     "standard": Profile(10 * SECOND, 30 * SECOND),
     "batch": Profile(30 * SECOND, 90 * SECOND),
 }
+LONGEST_LEASE: Final[Micros] = max(INLINE_LEASE, *(profile.lease for profile in PROFILES.values()))
 
 
 def profile_named(name: object) -> Profile:

@@ -8,7 +8,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.model.attempt import RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Failure
-from watchbill.model.parked import group_of
+from watchbill.model.parked import next_group, people_of
 from watchbill.model.resolution import ACTIONS
 from watchbill.model.sealed import is_sealed, shown
 
@@ -54,6 +54,7 @@ class Asked(msgspec.Struct, frozen=True):
     incident: int | None = None
     claimed_by: str | None = None  # who holds it now
     claimed_until: Micros | None = None
+    due_at: Micros | None = None  # until when people have to decide about a call
 
 
 class Claim(NamedTuple):
@@ -90,7 +91,7 @@ class InboxItem(msgspec.Struct, frozen=True):
     incident: str | None = None  # that a call belongs to
     claimed_by: str | None = None  # who holds it
     claimed_until: Micros | None = None
-    due_at: Micros | None = None  # until when it must be answered
+    due_at: Micros | None = None  # until when it must be answered, or decided
     escalate_to: str | None = None  # who is asked then
 
 
@@ -103,7 +104,7 @@ NO_FAILURE: Final = Failure("Unknown", "nobody here can tell how it failed")
 
 _HOW: Final = {
     "quarantine": "is quarantined: whatever runs it dies",
-    "escalate": "has failed in every way that its author gave",
+    "escalate": "has failed, and its author wants a person to decide",
     "doubt": "may have taken effect, and nobody knows",
 }
 
@@ -113,10 +114,12 @@ def inbox_item(asked: Asked) -> InboxItem:
     claimed_until = None if asked.claimed_by is None else asked.claimed_until
     if asked.kind != RowKind.ASK:
         why = asked.why or ""
+        people = people_of(why, asked.rung, asked.policy)
         return InboxItem(
             f"{asked.id:x}", asked.run, asked.call, what_waits(asked.step, why, asked.result),
-            group_of(why, asked.rung, asked.policy), {}, asked.asked_at, _why(asked.refused), asked.answered_by, why,
+            people.group, {}, asked.asked_at, _why(asked.refused), asked.answered_by, why,
             ACTIONS, None if asked.incident is None else f"{asked.incident:x}", asked.claimed_by, claimed_until,
+            asked.due_at, None if asked.due_at is None else next_group(why, people, asked.policy),
         )  # fmt: skip
     question = Question(shown(asked.body), "", {}) if is_sealed(asked.body) else _decode_question(asked.body)
     patience = _decode_patience(asked.policy)

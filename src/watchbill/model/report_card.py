@@ -44,6 +44,7 @@ class Metrics(msgspec.Struct, frozen=True):
     detected: Spans | None  # time to detect
     recovered: Spans | None  # time to recover
     stalls: int
+    undecided: int  # times that people had to decide in, which passed
     late_results: int  # that were refused
     supervisor_lag: timedelta  # for how long the oldest row is due for a look
     violations: int  # of what must always be so: found by self-audits and repaired, ever

@@ -203,6 +203,15 @@ def check_id(id: str) -> str:
     return id
 
 
+def refused_home(id: str, wanted: str, bound: str) -> str:
+    """Say why a run cannot be started by those who see the rows of one region alone."""
+    where = f"in region {wanted!r}" if wanted else "in no region"
+    return (
+        f"run {id!r} would live {where}, and this process connects as the role of region {bound!r}, which neither reads"
+        f" nor writes what is elsewhere: start it where that is served, or with region={bound!r}"
+    )
+
+
 def check_region(region: object, what: str) -> str:
     """Read the name of a region; None is nowhere in particular, and written as nothing."""
     if region is None:

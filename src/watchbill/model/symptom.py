@@ -11,6 +11,7 @@ class Failed:
     """The attempt ended badly, or was found dead: what now?"""
 
     failure: Failure
+    acts_for: Micros | None = None  # so much longer whoever had it may act by its lease; None: nobody knows that lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,17 @@ class BackoffOver:
 
 
 @dataclass(frozen=True, slots=True)
+class PersonLate:
+    """It was left to people, and none of them has decided in the time they had."""
+
+    by: Micros
+
+
+@dataclass(frozen=True, slots=True)
 class Unreadable:
     """It ended badly, and how is sealed with a key that is not here."""
 
     why: str
 
 
-Symptom = Failed | Late | Stalled | NotYet | AgentDead | CancelOverdue | BackoffOver | Unreadable
+Symptom = Failed | Late | Stalled | NotYet | AgentDead | CancelOverdue | BackoffOver | PersonLate | Unreadable

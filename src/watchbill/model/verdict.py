@@ -5,6 +5,7 @@ from typing import ClassVar, NamedTuple
 
 from watchbill.clock import Micros
 from watchbill.model.failure import Doubt, Failure
+from watchbill.model.parked import People
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +73,16 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class AskPerson:
-    """Parked until a person decides."""
+    """Parked until a person decides, or the time is over that people have for it."""
 
     chosen: ClassVar[str] = "ask a person"
     rejected: ClassVar[tuple[str, ...]] = ("retry", "give up")
     rule: str
     why: str  # ESCALATE or DOUBT
     rung: int
-    failure: Failure  # that the person should know of
-    doubt: Doubt | None = None
+    people: People
+    failure: Failure | None  # that the person should know of; None: as those before knew it
+    doubt: Doubt | None = None  # likewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +160,4 @@ class Judgement(NamedTuple):
     progress: bytes | None = None
     recast: Recast | None = None
     policy: bytes | None = None  # evidence: what it was judged by; None: that does not matter
+    remind_in: Micros | None = None  # of what people have a time for

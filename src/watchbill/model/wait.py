@@ -28,6 +28,7 @@ class Wait(msgspec.Struct, frozen=True):
     ahead: int = 0  # of those that wait in the same queue, so many are more urgent; counted up to a limit
     avoid: int | None = None  # the agent with which its last attempt failed: it is left to others
     avoid_until: Micros | None = None
+    suspended: int = 0  # agents that could take it, and are suspended
 
 
 class Helper(NamedTuple):
@@ -37,6 +38,7 @@ class Helper(NamedTuple):
     needs: tuple[str, ...]
     slots: int
     taken: tuple[tuple[str, ...], ...] = ()
+    suspended: bool = False  # it would get work if it were not
 
 
 class Help(NamedTuple):
@@ -45,19 +47,21 @@ class Help(NamedTuple):
     able: int
     others: int
     free: int
+    suspended: int = 0  # could, if they were not suspended
 
 
 def help_for(needs: Sequence[str], region: str, helpers: Sequence[Helper]) -> Help:
     """Say who could take a call that asks for this, and for how many such calls there is room now."""
     asked = parse_needs(needs)
     there = [helper for helper in helpers if helper.region == region]
-    able = [helper for helper in there if meets(parse_needs(helper.needs), asked)]
+    capable = [helper for helper in there if meets(parse_needs(helper.needs), asked)]
+    able = [helper for helper in capable if not helper.suspended]
     free = 0
     for helper in able:
         slots = max(0, helper.slots - len(helper.taken)) if helper.slots else 1  # an old one, that did not say
         most = fits(free_amounts(parse_needs(helper.needs), helper.taken), asked)
         free += slots if most is None else min(slots, most)
-    return Help(len(able), len(there) - len(able), free)
+    return Help(len(able), len(there) - len(capable), free, len(capable) - len(able))
 
 
 def kept_by(

@@ -2,16 +2,22 @@
 
 from typing import Final
 
+import msgspec
+
 from watchbill.clock import SECOND, Micros
 from watchbill.events import Event
 from watchbill.flow.context import Attempt
 from watchbill.flow.replay import Call
+from watchbill.model.attempt import first_fence
 from watchbill.model.call import Kind, Outcome
+from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.states import RunState
 from watchbill.scheduler.residence import Resident
 from watchbill.store.protocol import Turn
 
 WORTH_A_LOOK: Final[Micros] = SECOND  # of what is over sooner nobody asks when it will end
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Batch:
@@ -89,6 +95,13 @@ class Batch:
         """Write the run's row, as it is when the turn is sealed."""
         self.turn.terms[resident.shard] = resident.term
         self._changed[resident.num] = resident
+
+    def decide(self, resident: Resident, chosen: str, message: str, call: str = "") -> None:
+        """Write down something that the scheduler itself has decided about a run, or one of its calls."""
+        body = _encode(Decision(rule="the scheduler's own", chosen=chosen, message=message))
+        fence = first_fence(resident.term)
+        self.turn.terms[resident.shard] = resident.term
+        self.turn.decisions.append(DecisionRow(resident.num, call, fence, resident.seq, "scheduler", body))
 
     def forget_row(self, id: int, attempt: Attempt | None) -> bool:
         """Insert a row no more that this turn was to insert; False when it is there. One turn cannot do both."""

@@ -150,6 +150,11 @@ class Resident:
             due.append(self.deadline)
         return due
 
+    @property
+    def undo_waits(self) -> bool:
+        """True while an attempt may still run that has to end before anything is undone."""
+        return bool(self.fading) and self.loop.undoing is not None
+
     def put_off(self, call: Call) -> None:
         """Keep a call that was to begin until the run goes on."""
         if self.waiting is None:

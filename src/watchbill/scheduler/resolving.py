@@ -6,9 +6,12 @@ import msgspec
 
 from watchbill.errors import InvalidValueError
 from watchbill.flow.futures import Call
+from watchbill.model.attempt import AttemptRow
 from watchbill.model.decision import OF_A_PERSON, Decision, DecisionRow
+from watchbill.model.parked import DOUBT, people_of
+from watchbill.model.profile import LONGEST_LEASE, STOPS_WITHIN
 from watchbill.model.resolution import Action, Resolution
-from watchbill.store.protocol import Fact
+from watchbill.store.protocol import AskedAgain, Fact
 
 _encode = msgspec.json.Encoder().encode
 
@@ -61,6 +64,20 @@ def _edited(call: Call, args: dict[str, Any], *, shows: bool) -> Edited | Refuse
         return Edited(call.target.signature.with_changes(call.body, args))
     except (InvalidValueError, TypeError) as error:
         return Refused(f"the arguments do not fit {call.name!r}" + (f": {error}" if shows else ""))
+
+
+def asked_again(row: AttemptRow) -> AskedAgain | None:
+    """Say how long people have for another decision; None: as long as they want.
+
+    What may have taken effect is undone when their time is over: not before whoever had it can act no more. Its agent
+    is not known here: so it is given the longest lease that there is.
+    """
+    people = people_of(row.why or "", row.rung, row.policy)
+    if people.within is None:
+        return None
+    if row.why == DOUBT:
+        people = people._replace(within=max(people.within, LONGEST_LEASE + STOPS_WITHIN))
+    return AskedAgain(row.id, people.within or 0, people.remind_in or 0)
 
 
 def decided(run: int, call: str, fact: Fact, resolution: Resolution) -> DecisionRow:

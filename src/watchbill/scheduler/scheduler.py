@@ -32,9 +32,12 @@ from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.arrivals import due_time, in_order
 from watchbill.scheduler.attendance import Attendance
 from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.children import Children
+from watchbill.scheduler.entering import Entering
 from watchbill.scheduler.experience import Experience
 from watchbill.scheduler.lane import Lane
 from watchbill.scheduler.leases import Leases
+from watchbill.scheduler.leaving import Leaving
 from watchbill.scheduler.long_replays import LONG, SLICE, LongReplays, Reading
 from watchbill.scheduler.overrides import Overrides
 from watchbill.scheduler.plan import (
@@ -50,10 +53,13 @@ from watchbill.scheduler.plan import (
 from watchbill.scheduler.queues import Queues
 from watchbill.scheduler.residence import Deadline, DueTimers, Residence, Resident
 from watchbill.scheduler.resuming import Resuming
+from watchbill.scheduler.rows import Rows
 from watchbill.scheduler.schedules import Schedules
 from watchbill.scheduler.share import surplus
+from watchbill.scheduler.stopping import Stopping
 from watchbill.scheduler.store_time import StoreTime
 from watchbill.scheduler.suspects import Careful, Suspects
+from watchbill.scheduler.telling import Telling
 from watchbill.store.contact import Contact
 from watchbill.store.protocol import JOURNAL_PAGE, Fact, Loaded, Look, SchedulerStore, Transactions, Turn
 
@@ -95,6 +101,7 @@ class Scheduler(Loop):
         look_limit: int = LOOK_LIMIT,
         load_limit: int = LOAD_LIMIT,
         experience: Experience,
+        bound: str | None = None,
     ) -> None:
         super().__init__(env, events)
         self._store = store
@@ -117,18 +124,38 @@ class Scheduler(Loop):
         self._queues = Queues(store, registry, namespace, region, have or {})
         self._experience = experience
         self._overrides = Overrides(store, namespace)
-        self._advance = Advance(
+        rows = self._rows = Rows(
+            env, agent=process, queues=self._queues, experience=self._experience, overrides=self._overrides
+        )
+        children = Children(env, namespace=namespace, region=region, bound=bound)
+        stopping = self._stopping_calls = Stopping(rows, children)
+        leaving = Leaving(env, self._residence, namespace=namespace, region=region)
+        advance = self._advance = Advance(
             env,
             registry,
             self._residence,
-            namespace=namespace,
-            region=region,
+            events,
             agent=process,
             local=executor is not None,
             queues=self._queues,
-            events=events,
-            experience=self._experience,
-            overrides=self._overrides,
+            rows=rows,
+            children=children,
+            stopping=stopping,
+            leaving=leaving,
+        )
+        telling = self._telling = Telling(
+            self._residence, advance, rows=rows, children=children, stopping=stopping, leaving=leaving
+        )
+        self._entering = Entering(
+            env,
+            registry,
+            self._residence,
+            events,
+            advance=advance,
+            telling=telling,
+            rows=rows,
+            stopping=stopping,
+            leaving=leaving,
         )
         self._lane = (
             Lane(
@@ -320,8 +347,8 @@ class Scheduler(Loop):
         self._suspects.clear()
         self._long.forget()
         self._reloaded.clear()
-        self._advance.stopping.clear()
-        self._advance.waiting.clear()
+        self._stopping_calls.runs.clear()
+        self._telling.waiting.clear()
 
     def _uncounted_shards(self) -> set[int]:
         """Give the shards taken after an unclean end whose runs have not all been brought back."""
@@ -413,19 +440,19 @@ class Scheduler(Loop):
                     run.shard,
                     run.num,
                     run.losses,
-                    lambda later: self._advance.begin_loaded(loaded, term, later),
+                    lambda later: self._entering.begin_loaded(loaded, term, later),
                 )
         elif run.losses >= SUSPECT_FROM:
             self._suspects.add(
                 run.shard,
                 run.num,
                 run.losses,
-                lambda later: self._advance.resume(loaded, term, later, unclean=unclean),
+                lambda later: self._entering.resume(loaded, term, later, unclean=unclean),
                 uncounted=unclean,
             )
         elif len(loaded.journal) <= LONG:
-            self._advance.resume(loaded, term, batch, unclean=unclean)
-        elif (resuming := self._advance.start_resuming(loaded, term, batch, unclean=unclean)) is not None:
+            self._entering.resume(loaded, term, batch, unclean=unclean)
+        elif (resuming := self._entering.start_resuming(loaded, term, batch, unclean=unclean)) is not None:
             self._long.add(resuming)
 
     def _bring_back_whole(self, loaded: Loaded, batch: Batch, *, term: int, unclean: bool) -> None:
@@ -441,7 +468,7 @@ class Scheduler(Loop):
                 piece.goes_on(piece.complete(), batch)
                 back = True
             else:
-                back = self._advance.go_on(piece, batch, SLICE)
+                back = self._entering.go_on(piece, batch, SLICE)
             self._advance.settle_not_begun(batch)
         if not back:
             self._long.add(piece)
@@ -516,7 +543,7 @@ class Scheduler(Loop):
         absent += [fact.run for fact in look.facts if fact.id not in unheard.get(fact.run, ())]
         # Of what a person decided about, it must be known whether it still waits for one.
         decided = {fact.run for fact in look.facts if fact.kind is FactKind.RESOLVE}
-        seen = (self._advance.stopping | decided) & here.keys()
+        seen = (self._stopping_calls.runs | decided) & here.keys()
         wanted = sorted({num for num in absent if num not in here} | seen)
         loaded = await self._load(wanted)
         del self._reloaded[:reloaded]  # only now: without an answer they are asked for again
@@ -568,7 +595,7 @@ class Scheduler(Loop):
 
     def _plan_finish(self, attempt: Attempt) -> FinishPlan | None:
         """Plan how a rowless attempt finishes in the user's transaction; None when it needs its row for that."""
-        row = self._advance.finish(attempt)
+        row = self._rows.finish(attempt)
         if row is None:
             return None
         return self._transactions.finishing_rowless(row, owner=self._process, term=attempt.owner[0].term)
@@ -601,8 +628,8 @@ class Scheduler(Loop):
         if term is None:
             return
         if (resident := self._residence.runs.get(run.num)) is not None:
-            self._advance.see(loaded)
-            if run.num in self._advance.stopping:
+            self._telling.see(loaded)
+            if run.num in self._stopping_calls.runs:
                 self._advance.settle_dropped(resident, loaded.attempts, batch)
             return
         if loaded.more:
@@ -613,11 +640,11 @@ class Scheduler(Loop):
             if codeless.tell(loaded, term, batch):
                 self._look_asked = True  # it may be due
             elif run.status is RunState.SCHEDULED and self._is_due(run, batch.now):
-                self._advance.begin_loaded(loaded, term, batch)
+                self._entering.begin_loaded(loaded, term, batch)
             else:
                 self._leave_asleep(loaded)
         elif run.status is RunState.SCHEDULED and self._is_due(run, batch.now):
-            self._advance.begin_loaded(loaded, term, batch)
+            self._entering.begin_loaded(loaded, term, batch)
         elif self._knows(run) and not without_code:
             self._bring_back(loaded, term, batch, unclean=False)
         else:
@@ -660,9 +687,9 @@ class Scheduler(Loop):
 
     def _deliver(self, resident: Resident, item: AttemptRow | Fact | Call | Deadline, batch: Batch) -> None:
         if resident.suspect:
-            self._carefully(resident, lambda later: self._advance.deliver(resident, item, later))
+            self._carefully(resident, lambda later: self._telling.deliver(resident, item, later))
         else:
-            self._advance.deliver(resident, item, batch)
+            self._telling.deliver(resident, item, batch)
 
     def _carefully(self, resident: Resident, work: Callable[[Batch], None]) -> None:
         self._suspects.add(resident.shard, resident.num, resident.losses, work)
@@ -671,7 +698,7 @@ class Scheduler(Loop):
         term = self._leases.terms.get(run.shard)
         if term is None or run.status is not RunState.SCHEDULED or run.num in self._residence.runs:
             return
-        self._advance.begin(run, term, batch)
+        self._entering.begin(run, term, batch)
 
     def _drop_orphans(self, look: Look, loaded: set[int], batch: Batch) -> None:
         """Consume what arrived for runs that have ended: late, and without effect."""
@@ -735,8 +762,8 @@ class Scheduler(Loop):
                 lane.abandon(resident)
             self._residence.evict(resident)
             self._look_for(resident)
-        self._advance.stopping &= self._residence.runs.keys()  # whoever has left memory is somebody else's
-        if batch.reloaded or self._advance.stopping:
+        self._stopping_calls.runs &= self._residence.runs.keys()  # whoever has left memory is somebody else's
+        if batch.reloaded or self._stopping_calls.runs:
             self._reloaded.extend(batch.reloaded)
             self._look_asked = True
         if lane is not None:

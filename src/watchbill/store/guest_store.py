@@ -31,6 +31,7 @@ class GuestStore:
 
     lasting_leases = False
     hinted = True
+    region: str | None = None
 
     def __init__(
         self, url: str, env: Env, transactions: Transactions, find: Callable[[], Awaitable[Guest | None]]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from watchbill.model.parked import FOR_PERSONS
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.verdict import Judgement
 from watchbill.store.protocol import Hint, Turn
@@ -37,8 +38,8 @@ def concerned(judgement: Judgement) -> set[Hint]:
             return {Hint.AGENT}
         case AttemptState.GAVE_UP | AttemptState.DONE:
             return {Hint.SCHEDULER}
-        case AttemptState.PARKED if judgement.watch_in is None:
-            return {Hint.CLIENT, Hint.SUPERVISOR}  # nothing but a person will move it: that is an incident
+        case AttemptState.PARKED if judgement.why in FOR_PERSONS:
+            return {Hint.CLIENT, Hint.SUPERVISOR}  # somebody is to decide about it: that is an incident
         case AttemptState.RUNNING:
             return set()  # nothing has happened to it: whoever looked looks again
         case AttemptState.FAILED:
@@ -54,8 +55,8 @@ def turned(turn: Turn) -> set[Hint]:
         hints.add(Hint.AGENT)  # something to do, or to stop
     if turn.dropped or any(row.state == AttemptState.FAILED or row.watch_in is not None for row in turn.attempts):
         hints.add(Hint.SUPERVISOR)
-    if turn.released:
-        hints.add(Hint.SUPERVISOR)  # an incident may be healed
+    if turn.released or turn.asked_again:
+        hints.add(Hint.SUPERVISOR)  # an incident may be healed; there is a time for a look
     if turn.starts or turn.facts or turn.schedules:
         hints.add(Hint.SCHEDULER)  # of whatever shard
     if any(run.status >= RunState.DIVERGED or run.held is not None for run in turn.runs):

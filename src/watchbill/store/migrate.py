@@ -4,6 +4,7 @@
 no old code is left when it opens, and both run at once.
 """
 
+import contextlib
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from importlib.resources import files
 from typing import Final, NamedTuple
 
 from watchbill.errors import StoreCorruptError, StoreNewerError
+from watchbill.store.queries import load_queries
 
 APPLICATION_ID: Final = 0x57424C4C  # "WBLL", set by the first migration: the header says whose SQLite file this is
 _NAME = re.compile(r"(\d{4})_\w+\.(pre|post)\.sql\Z")
@@ -58,6 +60,23 @@ def found_schema(connection: sqlite3.Connection, sql: Mapping[str, str], url: st
     if found > known:
         raise StoreNewerError(url, found, known)
     return found
+
+
+@cache
+def new_store() -> bytes:
+    """Give the file that a new SQLite store is: making it by all migrations takes long, so a process does it once."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        upgrade(connection, load_queries("sqlite"), "sqlite:///:memory:")
+        return connection.serialize()
+
+
+def fill(memory: sqlite3.Connection) -> None:
+    """Make a new store in memory, of which tests need many: a copy of the first one of this process."""
+    if not hasattr(memory, "deserialize"):
+        return  # some builds of SQLite cannot: then it is made as a file is, when it is opened
+    with contextlib.closing(sqlite3.connect(":memory:")) as first:
+        first.deserialize(new_store())
+        first.backup(memory)
 
 
 def upgrade(connection: sqlite3.Connection, sql: Mapping[str, str], url: str) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -13,7 +13,7 @@ from watchbill.errors import StoreCorruptError, StoreError, StoreOutdatedError, 
 from watchbill.store.address import PostgresAddress, StoreAddress, is_file, is_memory, parse_url
 from watchbill.store.guest import Guest, visit
 from watchbill.store.guest_store import GuestStore
-from watchbill.store.migrate import found_schema, known_schema, upgrade
+from watchbill.store.migrate import fill, found_schema, known_schema, upgrade
 from watchbill.store.owner import OwnerLock, named_owner, refuse_second_opening, take_ownership
 from watchbill.store.protocol import AgentAccess, ClientStore, Store, Transactions
 from watchbill.store.queries import load_queries
@@ -97,7 +97,9 @@ async def open_store(
 
 def connect_memory() -> sqlite3.Connection:
     """Make memory for a store that outlives whoever opens it, as a file does; whoever made it closes it."""
-    return connect_writer(None, MEMORY)
+    connection = connect_writer(None, MEMORY)
+    fill(connection)
+    return connection
 
 
 def transactions_beside(url: str, env: Env) -> Transactions:
@@ -162,14 +164,21 @@ def open_reader(url: str, env: Env) -> Reader:
     return SqliteReader(ReaderLanes(url, env.threads("reader", 1), lambda: _open_to_read(address, env.clock)))
 
 
-def migrate(url: str) -> tuple[int, int]:
-    """Make or upgrade a store (a file only if nobody owns it at the moment); gives its schema before and after."""
+def migrate(url: str, roles: Sequence[tuple[str, str]] = ()) -> tuple[int, int]:
+    """Make or upgrade a store (a file only if nobody owns it at the moment); gives its schema before and after.
+
+    `roles` are regions, each with the role of the database that its processes connect as.
+    """
     address = parse_url(url)
     if address.postgres is not None:
         _check_driver(address.postgres)
         from watchbill.store.postgres.store import migrate_postgres
 
-        return asyncio.run(migrate_postgres(address.postgres))
+        return asyncio.run(migrate_postgres(address.postgres, roles))
+    if roles:
+        raise StoreUrlError(
+            url, "a file has no roles: who may read it reads all of it; regions get roles on PostgreSQL"
+        )
     path = _file(address)
     sql = load_queries("sqlite")
     with ExitStack() as cleanup, translating(url):
@@ -205,7 +214,7 @@ def _open(
         if path is not None:
             owner = _become_owner(path, url, sql)
             cleanup.callback(owner.release)
-        connection = connect_writer(path, url) if memory is None else memory
+        connection = memory or (connect_memory() if path is None else connect_writer(path, url))
         cleanup.callback(connection.close)
         upgrade(connection, sql, url)
         now = _time(connection, sql, clock or env.clock)

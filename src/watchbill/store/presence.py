@@ -1,6 +1,6 @@
 """Presence: which agents of other processes the owner of a file hears, over which connection, and whose has ended."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -51,8 +51,14 @@ class Presence:
     def silent(self) -> list[int]:
         """Give the agents that have had no connection for a beat, and were not heard since."""
         now = self._now()
-        return [
-            agent
-            for agent, heard in self._heard.items()
-            if heard.gone_at is not None and now - heard.gone_at >= missed_beat(heard.lasting)
-        ]
+        return [agent for agent, silent_at in self._silent_ats() if silent_at <= now]
+
+    def silent_at(self) -> Micros | None:
+        """Say when the next of them will have been silent for so long."""
+        now = self._now()
+        return min([silent_at for _, silent_at in self._silent_ats() if silent_at > now], default=None)
+
+    def _silent_ats(self) -> Iterator[tuple[int, Micros]]:
+        for agent, heard in self._heard.items():
+            if heard.gone_at is not None:
+                yield agent, heard.gone_at + missed_beat(heard.lasting)

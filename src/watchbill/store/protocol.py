@@ -20,6 +20,7 @@ from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.breaker import BreakerRow, Ended, Move
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
+from watchbill.model.doings import Roll, Suspending
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
@@ -270,7 +271,10 @@ class ClientStore(Protocol):
         ...
 
     async def resolve(self, namespace: str, item: int, actor: str, body: bytes, *, force: bool = False) -> Told:
-        """Tell a run what a person decides about a call of it that waits for one, likewise."""
+        """Tell a run what a person decides about a call of it that waits for one, likewise.
+
+        From then on the time is not over that people had for it: no verdict on that is applied any more.
+        """
         ...
 
     async def claim(  # noqa: PLR0913
@@ -419,6 +423,14 @@ class Loaded(msgspec.Struct, frozen=True):
     children: tuple[str, ...] = ()  # ids of the runs that it has started and that are open; only if it is cancelled
 
 
+class AskedAgain(NamedTuple):
+    """How long people have for another decision about a call, for the last one did not fit."""
+
+    row: int
+    watch_in: Micros
+    remind_in: Micros
+
+
 class Turn(msgspec.Struct):
     """All that one turn of a scheduler writes: one transaction, all or nothing, under every term in `terms`."""
 
@@ -436,6 +448,7 @@ class Turn(msgspec.Struct):
     facts: list[TurnFact] = []  # for other runs, unless they have ended
     holds: list[tuple[int, bool]] = []  # runs whose rows are held back, or let go
     released: list[int] = []  # parked rows that a person wants to be tried again
+    asked_again: list[AskedAgain] = []  # parked rows about which people have to decide again
     schedules: list[ScheduleChange] = []  # slots decided, with the runs of those that start
 
     @property
@@ -462,6 +475,7 @@ class Turn(msgspec.Struct):
             or self.facts
             or self.holds
             or self.released
+            or self.asked_again
             or self.schedules
         )
 
@@ -663,13 +677,14 @@ class AgentStore(Protocol):
         starved: Sequence[tuple[int, int]] = (),
         queues: Sequence[int] = (),
         lease_no: int | None = None,
+        doings: bytes = b"",
     ) -> Orders:
         """Prolong, write progress of many, and hear what to stop: of the (id, fence) held, those it holds no more.
 
         `said`: what it says of itself, if that is new. `starved`: of those it runs, all whose worker does not turn; the
         others are well again. `queues`: those it would hear about if something is ready there. `lease_no`: the number
         of its open or next request; what an earlier one has leased and the agent does not hold never reached it, and
-        is handed back, uncharged.
+        is handed back, uncharged. `doings`: how what it did has ended of late, if that is new.
         """
         ...
 
@@ -681,6 +696,8 @@ class AgentStore(Protocol):
         """Lease the most urgent ready rows; asking again with the same lease_no gives the same rows.
 
         Nothing for an agent that is to drain or quarantined, and nothing that is to be tried with another one first.
+        A suspended one gets, on trial, what may be repeated; and else, once a beat has said that it is suspended, what
+        nobody else can do, by its needs, who is alive, in time, wanted and not suspended. No other is on trial.
         Only what the agent knows, and at most `room.alone` that need a process of their own (their author wants it, or
         they were lost twice): a lease counts as a loss until it is reported, so nobody leases what must wait.
         """
@@ -731,6 +748,9 @@ class Watch(msgspec.Struct, frozen=True):
     guests: bool = False  # agents are there whose leases end by time: look again soon, nobody else may say a word
     breakers: bool = False  # the breaker of a dependency is due for a look
     strangers: tuple[int, ...] = ()  # of the agents of orphans: those who have left in peace, or never were there
+    processes: tuple[tuple[int, bytes], ...] = ()  # everybody who lives, each id once, with its process's identity
+    silent: tuple[int, ...] = ()  # agents whose connection is gone, and of whom nothing was heard for one beat since
+    silent_at: Micros | None = None  # when one more will be, if nothing is heard of it until then
 
 
 class SupervisorStore(Protocol):
@@ -747,12 +767,19 @@ class SupervisorStore(Protocol):
         """Stand watch no longer; the others hear of it."""
         ...
 
-    async def watch(self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None) -> Watch:
+    async def watch(
+        self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None, processes: bool = True
+    ) -> Watch:
         """Read what is due for a look, from one index; its cost grows with trouble, not with work.
 
         `expired` False: agents that are merely out of time are not judged yet (buried ones are). `shards`: of these
         alone; when the next look is due is said of all. Rows come without their arguments and checkpoints: whoever
         judges them reads nothing of what steps were given.
+
+        `processes`: also who is there, and who has fallen silent. There are the living agents, schedulers and watchers
+        of all namespaces: who has neither left nor been buried, also who is out of time, and may only be slow. (A
+        scheduler out of time that holds no shard may be forgotten.) Silent can only be who had a connection to lose:
+        who never had one, or is behind a pooler, is judged by its lease alone.
         """
         ...
 
@@ -766,21 +793,6 @@ class SupervisorStore(Protocol):
 
     async def count_orphans(self, kind: str, found: int) -> None:
         """Count orphans that were cured as any other trouble is."""
-        ...
-
-    async def processes(self) -> list[tuple[int, bytes]]:
-        """Read the living agents, schedulers and watchers of all namespaces, each id once, with its process's identity.
-
-        Living is who has neither left nor been buried: also who is out of time, and may only be slow. A scheduler out
-        of time that holds no shard may be forgotten.
-        """
-        ...
-
-    async def silent(self) -> list[int]:
-        """Give the agents whose connection is gone, and of whom nothing was heard for one beat since.
-
-        Only such as had one to lose: who never had one, or is behind a pooler, is judged by its lease alone.
-        """
         ...
 
     async def bury(self, processes: Sequence[int], *, unheard: bool = False) -> None:
@@ -831,13 +843,16 @@ class SupervisorStore(Protocol):
     async def feed(self, order: Order, limit: int) -> int:
         """Tell the next members of an incident what is wanted for all; gives how many were told.
 
-        Only those who had failed when it was wanted, each once. When all have been told the order is done. Nothing if
-        others were told since the order was seen.
+        Only those who had failed when it was wanted, each once, as by `resolve`. When all have been told the order is
+        done. Nothing if others were told since the order was seen.
         """
         ...
 
     async def remind(self, reminders: Sequence[Reminder], decisions: Sequence[tuple[int, bytes]]) -> list[bool]:
-        """Remind of questions that are open, each once, and write it down as that decision; says of which."""
+        """Remind of questions that are open, and of calls that wait for people, each once; says of which.
+
+        It is written down as that decision; who was to be told of the incident of a call is to be told of it, too.
+        """
         ...
 
     async def take_alerts(self, routes: Sequence[str], limit: int, lasting: Micros) -> DueAlerts:
@@ -873,6 +888,20 @@ class SupervisorStore(Protocol):
 
     async def move_breakers(self, moves: Sequence[Move]) -> list[bool]:
         """Write breakers that are still as they were seen; says which were. Agents hear of it."""
+        ...
+
+    async def doings(self) -> Roll:
+        """Read what the agents of all namespaces say of what they did, and who of them is suspended."""
+        ...
+
+    async def suspend(self, suspending: Suspending) -> bool:
+        """Suspend an agent, or try it for longer, or let it back, if it is as it was seen; says whether.
+
+        Nobody is suspended without one of those beside whom it failed being alive, in time, wanted and not suspended.
+        Nobody is let back as the only one left while somebody else of its namespace and region is all that, but those
+        who were seen to be unable.
+        What it did before it is let back is forgiven. Agents hear of it.
+        """
         ...
 
     async def backlog(self) -> list[QueueDepth]:
@@ -943,6 +972,7 @@ class Store(Protocol):
     url: str
     lasting_leases: bool  # True: one process owns the file, so its leases never end and nobody else writes
     hinted: bool  # False: what other processes write wakes nobody here; who waits for it has to look
+    region: str | None  # the only one whose rows it shows, by the role that it was opened as; None: it shows all
 
     @property
     def client(self) -> ClientStore:
@@ -987,6 +1017,7 @@ class AgentAccess(Protocol):
     url: str
     lasting_leases: bool  # False: an agent that does not beat in time is lost
     hinted: bool  # False: what other processes write wakes nobody here; who waits for it has to look
+    region: str | None  # the only one whose rows it shows, by the role that it was opened as; None: it shows all
 
     @property
     def agent(self) -> AgentStore:

@@ -484,11 +484,20 @@ class SealedAgent:
         starved: Sequence[tuple[int, int]] = (),
         queues: Sequence[int] = (),
         lease_no: int | None = None,
+        doings: bytes = b"",
     ) -> Orders:
         """Prolong, and write progress."""
         sealed = [self._sealer.progress(mark) for mark in progress]
         return await self._doors.beat(
-            agent, lasting, sealed, held, said=said, starved=starved, queues=queues, lease_no=lease_no
+            agent,
+            lasting,
+            sealed,
+            held,
+            said=said,
+            starved=starved,
+            queues=queues,
+            lease_no=lease_no,
+            doings=doings,
         )
 
     async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
@@ -511,10 +520,11 @@ class SealedSupervisor:
     def __init__(self, doors: SupervisorStore, sealer: Sealer) -> None:
         self._doors = doors
         self._sealer = sealer
-        self.processes, self.silent, self.bury, self.backlog = doors.processes, doors.silent, doors.bury, doors.backlog
+        self.bury, self.backlog = doors.bury, doors.backlog
         self.resolve_incidents, self.codes = doors.resolve_incidents, doors.codes
         self.forget_gates, self.able, self.queue_beside = doors.forget_gates, doors.able, doors.queue_beside
         self.forget_incidents = doors.forget_incidents
+        self.doings, self.suspend = doors.doings, doors.suspend
         self.heal, self.feed = doors.heal, doors.feed
         # What an incident says under keys does not leave the house: alerts are sent as they are stored.
         self.take_alerts, self.settle_alerts = doors.take_alerts, doors.settle_alerts
@@ -523,9 +533,11 @@ class SealedSupervisor:
         # What an audit says of a row is nothing of the row's own.
         self.audit, self.repair, self.count_orphans = doors.audit, doors.repair, doors.count_orphans
 
-    async def watch(self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None) -> Watch:
+    async def watch(
+        self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None, processes: bool = True
+    ) -> Watch:
         """Read what is due for a look."""
-        watch = await self._doors.watch(limit, expired=expired, shards=shards)
+        watch = await self._doors.watch(limit, expired=expired, shards=shards, processes=processes)
         return replace(
             watch,
             due=tuple([self._sealer.open_attempt(row) for row in watch.due]),
@@ -609,7 +621,7 @@ class SealedStore:
     def __init__(self, store: Store, sealer: Sealer) -> None:
         self.behind = store
         self.url = store.url
-        self.lasting_leases, self.hinted = store.lasting_leases, store.hinted
+        self.lasting_leases, self.hinted, self.region = store.lasting_leases, store.hinted, store.region
         self.client: ClientStore = SealedClient(store.client, sealer)
         self.scheduler: SchedulerStore = SealedScheduler(store.scheduler, sealer)
         self.agent: AgentStore = SealedAgent(store.agent, sealer)
@@ -630,7 +642,7 @@ class SealedAccess:
 
     def __init__(self, access: AgentAccess, sealer: Sealer) -> None:
         self.url = access.url
-        self.lasting_leases, self.hinted = access.lasting_leases, access.hinted
+        self.lasting_leases, self.hinted, self.region = access.lasting_leases, access.hinted, access.region
         self.agent: AgentStore = SealedAgent(access.agent, sealer)
         self.transactions: Transactions = SealedTransactions(access.transactions, sealer)
         self._access = access

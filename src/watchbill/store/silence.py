@@ -32,6 +32,7 @@ class Silence:
 
     def __init__(self) -> None:
         self._gone: dict[int, tuple[Micros, Micros]] = {}  # by agent: its last beat, and when its session was missed
+        self.next_at: Micros | None = None  # when one more of those who were missed at the last look will be silent
 
     def look(self, missing: Iterable[Unwitnessed], now: Micros, heard_for: Micros) -> list[int]:
         """Give those who are silent: missing for half a beat, which is two looks, and not heard for a whole one.
@@ -40,6 +41,7 @@ class Silence:
         perhaps the server was away for everybody, and the living are still coming back.
         """
         before, self._gone = self._gone, {}
+        self.next_at = None
         silent = []
         for agent in missing:
             lasting = agent.until - agent.beat_at
@@ -48,6 +50,9 @@ class Silence:
                 gone_at = now
             self._gone[agent.id] = agent.beat_at, gone_at
             grace = missed_beat(lasting)
-            if heard_for >= lasting and now - gone_at >= grace // 2 and now - agent.beat_at >= grace:
+            silent_at = max(gone_at + grace // 2, agent.beat_at + grace, now + lasting - heard_for)
+            if silent_at <= now:
                 silent.append(agent.id)
+            elif self.next_at is None or silent_at < self.next_at:
+                self.next_at = silent_at
         return silent

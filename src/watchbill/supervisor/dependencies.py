@@ -71,7 +71,8 @@ class Dependencies:
             calls = "1 call waits" if row.waiting == 1 else f"{row.waiting:,} calls wait"
             said = f"{cause}: {_why(breaker)}; {calls}"
             remedy = f"it is tried again by itself; `watchbill gates open {row.name}` lets all of it go now"
-            new = NewIncident(self._env.new_id(), row.namespace, cause, row.waiting, _encode(Told(said, remedy)))
+            body = _encode(Told(said, remedy))
+            new = NewIncident(self._env.new_id(), row.namespace, cause, row.waiting, body, everywhere=not breaker.error)
             [opened] = await self._store.open_incidents([new])
             note = f"{said}; {remedy}"
             return [Event(happened.INCIDENT_OPENED, row.now, "supervisor", cause=cause, note=note)] if opened else []

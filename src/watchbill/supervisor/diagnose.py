@@ -8,6 +8,7 @@ from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
 from watchbill.model.limits import limits_of, slowness
+from watchbill.model.parked import FOR_PERSONS
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import (
@@ -17,10 +18,12 @@ from watchbill.model.symptom import (
     Failed,
     Late,
     NotYet,
+    PersonLate,
     Stalled,
     Symptom,
     Unreadable,
 )
+from watchbill.supervisor.acting import acts_for
 
 _decode_failure = msgspec.json.Decoder(Failure).decode
 
@@ -31,13 +34,13 @@ def diagnose(row: AttemptRow, now: Micros, *, orphaned: bool = False) -> Symptom
         case AttemptState.FAILED if row.result is not None and is_sealed(row.result):
             return Unreadable(why_sealed(row.result))
         case AttemptState.FAILED:
-            return Failed(_failure(row))
+            return Failed(_failure(row), acts_for(row, now))
         case AttemptState.RUNNING if orphaned and row.agent is not None:
             return AgentDead(row.agent)
         case AttemptState.RUNNING if row.watch_at is not None and row.watch_at <= now:
             return CancelOverdue(now - row.watch_at) if row.cancel else _overdue(row, now)
         case AttemptState.PARKED if row.watch_at is not None and row.watch_at <= now:
-            return BackoffOver()
+            return PersonLate(now - row.watch_at) if row.why in FOR_PERSONS else BackoffOver()
         case AttemptState.RUNNING | AttemptState.PARKED:
             return None
         case AttemptState.READY | AttemptState.DONE | AttemptState.GAVE_UP:

@@ -9,7 +9,7 @@ from watchbill.model.alert import Route, marks_for
 from watchbill.model.fingerprint import fingerprint
 from watchbill.model.incident import NewIncident, Told
 from watchbill.model.member import Evidence, Gathering, WaitingCall
-from watchbill.model.parked import group_of
+from watchbill.model.parked import people_of
 from watchbill.model.question import failure_in, what_waits
 
 EXAMPLES: Final = 3  # runs that an incident names
@@ -22,7 +22,7 @@ def gathered(calls: Iterable[WaitingCall], new_id: Callable[[], int], routes: Se
     """Sort calls by why they wait: those that failed alike are one incident; `routes`: whom to tell of them."""
     alike: dict[tuple[str, str, str], list[WaitingCall]] = {}
     for call in calls:
-        group = group_of(call.why, call.rung, call.policy)
+        group = people_of(call.why, call.rung, call.policy).group
         alike.setdefault((call.namespace, cause_of(call, group), group), []).append(call)
     return [_gathering(new_id(), *key, members, routes) for key, members in sorted(alike.items())]
 
@@ -42,5 +42,5 @@ def _gathering(  # noqa: PLR0913 - what an incident is made of
     remedy = f"decide: watchbill incidents retry|provide|skip|undo|abort {id:x} --reason WHY"
     examples = tuple(dict.fromkeys(call.run for call in calls))[:EXAMPLES]
     body = _encode(Told(said[:LONGEST_SAID], remedy, examples))
-    evidence = tuple([Evidence(call.id, call.fence, call.why) for call in calls])
+    evidence = tuple([Evidence(call.id, call.fence, call.why, call.watch_at) for call in calls])
     return Gathering(NewIncident(id, namespace, cause, len(calls), body, group, marks_for(routes, group)), evidence)

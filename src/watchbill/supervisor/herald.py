@@ -13,7 +13,8 @@ from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, Threads
 from watchbill.events import Event, Events
 from watchbill.loop import Loop
-from watchbill.model.alert import Alert, AlertState, AlertText, Route, SettledAlert, next_try, text_of
+from watchbill.model.alert import Alert, AlertKind, AlertState, AlertText, Route, SettledAlert, next_try, text_of
+from watchbill.model.incident import IncidentState
 from watchbill.store.protocol import SupervisorStore
 from watchbill.supervisor.roster import STANDBY_EVERY, Roster
 from watchbill.supervisor.sending import send
@@ -64,7 +65,11 @@ class Herald(Loop):
             return POLL
         due = await self._store.take_alerts(sorted(self._routes), room, TAKEN_FOR)
         for alert in due.alerts:
-            self._send(alert)
+            if alert.kind is AlertKind.REMINDED and alert.incident.state is IncidentState.RESOLVED:
+                self._ended.append((alert, None))  # nobody is reminded of what is over
+                self.wake()
+            else:
+                self._send(alert)
         if len(due.alerts) == room:
             return POLL  # there may be more; whichever ends first makes room
         wishes = [POLL] if self._polls else []

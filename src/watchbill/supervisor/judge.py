@@ -7,12 +7,11 @@ import msgspec
 from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, RowKind, how_far
 from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
-from watchbill.model.lease import HOST_LEASE
 from watchbill.model.limits import learned_stall, learned_timeout, limits_of, mark_of
-from watchbill.model.parked import DOUBT, ESCALATE, SETTLE
+from watchbill.model.parked import DOUBT, ESCALATE, SETTLE, People, people_after, people_of, people_on
 from watchbill.model.policy import OWN_CHILD_AFTER, OWN_CHILD_FROM, QUARANTINE_AT, Policy
-from watchbill.model.profile import INLINE_LEASE
-from watchbill.model.sealed import is_sealed
+from watchbill.model.profile import STOPS_WITHIN
+from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.symptom import (
     AgentDead,
     BackoffOver,
@@ -20,6 +19,7 @@ from watchbill.model.symptom import (
     Failed,
     Late,
     NotYet,
+    PersonLate,
     Stalled,
     Symptom,
     Unreadable,
@@ -38,17 +38,12 @@ from watchbill.model.verdict import (
     TryNow,
     Verdict,
 )
+from watchbill.supervisor.acting import may_act_for
 
 LOSSES: Final = frozenset({Cause.LOST, Cause.KILLED, Cause.STARVED})  # nobody's fault in the step's own code
-# So long whoever had an attempt that was taken from it may still act: it hears of it with a beat, at the latest when
-# its lease has ended; what it then asks to stop is killed after the grace. Who is late may be well, and be cut off only
-# now: then all of its lease is before it, and that is longer where steps run in the process of the rooms.
-KILLED_AFTER: Final[Micros] = 10 * SECOND
-ACTS_FOR: Final[dict[Cause, Micros]] = {
-    Cause.LOST: HOST_LEASE + KILLED_AFTER,
-    Cause.LATE: INLINE_LEASE + KILLED_AFTER,
-    Cause.STALLED: INLINE_LEASE + KILLED_AFTER,
-}
+# An attempt that was taken from whoever had it, who may still act: it hears of it with a beat, at the latest when its
+# lease has ended, and then stops it, or kills it. All others were reported by whoever had them.
+TAKEN_AWAY: Final = frozenset({Cause.LOST, Cause.LATE, Cause.STALLED})
 MOST_FORGIVEN: Final = 100  # attempts in neither budget: some fill the memory of their container, and all in it dies
 MOST_PROBES: Final = 3  # that fail: then a person is asked
 PROBE_AGAIN: Final[Micros] = 5 * SECOND
@@ -56,7 +51,7 @@ PROBE_AGAIN: Final[Micros] = 5 * SECOND
 _decode_doubt = msgspec.json.Decoder(Doubt).decode
 
 
-def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> Verdict:
+def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> Verdict:  # noqa: C901 - one case for each
     """Decide; `chance` below 1 spreads retries that would otherwise come back together."""
     match symptom:
         case AgentDead(agent=agent):
@@ -77,10 +72,12 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
             return _ask(_doubt_of(row))
         case BackoffOver():
             return TryNow("the backoff is over")
+        case PersonLate():
+            return _undecided(row, policy)
         case Unreadable(why=why):
             return Quarantine(f"how it failed is {why}")  # nobody here can tell whether trying again would help
-        case Failed(failure=failure):
-            return _after_failure(failure, row, policy, chance)
+        case Failed(failure=failure, acts_for=acts_for):
+            return _after_failure(failure, row, policy, chance, may_act_for(acts_for))
         case _:
             assert_never(symptom)
 
@@ -106,13 +103,14 @@ def _stalled(row: AttemptRow, policy: Policy, by: Micros) -> Failure:
     return Failure("Stalled", message, cause=Cause.STALLED)
 
 
-def _after_failure(failure: Failure, row: AttemptRow, policy: Policy, chance: float) -> Verdict:
+def _after_failure(failure: Failure, row: AttemptRow, policy: Policy, chance: float, acts_for: Micros) -> Verdict:
     if row.kind == RowKind.PROBE:
         return _after_probe(failure, row, policy, chance)
     if is_in_doubt(failure, policy) and (policy.probes or not row.cancel):
-        return _in_doubt(Doubt(failure, unwanted=row.cancel), row, policy)
+        return _in_doubt(Doubt(failure, unwanted=row.cancel), row, policy, acts_for)
     if row.cancel:
-        return GiveUp("the run does not want it any more")
+        unknown = _unsure(failure) if is_in_doubt(failure, policy) else None
+        return GiveUp("the run does not want it any more", unknown)
     return _after_attempt(failure, row, policy, chance, row.failures)
 
 
@@ -137,13 +135,29 @@ def _after_attempt(failure: Failure, row: AttemptRow, policy: Policy, chance: fl
     return TryLater(f"retry {failures} of {policy.retries}", policy.delay_before(failures, chance))
 
 
-def _next_rung(rule: str, failure: Failure, row: AttemptRow, policy: Policy) -> Verdict:
+def _next_rung(rule: str, failure: Failure | None, row: AttemptRow, policy: Policy) -> Verdict:
     if row.rung >= len(policy.ladder):
         return GiveUp(rule)
-    to = policy.ladder[row.rung].to
-    if to is None:
+    if policy.ladder[row.rung].to is None:
         return Climb(rule, row.rung + 1)
-    return AskPerson(f"{rule}: {f'somebody of {to!r}' if to else 'somebody'} decides", ESCALATE, row.rung + 1, failure)
+    people = people_on(policy.ladder, row.rung + 1)
+    return AskPerson(f"{rule}: {_somebody(people)} decides", ESCALATE, people.rung, people, failure)
+
+
+def _undecided(row: AttemptRow, policy: Policy) -> Verdict:
+    """Decide for people who had their time: others are asked; what may have taken effect is not tried another way."""
+    people = people_of(row.why or "", row.rung, policy)
+    rule = f"{_somebody(people)} had {(people.within or 0) / SECOND:g} s to decide, and nobody has"
+    if row.why != DOUBT:
+        return _next_rung(rule, None, row, policy)
+    others = people_after(policy.ladder, people.rung)
+    if not others.rung:
+        return GiveUp(f"{rule}; nobody knows whether it took effect", _unsure(_doubt_of(row).failure))
+    return AskPerson(f"{rule}: {_somebody(others)} decides", DOUBT, row.rung, others, None)
+
+
+def _somebody(people: People) -> str:
+    return f"somebody of {people.group!r}" if people.group else "somebody"
 
 
 def is_in_doubt(failure: Failure, policy: Policy) -> bool:
@@ -156,24 +170,31 @@ def is_in_doubt(failure: Failure, policy: Policy) -> bool:
     return not named and failure.remedy not in (Remedy.GIVE_UP, Remedy.WAIT)
 
 
-def _in_doubt(doubt: Doubt, row: AttemptRow, policy: Policy) -> Verdict:
-    acts_for = ACTS_FOR.get(doubt.failure.cause)
-    if policy.probes and acts_for is not None:
+def _in_doubt(doubt: Doubt, row: AttemptRow, policy: Policy, acts_for: Micros) -> Verdict:
+    settles_in = acts_for + STOPS_WITHIN if doubt.failure.cause in TAKEN_AWAY else 0
+    if policy.probes and settles_in:
+        lease = f"the lease of its agent ends in {acts_for / SECOND:.1f} s" if acts_for else "its agent has no lease"
         rule = f"it may have taken effect ({doubt.failure.cause}), and until then it may still act: not asked before"
-        return Settle(rule, acts_for, doubt)
+        return Settle(f"{rule} ({lease}, and it stops within {STOPS_WITHIN / SECOND:g} s)", settles_in, doubt)
     if policy.probes:
         return _ask(doubt)
-    return _unknown(f"it may have taken effect ({doubt.failure.cause}), and has no probe", doubt, row)
+    rule = f"it may have taken effect ({doubt.failure.cause}), and has no probe"
+    return _unknown(rule, doubt, row, policy, settles_in)
 
 
 def _ask(doubt: Doubt) -> Ask:
     return Ask(f"it may have taken effect ({doubt.failure.cause}): the probe is asked", doubt)
 
 
-def _unknown(rule: str, doubt: Doubt, row: AttemptRow) -> Verdict:
+def _unknown(rule: str, doubt: Doubt, row: AttemptRow, policy: Policy, settles_in: Micros = 0) -> Verdict:
     if doubt.unwanted:
-        return GiveUp(f"{rule}; the run does not want it any more", doubt.failure)
-    return AskPerson(f"{rule}: never tried again blindly, a person decides", DOUBT, row.rung, doubt.failure, doubt)
+        return GiveUp(f"{rule}; the run does not want it any more", _unsure(doubt.failure))
+    people = people_after(policy.ladder, max(row.rung - 1, 0))
+    if people.within is not None:
+        # When their time is over it may be undone: by then nobody may act on it any more.
+        people = people._replace(within=max(people.within, settles_in))
+    rule = f"{rule}: never tried again blindly, {_somebody(people)} decides"
+    return AskPerson(rule, DOUBT, row.rung, people, doubt.failure, doubt)
 
 
 def _after_probe(failure: Failure, row: AttemptRow, policy: Policy, chance: float) -> Verdict:
@@ -185,11 +206,17 @@ def _after_probe(failure: Failure, row: AttemptRow, policy: Policy, chance: floa
         known = msgspec.structs.replace(doubt.failure, remedy=_remedy_of(doubt.failure, policy))
         return _after_attempt(known, row, policy, chance, row.failures - int(failure.cause not in LOSSES))
     if failure.probed is Probed.UNKNOWN:
-        return _unknown(failure.message, doubt, row)
+        return _unknown(failure.message, doubt, row, policy)
     if doubt.asked + 1 >= MOST_PROBES:
-        return _unknown(f"the probe failed {MOST_PROBES} times ({failure.type}: {failure.message})", doubt, row)
+        return _unknown(f"the probe failed {MOST_PROBES} times ({failure.type}: {failure.message})", doubt, row, policy)
     again = msgspec.structs.replace(doubt, asked=doubt.asked + 1)
     return Settle(f"the probe failed ({failure.type}: {failure.message}): asked again", PROBE_AGAIN, again)
+
+
+def _unsure(failure: Failure) -> Failure:
+    """Give how an attempt failed so that it is undone: that it raised says nothing of its effect."""
+    raised = failure.cause in (Cause.RAISED, Cause.REJECTED)
+    return msgspec.structs.replace(failure, cause=Cause.UNKNOWN) if raised else failure
 
 
 def _remedy_of(failure: Failure, policy: Policy) -> Remedy:
@@ -198,7 +225,10 @@ def _remedy_of(failure: Failure, policy: Policy) -> Remedy:
 
 
 def _doubt_of(row: AttemptRow) -> Doubt:
-    if row.doubt is None or is_sealed(row.doubt):
+    if row.doubt is not None and is_sealed(row.doubt):
+        sealed = Failure("Sealed", f"how it failed is {why_sealed(row.doubt)}", cause=Cause.UNKNOWN)
+        return Doubt(sealed, unwanted=row.cancel)
+    if row.doubt is None:
         return Doubt(Failure("Lost", "nothing was recorded about this attempt", cause=Cause.LOST), unwanted=row.cancel)
     doubt = _decode_doubt(row.doubt)
     # The run may have been stopped while it was asked: the next lease forgets that, and then nobody decides about it.

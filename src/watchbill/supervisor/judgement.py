@@ -11,10 +11,11 @@ from watchbill.model.failure import Cause, Failure
 from watchbill.model.limits import SLOW, limits_of
 from watchbill.model.overridden import span_of
 from watchbill.model.override import override_words
-from watchbill.model.parked import BACKOFF, QUARANTINE, SETTLE
+from watchbill.model.parked import BACKOFF, DOUBT, QUARANTINE, SETTLE, people_of
 from watchbill.model.policy import Cures, Policy, decode_policy
+from watchbill.model.question import failure_in
 from watchbill.model.states import AttemptState
-from watchbill.model.symptom import AgentDead, Failed, Late, NotYet, Stalled, Symptom, Unreadable
+from watchbill.model.symptom import AgentDead, Failed, Late, NotYet, PersonLate, Stalled, Symptom, Unreadable
 from watchbill.model.verdict import (
     Ask,
     AskPerson,
@@ -65,8 +66,10 @@ def _change(row: AttemptRow, verdict: Verdict, symptom: Symptom) -> Judgement:  
             return _to(row, AttemptState.PARKED, watch_in=delay, why=BACKOFF)._replace(failures=-int(free))
         case Settle(delay=delay):
             return _to(row, AttemptState.PARKED, watch_in=delay, why=SETTLE)
-        case AskPerson(why=why, failure=failure):
-            return _to(row, AttemptState.PARKED, why=why, result=_encode(failure))
+        case AskPerson(why=why, people=people, failure=failure):
+            result = row.result if failure is None else _encode(failure)
+            change = _to(row, AttemptState.PARKED, watch_in=people.within, why=why, result=result)
+            return change._replace(remind_in=people.remind_in)
         case GiveUp(failure=failure):
             return _to(row, AttemptState.GAVE_UP, result=row.result if failure is None else _encode(failure))
         case LetEnd():
@@ -93,7 +96,9 @@ def _recast(row: AttemptRow, verdict: Verdict, policy: Policy, failures: int) ->
         case Ask(doubt=doubt):
             return same._replace(kind=RowKind.PROBE, doubt=_encode(doubt))
         case AskPerson(rung=rung, doubt=doubt):
-            return same._replace(rung=rung, doubt=None if doubt is None else _encode(doubt))
+            kept = row.doubt if row.state is AttemptState.PARKED else None
+            asked = _asking(policy, verdict) if verdict.why == DOUBT else row.policy
+            return same._replace(rung=rung, policy=asked, doubt=kept if doubt is None else _encode(doubt))
         case TryLater(free=True):
             return same._replace(earlier=1)
         case TryNow(alone=True):
@@ -104,6 +109,12 @@ def _recast(row: AttemptRow, verdict: Verdict, policy: Policy, failures: int) ->
             return None  # the probe itself was found dead or late: that is judged next
         case _:
             return same if row.kind == RowKind.PROBE else None
+
+
+def _asking(policy: Policy, verdict: AskPerson) -> bytes:
+    """Give a policy that says which people a doubt is left to: the rung stays that of the attempt in doubt."""
+    cures = msgspec.structs.replace(policy.cures or Cures(), asked=verdict.people.rung)
+    return _encode(msgspec.structs.replace(policy, cures=cures))
 
 
 def _climb(policy: Policy, rung: int) -> Recast:
@@ -120,7 +131,7 @@ def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None
     """Write down why; what was not decided has no reason."""
     if isinstance(verdict, LookAgain):
         return None
-    failure = _failure(symptom, verdict)
+    failure = _failure(row, symptom, verdict)
     decision = Decision(
         rule=f"found {verdict.failure.cause}"
         if isinstance(verdict, MarkFailed)
@@ -140,6 +151,7 @@ def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None
         rejected=verdict.rejected,
         override=override_in(row),
         since=went_wrong(row, symptom),
+        undecided=people_of(row.why or "", row.rung, row.policy).group if isinstance(symptom, PersonLate) else None,
     )
     return _encode(decision)
 
@@ -163,12 +175,16 @@ def went_wrong(row: AttemptRow, symptom: Symptom) -> Micros | None:
             return limits_of(row).late_at
         case Stalled():
             return limits_of(row).moved_at
+        case PersonLate():
+            return row.watch_at
         case _:
             return None
 
 
-def _failure(symptom: Symptom, verdict: Verdict) -> Failure | None:
+def _failure(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Failure | None:
     """Give the failure that a decision is about."""
+    if isinstance(symptom, PersonLate):
+        return failure_in(row.result)
     if isinstance(verdict, MarkFailed | AskPerson):
         return verdict.failure
     if isinstance(symptom, Unreadable):

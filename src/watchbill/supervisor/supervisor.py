@@ -1,7 +1,7 @@
 """Supervisor: the room that looks for trouble. Reads only what is due, decides in pure functions, writes down why."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from watchbill import events as happened
@@ -10,6 +10,7 @@ from watchbill.env import Env
 from watchbill.errors import StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.loop import Loop
+from watchbill.model.alert import Route
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import CANARY, Ended, is_ill, shown_error
 from watchbill.model.failure import Cause
@@ -40,13 +41,14 @@ from watchbill.supervisor.diagnose import by_silence, diagnose
 from watchbill.supervisor.judge import LOSSES, judge
 from watchbill.supervisor.judgement import judgement, went_wrong
 from watchbill.supervisor.pulse import LATE_FROM, Pulse
-from watchbill.supervisor.roster import STANDBY_EVERY, Roster
+from watchbill.supervisor.roster import Roster
+from watchbill.supervisor.sickbay import Sickbay
 
 LOOK_LIMIT: Final = 1_000
 MOST_QUEUES: Final = 1_000  # that are remembered
-# Where others write to the store too, a lost hint, or a death, costs at most this; who beats often is missed in two.
-POLL: Final[Micros] = 2 * SECOND // 5
-BURY_EVERY: Final[Micros] = POLL  # proof of death is a few small files to read for each process
+POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
+# A death on this machine is found within this: some small files to read for each process, and nothing to ask.
+PROOF_EVERY: Final[Micros] = 2 * SECOND // 5
 
 _FOUND: Final = {Cause.LATE: happened.STEP_LATE, Cause.STALLED: happened.STEP_STALLED}
 
@@ -68,6 +70,7 @@ class Supervisor(Loop):
         roster: Roster | None = None,
         pulse: Pulse | None = None,
         at_least_every: Micros | None = None,
+        routes: Sequence[Route] = (),
     ) -> None:
         super().__init__(env, events)
         self._store = store
@@ -77,23 +80,30 @@ class Supervisor(Loop):
         self._at_least_every = at_least_every  # it looks, also if nothing can be due: somebody counts its pulse
         self._late = False
         self._dependencies = Dependencies(env, store)
+        self._sickbay = Sickbay(env, store, routes)
         self._shared = lasting is not None
         self._guests = False  # the one owner of a store has neighbours, too, while agents of other processes are there
         self._contact = Contact(env.clock, HOST_LEASE if lasting is None else lasting)
-        self._bury_at: Micros = 0
+        self._asked = True  # the store may hold something for us
+        self._look_at: Micros = 0  # by itself; in boot time
+        self._roll_at: Micros = 0  # from then on a look also asks who is there
+        self._there: tuple[tuple[int, bytes], ...] = ()  # when it was last asked
+        self._proof_at: Micros = 0  # from then on it is looked who of them is dead
         self._queues: dict[tuple[int, tuple[str, ...], str, bool], int] = {}
 
     def hint(self) -> None:
         """The store may hold something for this room."""
+        self._asked = True
         self.wake()
 
     async def turn(self) -> Micros | None:
-        """Look at what is due, and cure it."""
+        """Look at what is due, and cure it; in between, look for dead neighbours, which needs no store."""
         self._pulse.begin(self.env.clock.boot())
         try:
             wish = await self._turn()
         except StoreUnreachableError:
             self._contact.missed()
+            self._late = True  # and everybody knows why: that it does not answer has been told
             raise
         if self._at_least_every is not None:
             wish = self._at_least_every if wish is None else min(wish, self._at_least_every)
@@ -108,18 +118,43 @@ class Supervisor(Loop):
     async def _turn(self) -> Micros | None:
         if self._roster is not None and self._roster.due:
             await self._stand(self._roster)
-        buried = await self._bury_the_dead()
-        if self._roster is not None:
-            if buried:
-                self._roster.hurry()
-            if self._is_standby(self._roster):
-                self._tell_buried(buried, self._roster.now)
-                return 0 if buried else STANDBY_EVERY
-        return await self._look(buried)
+        boot = self.env.clock.boot()
+        if self._has_neighbours:
+            self._look_for_dead(boot)
+            # Whoever only waits for others to go needs no hint: what they are about is not its business.
+            asked = self._asked and not self._is_standby
+            if not asked and boot < self._look_at:
+                return self._rest(boot)
+        self._asked = False
+        try:
+            wish = await self._look(boot)
+        except BaseException:
+            self._look_at = 0  # whatever there is to see is still there
+            raise
+        if wish is None:
+            return None
+        self._look_at = self.env.clock.boot() + wish
+        return self._rest(self.env.clock.boot())
 
-    @staticmethod
-    def _is_standby(roster: Roster) -> bool:
-        return roster.shards == () and not roster.leads
+    def _look_for_dead(self, boot: Micros) -> None:
+        """See whether somebody on this machine is dead; if so, ask who is there: who has left in peace is dead, too."""
+        if boot >= self._proof_at:
+            self._proof_at = boot + PROOF_EVERY
+            if any(self.env.is_dead(identity) for _, identity in self._there):
+                self._look_at = self._roll_at = boot
+
+    def _rest(self, boot: Micros) -> Micros:
+        """Say for how long there is nothing to do."""
+        times = [self._look_at]
+        if self._has_neighbours:
+            times.append(self._proof_at)
+        if self._roster is not None and self._roster.next_at is not None:
+            times.append(self._roster.next_at)
+        return max(0, min(times) - boot)
+
+    @property
+    def _is_standby(self) -> bool:
+        return self._roster is not None and self._roster.shards == () and not self._roster.leads
 
     async def _stand(self, roster: Roster) -> None:
         """Say that we are there, and hear what is ours to watch now."""
@@ -127,18 +162,29 @@ class Supervisor(Loop):
         self._contact.heard(standing.now)
         watched = roster.shards
         if watched != self._watched:
-            self._watched = watched
+            self._watched, self._look_at = watched, 0
             count = len(standing.shards) if watched is None else len(watched)
             note = f"{count} of {len(standing.shards)} shards are watched here; {len(standing.watchers)} stand watch"
             self.tell([Event(happened.WATCH_CHANGED, standing.now, self.name, cause=roster.way, note=note)])
 
-    async def _look(self, buried: list[tuple[str, str]]) -> Micros | None:
-        settled = self._contact.settled
+    async def _watch(self, boot: Micros) -> Watch:
+        """Read what is due; now and then also who is there."""
+        rolls = self._has_neighbours and boot >= self._roll_at
         shards = None if self._roster is None else self._roster.shards
-        watch = await self._store.watch(LOOK_LIMIT, expired=settled, shards=shards)
+        watch = await self._store.watch(LOOK_LIMIT, expired=self._contact.settled, shards=shards, processes=rolls)
         self._contact.heard(watch.now)
         self._guests = watch.guests
-        self._tell_buried(buried, watch.now)
+        if rolls:
+            self._there = watch.processes
+            self._roll_at, self._proof_at = boot + POLL, boot + PROOF_EVERY
+            if watch.silent_at is not None:
+                self._roll_at = min(self._roll_at, boot + max(0, watch.silent_at - watch.now))
+        return watch
+
+    async def _look(self, boot: Micros) -> Micros | None:
+        settled = self._contact.settled
+        watch = await self._watch(boot)
+        buried = await self._bury_the_dead(watch)
         self._note_lag(watch)
         if settled and not self._contact.settled:
             return 0  # it took so long that those who are out of time may have been unable to say a word
@@ -157,6 +203,7 @@ class Supervisor(Loop):
             applied = await self._store.judge([await self._written(case) for case in judged])
             told = [_event(*case, now=watch.now) for case, done in zip(judged, applied, strict=True) if done]
             self.tell([event for event in told if event is not None])
+            self._note_failures([case for case, done in zip(judged, applied, strict=True) if done])
             ended = [end for case, done in zip(judged, applied, strict=True) if done for end in _said(*case)]
             if ended:
                 await self._store.hear(ended)
@@ -164,20 +211,29 @@ class Supervisor(Loop):
                 await self._count_abandoned(
                     watch, [row for (row, _, _), done in zip(judged, applied, strict=True) if done]
                 )
-        tends = watch.breakers and (self._roster is None or self._roster.leads)
+        tends = watch.breakers and self._leads
         if tends:
             self.tell(await self._dependencies.tend())
-        if judged or tends:
+        look_in = await self._compare_agents()
+        if judged or tends or buried:
             return 0  # there may be more; of what must not be judged yet there will be no less
-        wishes = [POLL] if self._has_neighbours else []
-        if watch.next_at is not None:
+        wishes = [max(0, self._roll_at - self.env.clock.boot()), look_in] if self._has_neighbours else []
+        if watch.next_at is not None and not self._is_standby:
             wishes.append(max(0, watch.next_at - watch.now))
-        if self._roster is not None and self._roster.next_at is not None:
-            wishes.append(max(0, self._roster.next_at - self.env.clock.boot()))
         return min(wishes) if wishes else None
 
-    def _tell_buried(self, buried: list[tuple[str, str]], now: Micros) -> None:
-        self.tell([Event(happened.PROCESS_BURIED, now, self.name, cause=why, note=note) for why, note in buried])
+    def _note_failures(self, judged: list[Case]) -> None:
+        for row, symptom, _ in judged:
+            if isinstance(symptom, Failed):
+                self._sickbay.note(row, symptom.failure)
+
+    async def _compare_agents(self) -> Micros:
+        """Look for agents that fail where others succeed, if it is time; says how long it is until the next look."""
+        if not self._has_neighbours or not self._leads:
+            return POLL
+        if self._sickbay.is_due:
+            self.tell(await self._sickbay.tend())
+        return self._sickbay.due_in
 
     def _note_lag(self, watch: Watch) -> None:
         """Take note of how late this look is; say so once, if that is too late."""
@@ -229,29 +285,30 @@ class Supervisor(Loop):
             return True
         return self._contact.whole_since(row.started_at)
 
-    async def _bury_the_dead(self) -> list[tuple[str, str]]:
-        """End what dead neighbours hold, without waiting for their leases: with proof, or with evidence.
+    @property
+    def _leads(self) -> bool:
+        return self._roster is None or self._roster.leads
 
-        Gives why, and who, in words.
-        """
-        boot = self.env.clock.boot()
-        if not self._has_neighbours or boot < self._bury_at:
-            return []
-        standby = self._roster is not None and self._is_standby(self._roster)
-        self._bury_at = boot + (STANDBY_EVERY if standby else BURY_EVERY)
+    async def _bury_the_dead(self, watch: Watch) -> bool:
+        """End what dead neighbours hold, without waiting for their leases: with proof, or with evidence."""
+        dead = [id for id, identity in watch.processes if self.env.is_dead(identity)]
         buried = []
-        dead = [id for id, identity in await self._store.processes() if self.env.is_dead(identity)]
         if dead:
             await self._store.bury(dead)
             buried.append(("dead", f"dead on this machine: {', '.join(map(str, dead))}"))
-        if self._roster is not None and not self._roster.leads:
-            return buried  # one who looks for those that merely fell silent is enough; proof needs their own machine
-        silent = [id for id in await self._store.silent() if id not in dead]
+        # One who looks for those that merely fell silent is enough; proof needs their own machine.
+        silent = [id for id in watch.silent if id not in dead] if self._leads else []
         if silent:
             await self._store.bury(silent, unheard=True)
             names = ", ".join(map(str, silent))
             buried.append(("silent", f"their connection is gone, and they were not heard for a beat: {names}"))
-        return buried
+        if not buried:
+            return False
+        self._there = tuple([one for one in self._there if one[0] not in dead])
+        self.tell([Event(happened.PROCESS_BURIED, watch.now, self.name, cause=why, note=note) for why, note in buried])
+        if self._roster is not None:
+            self._roster.hurry()
+        return True
 
 
 def _leads_elsewhere(way: Rung, row: AttemptRow, policy: Policy) -> bool:
@@ -299,7 +356,8 @@ def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) 
         case Settle(rule=rule) | Ask(rule=rule):
             return _tell(happened.STEP_IN_DOUBT, row, now, Cause.UNKNOWN, rule)
         case AskPerson(rule=rule, failure=failure):
-            return _tell(happened.STEP_ESCALATED, row, now, failure.cause, f"step {row.step!r}: {rule}")
+            cause = "" if failure is None else failure.cause
+            return _tell(happened.STEP_ESCALATED, row, now, cause, f"step {row.step!r}: {rule}")
         case GiveUp(rule=rule):
             return _tell(happened.STEP_GAVE_UP, row, now, "", rule)
         case Quarantine(rule=rule):

@@ -1,5 +1,5 @@
 """Wardroom: the part of the supervisor that deals with people: incidents about calls that wait for one, and about runs
-that nothing moves; what people want for all members of an incident; and reminders of questions.
+that nothing moves; what people want for all members of an incident; and reminders of what they have a time for.
 
 It looks when the supervisor is hinted at, but not at every hint: those come with all trouble, and people are slow.
 """
@@ -32,7 +32,9 @@ LIMIT: Final = 1_000  # calls in one look
 _encode = msgspec.json.Encoder().encode
 _decode_told = msgspec.json.Decoder(Told).decode
 
-REMINDED: Final = _encode(Decision(rule="half of its time is over", chosen="remind", message="nobody has answered yet"))
+REMINDED: Final = _encode(
+    Decision(rule="half of its time is over", chosen="remind", message="nobody has answered yet, or decided")
+)
 
 
 class Wardroom(Loop):

@@ -96,6 +96,16 @@ _TRIGGERS: Final = (
     END
     """,
     """
+    CREATE TEMP TRIGGER resolve_inserted AFTER INSERT ON main.fact WHEN new.kind = 'resolve' BEGIN
+        INSERT INTO change (what, a, b) VALUES ('resolve', new.ref, 1);
+    END
+    """,
+    """
+    CREATE TEMP TRIGGER resolve_deleted AFTER DELETE ON main.fact WHEN old.kind = 'resolve' BEGIN
+        INSERT INTO change (what, a, b) VALUES ('resolve', old.ref, 0);
+    END
+    """,
+    """
     CREATE TEMP TRIGGER gate_inserted AFTER INSERT ON main.gate BEGIN
         INSERT INTO change (what, a, b, c, d) VALUES ('gate', new.name, new.paused, new.state, new.breaker);
     END
@@ -198,6 +208,13 @@ class DecisionSeen(NamedTuple):
     body: bytes
 
 
+class ResolveSeen(NamedTuple):
+    """What a person wants for a call, and has been told that it counts; or that its scheduler has seen to it."""
+
+    row: str  # its number, in hex
+    open: int
+
+
 class GateSeen(NamedTuple):
     """A gate as it is now; one that is gone lets everybody pass."""
 
@@ -214,7 +231,18 @@ class Gone(NamedTuple):
     key: int
 
 
-Change = RunSeen | EntrySeen | AttemptSeen | LeaseSeen | AgentSeen | ScheduleSeen | DecisionSeen | GateSeen | Gone
+Change = (
+    RunSeen
+    | EntrySeen
+    | AttemptSeen
+    | LeaseSeen
+    | AgentSeen
+    | ScheduleSeen
+    | DecisionSeen
+    | ResolveSeen
+    | GateSeen
+    | Gone
+)
 
 _KINDS: Final = {
     "run": RunSeen,
@@ -224,6 +252,7 @@ _KINDS: Final = {
     "agent": AgentSeen,
     "schedule": ScheduleSeen,
     "decision": DecisionSeen,
+    "resolve": ResolveSeen,
     "gate": GateSeen,
 }
 

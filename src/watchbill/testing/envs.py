@@ -159,6 +159,10 @@ class SimEnv:
         """Call back on the event loop after `delay`."""
         return self.loop.call_later(self._seconds(delay), callback)
 
+    def look_later(self, delay: Micros, look: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call `look` after `delay`, so that a world in which it finds nothing is the same as without it."""
+        return self.loop.look_later(self._seconds(delay), look)
+
     def _seconds(self, span: Micros) -> float:
         """Say how long a span of this host's clock really takes."""
         return max(span, 0) / SECOND / (self.clock.rate if isinstance(self.clock, SimClock) else 1.0)

@@ -10,6 +10,7 @@ from watchbill.app.host import Employment, Hosted, working
 from watchbill.clock import SECOND
 from watchbill.flow.execute import CHILDREN
 from watchbill.flow.messages import Ready
+from watchbill.model.profile import Profile
 from watchbill.store.protocol import Store
 from watchbill.testing.envs import READ_WITHIN, SimChild, SimEnv
 from watchbill.testing.invariants import Violation
@@ -34,6 +35,7 @@ class Berth:
     kills_orphans: bool = True  # as Linux does
     troubled: bool = False  # its code has what needs cures
     needs: tuple[str, ...] = ()  # what it has
+    profile: Profile = PACE  # how often it beats, and for how long it leases
 
 
 class Host(Post):
@@ -81,8 +83,8 @@ class Host(Post):
             workers=berth.workers,
             needs=berth.needs,
             name=self.name,
-            beat=PACE.beat,
-            lease=PACE.lease,
+            beat=berth.profile.beat,
+            lease=berth.profile.lease,
             grace=GRACE,
             recycle_after=berth.recycle_after,
         )
@@ -114,7 +116,8 @@ class Host(Post):
         due = (self.berth.slots, CHILDREN, 0, self.berth.workers, self.berth.workers)
         if found != due:
             return f"free, free alone, starting, shared workers, workers are {found}, not {due}"
-        kept = {name: agent[name] for name in ("_running", "_ended", "_reports", "_moved", "_undecided") if agent[name]}
+        books = vars(agent["_held"]) | vars(agent["_reports"])
+        kept = {name: books[name] for name in ("_running", "_ended", "_items", "_moved", "_undecided") if books[name]}
         kept |= {"_where": crew["_where"]} if crew["_where"] else {}
         return f"it still has {kept}" if kept else None
 
@@ -125,6 +128,11 @@ class Host(Post):
         room = self.hosted.crew.room()
         return room.slots > 0 and (room.alone > 0 or not alone)
 
+    @property
+    def patience(self) -> float:
+        """For how many seconds more than others it may not hear that there is something to do."""
+        return (self.berth.profile.beat - PACE.beat) / SECOND
+
     def is_idle(self, now: float, longer_than: float) -> bool:
         """Say whether it has had room for so long, and got nothing; to be asked again and again."""
         cut_off = not self.world.network.reaches(self.life) or self.world.checker.is_cut_off(self.life.name)
@@ -133,7 +141,7 @@ class Host(Post):
         elif self._roomy_since is None:
             self._roomy_since = now
         fed_at = self.world.fed.get(self.life.name, 0.0)
-        return self._roomy_since is not None and now - max(self._roomy_since, fed_at) >= longer_than
+        return self._roomy_since is not None and now - max(self._roomy_since, fed_at) >= longer_than + self.patience
 
     def _note_child(self, life: Life, child: SimChild) -> None:
         checker = self.world.checker
@@ -157,7 +165,7 @@ def hire(world: World, berths: Sequence[Berth]) -> None:
     """Let agents of their own run the steps of a world."""
     if not berths:
         return
-    lately = PACE.lease / SECOND + 1
+    lately = max(berth.profile.lease for berth in berths) / SECOND + 1
     world.checker.is_cut_off = lambda name: world.network.is_troubled(name, lately)
     world.checker.capacity = sum(berth.slots for berth in berths)
     world.network.leased = world.check_order

@@ -51,6 +51,7 @@ from watchbill.testing.changes import (
     GateSeen,
     Gone,
     LeaseSeen,
+    ResolveSeen,
     RunSeen,
     ScheduleSeen,
 )
@@ -164,6 +165,8 @@ class Checker:
                     self.slots.changed(change)
                 case DecisionSeen():
                     self.remedies.saw_decision(change, lambda seen=change: self._begun_of(seen))  # type: ignore[misc]
+                case ResolveSeen():
+                    self.remedies.saw_resolve(change)
                 case GateSeen():
                     self.remedies.saw_gate(change)
                 case Gone():

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, assert_never
 
+from watchbill.model.profile import PROFILES
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT
 from watchbill.testing.chance import Chance
 from watchbill.testing.hosts import Berth
@@ -19,6 +20,7 @@ MOST_DISRUPTIONS: Final = 4
 KILLS: Final = {poisoned.name: 2, deadly.name: 5}  # processes that each takes along before it is quarantined
 
 MOST_CUTS: Final = 2  # likewise, of links
+CRAWLERS: Final = 4  # so that whoever is cut off is at one of them
 
 PATIENCE: Final = 20  # seconds to lie in wait
 
@@ -85,6 +87,7 @@ class Troubles:
     outages: tuple[tuple[float, float], ...]
     pauses: int
     cuts: int = 0  # of the link between one process and the store
+    crawlers: int = 0  # purchases that go on for longer than most leases, though they are late
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,15 @@ def with_troubles(usual: Plan, chance: Chance) -> Plan:
             10 + chance.below(5), outages, chance.below(4), 0 if lossless else chance.below(MOST_CUTS + 1)
         ),
     )
+
+
+def with_long_leases(usual: Plan, chance: Chance) -> Plan:
+    """Give a plan whose agents beat seldom, and may act for long after nobody hears them any more."""
+    assert usual.troubles is not None  # noqa: S101 - drawn before
+    names = [chance.choose(("standard", "batch", "batch")) for _ in usual.hosts]
+    berths = [replace(berth, profile=PROFILES[name]) for berth, name in zip(usual.hosts, names, strict=True)]
+    cuts = usual.troubles.cuts if usual.style in LOSSLESS else MOST_CUTS
+    return replace(usual, hosts=tuple(berths), troubles=replace(usual.troubles, cuts=cuts, crawlers=CRAWLERS))
 
 
 def plan(chance: Chance, *, quiet: bool, embedded: bool) -> Plan:

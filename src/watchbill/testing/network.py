@@ -22,6 +22,8 @@ from watchbill.testing.virtual import Life, VirtualLoop
 BAD_FROM: Final = 1.0  # seconds on the way
 TERRIBLE_FROM: Final = 4.0  # half a lease: who waits for this answer does not beat
 TROUBLES: Final = 2  # bad journeys that together may cost somebody a lease; a terrible one counts for two
+# Of agents: while they wait for these answers they beat all the same, so nobody may miss them for that.
+HEARD_BESIDE: Final = frozenset({"report", "lease", "lease_limited", "queues", "undecided", "learn"})
 BEATS: Final = 10  # that an agent may make in a second, and two more for whatever it hears or has to say
 PATIENCE: Final = 2.0  # seconds after which the caller of a lost message knows that no answer will come
 
@@ -93,7 +95,7 @@ class Network:
             self._checker.violated("I10", f"{life.name} drains, and asks for more")
         self._check_pace(life, door)
         journey = self._journey()
-        if journey.is_bad:
+        if journey.is_bad and door not in HEARD_BESIDE:
             self._note_trouble(life, journey)
         answer: asyncio.Future[Any] = self._loop.create_future()
         letter = Letter(life, room, door, self._sealed(door, args), kwargs, journey, answer)
@@ -282,6 +284,7 @@ class FarStore:
     def __init__(self, network: Network, life: Life) -> None:
         self.lasting_leases = network.local
         self.hinted = True
+        self.region: str | None = None
         self._network = network
         self._life = life
         self.client = cast(ClientStore, Doors(network, life, "client"))

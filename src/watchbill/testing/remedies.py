@@ -10,20 +10,23 @@ from typing import Final
 
 import msgspec
 
+from watchbill.clock import SECOND
 from watchbill.model.breaker import CANARY, TOGETHER, Breaker, BreakerState, gate_of, read_breaker
 from watchbill.model.decision import Decision
-from watchbill.model.parked import FOR_PERSONS
+from watchbill.model.parked import FOR_PERSONS, People, people_of
 from watchbill.model.policy import Policy
 from watchbill.model.resolution import ACTIONS
 from watchbill.model.states import AttemptState
 from watchbill.model.stop import Stops
-from watchbill.testing.changes import AttemptSeen, DecisionSeen, GateSeen
+from watchbill.testing.changes import AttemptSeen, DecisionSeen, GateSeen, ResolveSeen
 from watchbill.testing.ledger import Entry, Fate
 from watchbill.testing.outside import Outside
 
 PEOPLE: Final = ("ada", "bob", "eve")
 
 KEPT_FOR: Final = 30.0  # seconds: so long after a pause nobody asks why something has waited
+
+CLOCKS: Final = 0.001  # seconds: what is rounded
 
 _decode_decision = msgspec.json.Decoder(Decision).decode
 
@@ -46,6 +49,10 @@ class Remedies:
         self._decisions: list[DecisionSeen] = []  # of this transaction
         self._owed: list[tuple[AttemptSeen, str]] = []  # moves of it that somebody must have decided: who
         self._given: list[tuple[int, str]] = []  # outcomes of it that no attempt had
+        # Calls that went on in it although people were to decide: how much longer they had, and whether one decided.
+        self._passed: dict[tuple[int, str], tuple[float | None, bool]] = {}
+        self._asked_at: dict[int, float] = {}  # when people began to have time to decide about a row
+        self._resolving: set[str] = set()  # rows about which one has decided, as facts name them
         self._gates: dict[str, tuple[bool, Breaker]] = {}  # those that are not simply open, by name
         self._kept_at = -KEPT_FOR  # when a gate was last in trouble, or ceased to be
         self._canaries: dict[str, set[int]] = {}  # rows that run to try for all the others, by dependency
@@ -60,6 +67,10 @@ class Remedies:
         if decision.actor in PEOPLE and _decode_decision(decision.body).chosen in ACTIONS:
             self._decided[decision.run, decision.call] = begun()
             self.counts["decided by people"] += 1
+
+    def saw_resolve(self, resolve: ResolveSeen) -> None:
+        """Take note."""
+        (self._resolving.add if resolve.open else self._resolving.discard)(resolve.row)
 
     def saw_gate(self, gate: GateSeen) -> None:
         """Take note."""
@@ -92,10 +103,22 @@ class Remedies:
             self._note_canary(row, policy.uses)
         if old == AttemptState.FAILED and new != old:
             self._owed.append((row, "evidence"))
+        elif old == AttemptState.PARKED and before.why in FOR_PERSONS:
+            if new != old or (None not in (row.watch_at, before.watch_at) and row.watch_at != before.watch_at):
+                self._owed.append((row, "a person"))
+                self._passed_over(before)
         elif old == AttemptState.PARKED and new != old:
-            self._owed.append((row, "a person" if before.why in FOR_PERSONS else "a supervisor"))
+            self._owed.append((row, "a supervisor"))
         if row.rung != before.rung:
             self._climbed(before, row)
+        if row.why in FOR_PERSONS and row.watch_at is not None and row.watch_at != before.watch_at:
+            self._asked_at[row.id] = self._now()
+
+    def _passed_over(self, before: AttemptSeen) -> None:
+        """Take note of people who were asked about a call that goes on: what time they had, and whether one decided."""
+        within, asked_at = _people(before).within, self._asked_at.pop(before.id, None)
+        longer = None if within is None or asked_at is None else self._now() - asked_at - within / SECOND
+        self._passed[before.run, before.call] = longer, f"{before.id:x}" in self._resolving
 
     def _climbed(self, before: AttemptSeen, row: AttemptSeen) -> None:
         """Check that no rung is left out, and that each has a budget of its own."""
@@ -124,16 +147,27 @@ class Remedies:
         for row, who in self._owed:
             if who == "a person":
                 if (row.run, row.call) not in by_people:
-                    self._violated("I8", f"{row} waited for a person, and nobody has decided")
+                    self._check_undecided(row, of_supervisors.get((row.run, row.call, row.fence)))
                 continue
             body = of_supervisors.get((row.run, row.call, row.fence))
             if body is None:
                 self._violated("I19", f"{row} was judged, and no decision says why")
             elif who == "evidence" and _decode_decision(body).cause is None:
                 self._violated("I19", f"{row} was judged without evidence: {body!r}")
+        self._passed.clear()
         for run, call in self._given:
             if (run, call) not in by_people:
                 self._violated("I7", f"call {call} of run {run} is completed, and no attempt of it is")
+
+    def _check_undecided(self, row: AttemptSeen, body: bytes | None) -> None:
+        """Check that whoever was to decide about a call had all of their time, and that none of them has decided."""
+        longer, decided = self._passed.get((row.run, row.call), (None, False))
+        if body is None or _decode_decision(body).undecided is None or longer is None or longer < -CLOCKS:
+            self._violated("I8", f"{row} waited for a person, and nobody has decided")
+        elif decided:
+            self._violated("I1", f"{row} goes on as if nobody had decided, and somebody was told that it counts")
+        else:
+            self.counts["undecided"] += 1
 
     # --- gates
 
@@ -228,3 +262,7 @@ class Remedies:
             if refunded is completed and not any(was_frozen(life) for life in by):
                 said = "completed, and its effect was undone" if completed else "did not complete, and has its effect"
                 self._violated("I14", f"{run} {said}: {call} of part {part} by {by}")
+
+
+def _people(row: AttemptSeen) -> People:
+    return people_of(row.why or "", row.rung, row.policy)

@@ -22,11 +22,11 @@ from watchbill.store.protocol import EVERY
 from watchbill.testing.chance import Chance
 from watchbill.testing.hosts import hire, hosts_of
 from watchbill.testing.invariants import Violation
-from watchbill.testing.nemesis import Nemesis, Plan, Style, Troubles, plan, with_troubles
+from watchbill.testing.nemesis import Nemesis, Plan, Style, Troubles, plan, with_long_leases, with_troubles
 from watchbill.testing.network import at
 from watchbill.testing.people import People
 from watchbill.testing.saboteur import Saboteur, plan_crew
-from watchbill.testing.troubles import troubled_wishes
+from watchbill.testing.troubles import crawlers, troubled_wishes
 from watchbill.testing.virtual import StandstillError, VirtualLoop, rest
 from watchbill.testing.workload import Wish, wishes
 from watchbill.testing.world import Clients, Line, World
@@ -97,6 +97,11 @@ def is_troubled(seed: int) -> bool:
     return seed % 11 == 6 and not is_embedded(seed)
 
 
+def is_unhurried(seed: int) -> bool:
+    """Say whether the agents of that world have long leases: some of those that are crewed and troubled."""
+    return is_troubled(seed) and is_crewed(seed) and seed % 5 in (0, 2, 4)
+
+
 def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
@@ -106,6 +111,8 @@ def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Resu
         planned = plan(chance.fork("plan"), quiet=is_quiet(seed), embedded=is_embedded(seed))
     if is_troubled(seed):
         planned = with_troubles(planned, chance.fork("troubles"))
+    if is_unhurried(seed):
+        planned = with_long_leases(planned, chance.fork("long leases"))
     loop = VirtualLoop(chance.fork("order"))
     world = World(loop, chance)
     collecting = gc.isenabled()
@@ -154,6 +161,7 @@ async def _play(world: World, planned: Plan, *, scheduled: bool, supervision: Su
 def _trouble(world: World, planned: Plan, troubles: Troubles) -> list[Wish]:
     """Let people come, and things go wrong that they have to deal with; gives what clients want of it."""
     wanted = list(troubled_wishes(world.chance.fork("troubled wishes"), troubles.many, planned.demand.within))
+    wanted += crawlers(world.chance.fork("crawlers"), troubles.crawlers, planned.demand.within)
     world.ledger.outside.outages = troubles.outages
     People(world, wanted, troubles.pauses, planned.storm)
     return wanted
@@ -187,7 +195,7 @@ def _check_rows(world: World) -> None:
     if world.hosts and (idle := checker.idle(IDLE_FOR)):
         checker.violated("I12", f"for {IDLE_FOR} s these count as running, and nobody has begun them: {idle}")
     idlers = [host for host in hosts_of(world) if host.is_idle(world.loop.time(), IDLER_AFTER)]
-    waiting = checker.waiting(WAITING_AFTER) if idlers else []
+    waiting = checker.waiting(WAITING_AFTER + max(host.patience for host in idlers)) if idlers else []
     starving = [row for row in waiting if any(host.knows(row.step) for host in idlers)]
     if starving:
         idle_hosts = [host.life.name for host in idlers]

@@ -30,6 +30,8 @@ MOODS: Final = (
     *("well", "well", "lasting", "lasting", "unheard", "unanswered", "ambiguous", "slow", "late"),
     *("busy", "clueless", "speechless"),
 )
+CRAWLING: Final = "crawling"  # in worlds with long leases: the first time it goes on for
+CRAWL: Final = 120.0  # seconds, if nobody stops it
 
 
 # --- what takes effect, and must not do so twice
@@ -39,7 +41,13 @@ async def _capture(n: int, seconds: float, mood: str, after: list[str]) -> int:
     """Charge somebody; the first time something goes wrong, before it or after it."""
     with recorded(after) as mine:
         first = mine.number == 1
-        await rest(40.0 if mood == "lasting" or (first and mood == "slow") else seconds)
+        await rest(
+            CRAWL
+            if first and mood == CRAWLING
+            else 40.0
+            if mood == "lasting" or (first and mood == "slow")
+            else seconds
+        )
         if first and mood in ("unheard", "clueless"):
             raise ConnectionError("it was never sent")
         if mood == "busy" and mine.number <= 2:
@@ -130,7 +138,15 @@ async def _transfer(n: int, after: list[str]) -> int:
 
 refund = Step(_refund, name="refund", retry=SOON)
 capture = Step(_capture, name="capture", retry=SOON, timeout="6s", idempotent=False, probe=_was_captured, undo=refund)
-blind = Step(_capture, name="blind", retry=SOON, timeout="6s", idempotent=False, undo=refund)  # nobody can be asked
+blind = Step(  # nobody can be asked
+    _capture,
+    name="blind",
+    retry=SOON,
+    timeout="6s",
+    idempotent=False,
+    undo=refund,
+    then=[Escalate("tellers", within="5s"), Escalate("boss", within="9s")],
+)
 carry = Step(_carry, name="carry", retry=Retry(1, backoff="0.1s"))
 lift = Step(
     _lift,
@@ -140,7 +156,8 @@ lift = Step(
         Switch(way="stairs", retry=Retry(2, backoff="0.1s")),
         Switch(step=carry),
         Switch(needs=STRENGTH, way="force"),
-        Escalate("movers"),
+        Escalate("movers", within="4s"),
+        Escalate("boss", within="9s"),
     ],
 )
 draft = Step(_draft, name="draft", retry=SOON, verify=_is_right)
@@ -248,6 +265,14 @@ def troubled_wishes(chance: Chance, many: int, within: float) -> Iterator[Wish]:
             (cancel,) if chance.happens(0.12) else (),
             chance.happens(0.15),
         )
+
+
+def crawlers(chance: Chance, many: int, within: float) -> Iterator[Wish]:
+    """Draw purchases that are late, and go on until whoever runs them hears of it, or believes that it is lost."""
+    for number in range(many):
+        n, at = chance.below(50), chance.within(0, within)
+        args = (n, 0.1, CRAWLING, "keeps")
+        yield Wish(f"{buying.name}-crawling-{number}", buying, args, at, (n + 2,), _DECIDED, (), twice=False)
 
 
 def _states(workflow: Workflow[..., Any], args: tuple[Any, ...]) -> tuple[str, ...]:

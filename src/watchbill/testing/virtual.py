@@ -10,7 +10,7 @@ import contextlib
 import heapq
 import threading
 from collections.abc import Callable, Coroutine
-from contextvars import Context, ContextVar
+from contextvars import Context, ContextVar, copy_context
 from enum import Enum
 from typing import Any, Final, TypeVar
 
@@ -150,6 +150,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._instant = 0.0
         self._ready: list[asyncio.Handle] = []
         self._scheduled: list[asyncio.TimerHandle] = []
+        self._looks: list[tuple[float, int, asyncio.TimerHandle]] = []  # apart: they are no part of the order
+        self._looks_made = 0
         self._stopping = False
         self.set_task_factory(_make_task)  # type: ignore[arg-type] # the loop passes what it gets: nothing, or a context
 
@@ -169,6 +171,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.run_forever()
         return task.result() if task.done() else None
 
+    def look_later(self, seconds: float, look: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call `look` then, between all others: nothing is drawn for it, and no fuse burns by it."""
+        self._looks_made += 1
+        when = self._instant + seconds
+        handle = asyncio.TimerHandle(when, look, [], self, copy_context())
+        heapq.heappush(self._looks, (when, self._looks_made, handle))
+        return handle
+
     def put_back(self, handles: list[asyncio.Handle]) -> None:
         """Make these ready again."""
         self._ready.extend(handles)
@@ -181,6 +191,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             life.bury()
         self.lives.clear()
         self._ready.clear()
+        self._looks.clear()
 
     def _run_once(self) -> None:
         ready = self._ready
@@ -215,12 +226,29 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _move_on(self) -> None:
         """Let the time jump to the next timer."""
         due = self._next_at()
+        while due is not None and self._looks and self._looks[0][0] <= due:
+            self._instant, _, look = heapq.heappop(self._looks)
+            self._look(look)
+            if self._ready:
+                return
+            due = self._next_at()
         if due is None:
             raise StandstillError(self._instant)
         self._instant = due
         scheduled = self._scheduled
         while scheduled and scheduled[0].when() <= self._instant:
             self._ready.append(heapq.heappop(scheduled))
+
+    def _look(self, handle: asyncio.Handle) -> None:
+        life: Life | None = handle._context.get(LIFE)  # type: ignore[attr-defined] # noqa: SLF001 - whose it is
+        if handle.cancelled() or (life is not None and life.dead):
+            return
+        if life is not None and life.vital is Vital.PAUSED:
+            life.hold(handle)
+            return
+        _RUNNING.life = life
+        handle._run()  # noqa: SLF001 - what a loop does
+        _RUNNING.life = None
 
     def _next_at(self) -> float | None:
         """Give the time of the next timer, which is never in the past."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from watchbill import events as happened
-from watchbill.agent.agent import needs_own_process
+from watchbill.agent.requests import needs_own_process
 from watchbill.app.house import House
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Threads

@@ -32,6 +32,7 @@ from watchbill.model.policy import Policy
 from watchbill.model.question import DeskItem, Patience, Question
 from watchbill.model.sealed import SEALED, unopened, why_sealed
 from watchbill.model.states import AttemptState, RunState
+from watchbill.model.suspension import Suspension, encode
 from watchbill.model.usual import Evidence, Usual
 from watchbill.model.wait import Help, Helper, Wait, help_for
 from watchbill.store.protocol import Record
@@ -211,6 +212,11 @@ SCENES: dict[Because, tuple[Record, str, int | None]] = {
     ),
     Because.KEPT_FROM_AGENT: (ready(waits(avoid=7, avoid_until=NOW + SECOND)), "another agent than 7", NOW),
     Because.AGENTS_FULL: (ready(waits(able=2, free=0, ahead=4)), "an agent that ends something else", None),
+    Because.AGENTS_SUSPENDED: (
+        ready(waits(served=False, suspended=1)),
+        "a suspended agent, or whoever starts another",
+        None,
+    ),
     Because.URGENT_AHEAD: (ready(waits(ahead=4)), "an agent, when those are taken", None),
     Because.READY: (ready(waits()), "an agent", NOW),
     Because.FAILED: (
@@ -314,6 +320,21 @@ def test_an_agent_whose_beat_does_not_come_makes_its_runs_silent() -> None:
         record = a_scene(running(), agents=(AgentSeen(7, "a1", state, NOW - 9 * SECOND),))
         assert status_of(record).health is health
         assert (f"that agent is {state}, and was last heard 9.0s ago" in str(explain(record))) is (state != "alive")
+
+
+def test_a_call_whose_agent_is_suspended_says_so_and_why() -> None:
+    suspension = encode(Suspension(NOON, NOON, SECOND, "of step 'charge' it failed 9 of 9 attempts", ("charge",)))
+    seen = AgentSeen(7, "a1", "alive", NOW, suspension)
+    said = "agent a1 is suspended since 2027-01-15 12:00:00Z: of step 'charge' it failed 9 of 9 attempts"
+    backing_off = an_attempt(state=AttemptState.PARKED, why="backoff", failures=1, agent=7, watch_at=NOW + SECOND)
+    for record in (running(), a_record(attempts=[backing_off])):
+        assert said not in str(explain(record))
+        explained = explain(a_scene(record, agents=(seen,)))
+        assert said in str(explained)
+        assert explained.facts["calls"][0]["agent_suspended"] == "of step 'charge' it failed 9 of 9 attempts"
+    assert found(a_scene(running(), agents=(seen,)), Because.AT_WORK).next == "agent a1", "what it has may well be done"
+    unserved = found(ready(waits(served=False, suspended=2)), Because.AGENTS_SUSPENDED)
+    assert "2 that could take it are suspended" in unserved.said
 
 
 def test_a_question_says_who_holds_it_until_when_there_is_time_and_who_is_asked_then() -> None:

@@ -24,6 +24,7 @@ WELL = Metrics(
     SOON,
     SOON,
     4,
+    3,
     2,
     timedelta(),
     0,
@@ -45,6 +46,7 @@ def test_each_number_has_its_line_and_programs_get_it_as_it_is() -> None:
         "detection": "time to detect: in 2.0s, at worst 9.0s",
         "recovery": "time to recover: in 2.0s, at worst 9.0s",
         "stalls": "4 found",
+        "undecided": "3 times nobody decided in the time there was",
         "late results": "2 refused: their calls were somebody else's by then",
         "queues": "no call waits for an agent",
         "report card": (

@@ -11,6 +11,7 @@ from watchbill.model.breaker import (
     FIRST_WAIT,
     LONGEST_WAIT,
     PACE_EVERY,
+    SLICE,
     SLOWEST,
     SPREAD,
     UNLIMITED,
@@ -87,6 +88,43 @@ def test_while_everything_is_done_nothing_is_written():
     calm = after("-" + "+" * 21)
     assert after("+" * 1_000, calm) is calm  # more would change nothing
     assert after("+", calm, NOW + WINDOW) is calm
+
+
+gaps = st.lists(st.integers(0, WINDOW - 2 * SLICE), min_size=20, max_size=20)
+
+
+@given(gaps, st.lists(st.integers(0, 4 * WINDOW), max_size=4), st.integers(0, WINDOW))
+def test_half_of_twenty_that_end_together_open_it_whenever_that_is(weights, before, offset):
+    """However failures before them lie: the window moves on with time, and begins nowhere."""
+    breaker = WELL
+    for ago in sorted(before, reverse=True):
+        breaker = heard(breaker, ends(False), NOW - ago)
+    if breaker.state is not BreakerState.CLOSED:
+        return
+    scale = max(1, sum(weights))
+    now = NOW + offset
+    for n, weight in enumerate(weights):
+        breaker = heard(breaker, ends(n % 2 == 1 and n < 19), now)
+        now += weight * (WINDOW - SLICE) // scale  # all of them within what the window has at least
+    assert breaker.state is BreakerState.OPEN
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, WINDOW // 4)), max_size=120))
+def test_what_it_counts_has_ended_within_the_window(history):
+    breaker, now, all_of_it = WELL, NOW, list[tuple[Micros, bool]]()
+    for well, later in history:
+        now += later
+        all_of_it.append((now, well))
+        breaker = heard(breaker, ends(well), now)
+        recent = [well for at, well in all_of_it if at > now - WINDOW]
+        if not well:
+            assert breaker.failed <= recent.count(False)
+            assert breaker.done <= recent.count(True)
+        if breaker.state is BreakerState.OPEN:
+            assert breaker.in_a_row >= 5 or (len(recent) >= 20 and breaker.failed >= breaker.done)
+            return
+        assert len(breaker.window) <= WINDOW // SLICE + 1, "however long it goes on"
+        assert read_breaker(encode(breaker)) == breaker
 
 
 @given(st.lists(st.booleans(), max_size=200), st.integers(0, 3))

@@ -172,6 +172,7 @@ MADE: list[WatchbillError] = [
     errors.StoreNewerError(URL, 9, 2),
     errors.StoreOutdatedError(URL, 1, 2),
     errors.StoreOwnedError(URL, 42, "/x.db.socket", "why"),
+    errors.StoreRegionError(URL, "of no region"),
     errors.StoreReadOnlyError(URL, "mode"),
     errors.StoreUnreachableError("no answer"),
     errors.StoreUrlError(URL, "no"),

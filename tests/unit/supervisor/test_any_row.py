@@ -10,7 +10,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.model.attempt import AttemptRow, Mark, RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Doubt, Failure
-from watchbill.model.parked import BACKOFF, SETTLE
+from watchbill.model.parked import BACKOFF, DOUBT, ESCALATE, QUARANTINE, SETTLE
 from watchbill.model.policy import QUARANTINE_AT, SEEN_WITHIN, Policy
 from watchbill.model.states import ATTEMPT_MOVES, AttemptState, Room
 from watchbill.model.symptom import AgentDead, Late, Stalled
@@ -28,6 +28,7 @@ MARKS = st.builds(
     extended=st.sampled_from([0, 0, 3_600 * SECOND]),
     quiet_until=st.one_of(st.none(), st.none(), ago.map(lambda span: NOW - span + 600 * SECOND)),
 )
+WHYS = [None, BACKOFF, "canary", ESCALATE, QUARANTINE]
 DOUBTS = st.builds(Doubt, failure=FAILURES, asked=st.integers(0, 4), unwanted=st.booleans())
 
 
@@ -48,7 +49,7 @@ def rows(draw: st.DrawFn, *states: AttemptState) -> AttemptRow:
         losses=draw(st.integers(0, QUARANTINE_AT)),
         rung=draw(st.integers(0, len(policy.ladder))),
         cancel=draw(st.booleans()),
-        why=draw(st.sampled_from([None, BACKOFF, "canary"])) if doubt is None else SETTLE,
+        why=draw(st.sampled_from(WHYS if doubt is None else [SETTLE, DOUBT])),
         started_at=NOW - started,
         watch_at=draw(st.one_of(st.none(), ago.map(lambda span: NOW - span + 3_600 * SECOND))),
         progress_at=None if mark is None else NOW - draw(st.integers(0, started)),

@@ -8,7 +8,7 @@ from watchbill.model.alert import read_routes
 from watchbill.model.failure import Failure
 from watchbill.model.incident import Told
 from watchbill.model.member import Evidence, WaitingCall
-from watchbill.model.parked import group_of
+from watchbill.model.parked import people_of
 from watchbill.supervisor.gathering import gathered
 
 LADDER = b'{"cures":{"ladder":[{"step":"x"},{"to":"team"},{"to":"boss"}]}}'
@@ -47,11 +47,11 @@ def test_what_failed_otherwise_is_another() -> None:
 
 
 def test_an_escalation_is_for_the_group_of_its_rung() -> None:
-    assert group_of("escalate", 0, LADDER) == "team"
-    assert group_of("escalate", 2, LADDER) == "team"
-    assert group_of("escalate", 3, LADDER) == "boss"
-    assert group_of("escalate", 0, b"{}") == ""
-    assert group_of("quarantine", 0, LADDER) == ""
+    assert people_of("escalate", 0, LADDER).group == "team"
+    assert people_of("escalate", 2, LADDER).group == "team"
+    assert people_of("escalate", 3, LADDER).group == "boss"
+    assert people_of("escalate", 0, b"{}").group == ""
+    assert people_of("quarantine", 0, LADDER).group == ""
 
 
 def test_who_is_told_of_it_follows_from_its_group() -> None:

@@ -6,22 +6,26 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.supervisor.rows import a_failure, a_row
+from tests.unit.supervisor.rows import NOON, a_failure, a_row
 from watchbill.clock import SECOND
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
 from watchbill.model.ladder import arguments
-from watchbill.model.parked import DOUBT, ESCALATE, SETTLE
-from watchbill.model.policy import QUARANTINE_AT, Change, Cures, Policy, Rung
+from watchbill.model.parked import DOUBT, ESCALATE, SETTLE, People, next_group, people_of
+from watchbill.model.policy import QUARANTINE_AT, Change, Cures, Policy, Rung, decode_policy
+from watchbill.model.profile import LONGEST_LEASE, STOPS_WITHIN
 from watchbill.model.states import AttemptState
-from watchbill.model.symptom import BackoffOver, Failed
+from watchbill.model.symptom import BackoffOver, Failed, PersonLate
 from watchbill.model.verdict import Ask, AskPerson, Climb, GiveUp, Quarantine, Settle, TryLater, TryNow, Verdict
-from watchbill.supervisor.judge import ACTS_FOR, MOST_PROBES, judge
+from watchbill.supervisor.diagnose import diagnose
+from watchbill.supervisor.judge import MOST_PROBES, TAKEN_AWAY, judge
 from watchbill.supervisor.judgement import judgement
 
 OTHER = Rung(step="b", policy=Policy(retries=1))
 TEAM = Rung(to="team")
+SOON = Rung(to="team", within=60 * SECOND)
+BOSS = Rung(to="boss", within=600 * SECOND)
 PLAIN = Policy(retries=1)
 
 
@@ -44,6 +48,104 @@ def test_retries_then_each_rung_then_it_gives_up() -> None:
     assert isinstance(on(policy, a_failure(), failures=2, rung=2), GiveUp)
 
 
+def undecided(policy: Policy, why: str, **row: Any) -> tuple[AttemptRow, Verdict]:
+    """Let the time be over that people had to decide about a call."""
+    doubt = msgspec.json.encode(Doubt(a_failure(Cause.LOST))) if why == DOUBT else None
+    there = a_row(
+        AttemptState.PARKED, a_failure(), why=why, watch_at=NOON - 3 * SECOND, doubt=doubt,
+        policy=msgspec.json.encode(policy), **row,
+    )  # fmt: skip
+    symptom = diagnose(there, NOON)
+    assert symptom == PersonLate(3 * SECOND)
+    return there, judge(symptom, there, policy, 0.0)
+
+
+def test_when_the_time_of_people_is_over_the_next_rung_comes() -> None:
+    policy = with_cures(SOON, BOSS, OTHER, SOON)
+    there, verdict = undecided(policy, ESCALATE, rung=1)
+    assert verdict == AskPerson(
+        "somebody of 'team' had 60 s to decide, and nobody has: somebody of 'boss' decides",
+        ESCALATE, 2, People(2, "boss", 600 * SECOND), None,
+    )  # fmt: skip
+    change = judgement(there, PersonLate(0), verdict)
+    assert (change.after, change.watch_in, change.remind_in) == (AttemptState.PARKED, 600 * SECOND, 300 * SECOND)
+    assert (change.result, change.failures, change.losses) == (there.result, 0, 0)
+    reason = msgspec.json.decode(change.body or b"", type=Decision)
+    assert (reason.undecided, reason.since, reason.cause) == ("team", there.watch_at, Cause.RAISED)
+    there, verdict = undecided(policy, ESCALATE, rung=2, failures=2)
+    assert isinstance(verdict, Climb)
+    change = judgement(there, PersonLate(0), verdict)
+    assert change.recast is not None
+    assert (change.after, change.failures, change.recast.rung) == (AttemptState.READY, -2, 3)
+    there, verdict = undecided(policy, ESCALATE, rung=4)
+    assert verdict == GiveUp("somebody of 'team' had 60 s to decide, and nobody has")
+    assert judgement(there, PersonLate(0), verdict).result == there.result
+
+
+def test_what_may_have_taken_effect_is_left_to_other_people_and_never_tried_another_way() -> None:
+    policy = with_cures(OTHER, SOON, OTHER, BOSS, idempotent=False)
+    asked = on(policy, a_failure(), failures=1)
+    assert isinstance(asked, AskPerson)
+    assert (asked.why, asked.rung, asked.people) == (DOUBT, 0, People(2, "team", 60 * SECOND))
+    row = a_row(failure=a_failure(), policy=msgspec.json.encode(policy))
+    change = judgement(row, Failed(a_failure()), asked)
+    assert change.recast is not None
+    assert (change.recast.rung, people_of(DOUBT, 0, change.recast.policy)) == (0, asked.people)
+    there, verdict = undecided(decode_policy(change.recast.policy), DOUBT)
+    assert isinstance(verdict, AskPerson)
+    assert (verdict.why, verdict.rung, verdict.people) == (DOUBT, 0, People(4, "boss", 600 * SECOND))
+    change = judgement(there, PersonLate(0), verdict)
+    assert change.recast is not None
+    assert (change.recast.doubt, change.recast.rung) == (there.doubt, 0), "it is the same doubt"
+    assert people_of(DOUBT, 0, change.recast.policy) == verdict.people
+    _, verdict = undecided(decode_policy(change.recast.policy), DOUBT)
+    assert isinstance(verdict, GiveUp)
+    assert verdict.rule.endswith("nobody knows whether it took effect")
+
+
+def test_people_have_at_least_until_nobody_can_act_on_it_any_more() -> None:
+    policy = with_cures(Rung(to="team", within=SECOND), idempotent=False)
+    for cause in TAKEN_AWAY:
+        asked = on(policy, a_failure(cause), losses=1)
+        assert isinstance(asked, AskPerson)
+        assert asked.people.within == LONGEST_LEASE + STOPS_WITHIN, "nobody knows its agent any more"
+    asked = on(policy, a_failure(), failures=1)
+    assert isinstance(asked, AskPerson)
+    assert asked.people.within == SECOND, "it has said itself that it ended"
+
+
+def test_what_is_given_up_in_doubt_says_that_it_may_have_taken_effect() -> None:
+    policy = with_cures(SOON, idempotent=False)
+    _, verdict = undecided(policy, DOUBT)
+    assert isinstance(verdict, GiveUp)
+    assert verdict.failure is not None
+    assert verdict.failure.cause is Cause.LOST
+    for cause in (Cause.RAISED, Cause.REJECTED, Cause.UNKNOWN):
+        stopped = on(policy, a_failure(cause), failures=1, cancel=True)
+        assert stopped == GiveUp("the run does not want it any more", a_failure(Cause.UNKNOWN))
+    assert on(PLAIN, a_failure(), failures=1, cancel=True) == GiveUp("the run does not want it any more")
+
+
+def test_what_is_given_up_in_doubt_without_its_key_is_undone_all_the_same() -> None:
+    policy = with_cures(SOON, idempotent=False)
+    row, _ = undecided(policy, DOUBT)
+    verdict = judge(PersonLate(0), msgspec.structs.replace(row, doubt=b"\x01\x02k1...."), policy, 0.0)
+    assert isinstance(verdict, GiveUp)
+    assert verdict.failure is not None
+    assert (verdict.failure.type, verdict.failure.cause) == ("Sealed", Cause.UNKNOWN)
+
+
+def test_who_is_asked_next_is_known_before() -> None:
+    policy = msgspec.json.encode(with_cures(SOON, BOSS, OTHER, TEAM))
+    assert [next_group(ESCALATE, people_of(ESCALATE, rung, policy), policy) for rung in (1, 2, 4)] == [
+        "boss",
+        None,
+        None,
+    ]
+    doubted = msgspec.json.encode(with_cures(SOON, OTHER, BOSS))
+    assert next_group(DOUBT, people_of(DOUBT, 0, doubted), doubted) == "boss"
+
+
 def test_what_is_left_out_climbs_at_once_and_what_is_permanent_never_does() -> None:
     policy = with_cures(OTHER)
     assert isinstance(on(policy, a_failure(remedy=Remedy.NEXT_RUNG), failures=1), Climb)
@@ -63,10 +165,10 @@ def test_busy_waits_as_long_as_it_says_whatever_was_tried_before() -> None:
 
 def test_what_may_still_act_is_not_asked_about_before_it_cannot() -> None:
     policy = with_cures(idempotent=False, probe=True)
-    for cause in ACTS_FOR:
+    for cause in TAKEN_AWAY:
         verdict = on(policy, a_failure(cause), losses=1)
         assert isinstance(verdict, Settle)
-        assert verdict.delay == ACTS_FOR[cause]
+        assert verdict.delay == LONGEST_LEASE + STOPS_WITHIN, "nobody knows its agent any more"
     for cause in (Cause.KILLED, Cause.RAISED, Cause.UNKNOWN, Cause.REJECTED):
         assert isinstance(on(policy, a_failure(cause), failures=1), Ask)
 

@@ -9,13 +9,15 @@ import pytest
 from tests.unit.supervisor.rows import NOON, a_failure, a_row
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreUnreachableError
-from watchbill.events import PROCESS_BURIED, Event, Events
+from watchbill.events import PROCESS_BURIED, SUPERVISOR_LATE, Event, Events
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.doings import Roll
+from watchbill.model.incident import IncidentRow
 from watchbill.model.policy import Policy
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
 from watchbill.store.protocol import SupervisorStore, Watch
-from watchbill.supervisor.supervisor import BURY_EVERY, POLL, Supervisor
+from watchbill.supervisor.supervisor import PROOF_EVERY, Supervisor
 
 SECOND = 1_000_000
 LASTING = 24 * SECOND
@@ -35,8 +37,12 @@ class HandClock:
 class Morgue(SystemEnv):
     """Knows by their names who is dead."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.dead = {b"dead"}
+
     def is_dead(self, identity: bytes) -> bool:
-        return identity == b"dead"
+        return identity in self.dead
 
 
 class Rows:
@@ -52,31 +58,36 @@ class Rows:
         self.there = [(1, b"alive"), (2, b"dead")]
         self.asked = 0
         self.quiet: list[int] = []
+        self.quiet_at: int | None = None
         self.guests = False
         self.slow = lambda: None
         self.buried: list[int] = []
         self.unheard: list[int] = []
 
-    async def watch(self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None) -> Watch:
+    async def watch(
+        self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None, processes: bool = True
+    ) -> Watch:
         if self.away:
             raise StoreUnreachableError("no answer")
         self.expired.append(expired)
         self.slow()
-        return Watch(self.due, self.orphans, None, False, self.now, self.guests)
-
-    async def processes(self) -> list[tuple[int, bytes]]:
+        watch = Watch(self.due, self.orphans, None, False, self.now, self.guests)
+        if not processes:
+            return watch
         self.asked += 1
-        return self.there
-
-    async def silent(self) -> list[int]:
-        if self.away:
-            raise StoreUnreachableError("no answer")
-        return self.quiet
+        there, silent = tuple(self.there), tuple(self.quiet)
+        return msgspec.structs.replace(watch, processes=there, silent=silent, silent_at=self.quiet_at)
 
     async def bury(self, processes: Sequence[int], *, unheard: bool = False) -> None:
         (self.unheard if unheard else self.buried).extend(processes)
         self.quiet = [who for who in self.quiet if who not in processes]
         self.there = [who for who in self.there if who[0] not in processes]
+
+    async def doings(self) -> Roll:
+        return Roll((), self.now)
+
+    async def incidents(self) -> list[IncidentRow]:
+        return []
 
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         self.judged += judgements
@@ -85,9 +96,9 @@ class Rows:
 
 class Scene:
     def __init__(self, lasting: int | None) -> None:
-        env, self.clock, self.rows, self.events = Morgue(), HandClock(), Rows(), Events()
-        env.clock = self.clock
-        self.room = Supervisor(env, self.events, store=cast(SupervisorStore, self.rows), lasting=lasting)
+        self.env, self.clock, self.rows, self.events = Morgue(), HandClock(), Rows(), Events()
+        self.env.clock = self.clock
+        self.room = Supervisor(self.env, self.events, store=cast(SupervisorStore, self.rows), lasting=lasting)
 
     async def turns(self, seconds: int) -> int | None:
         wish = None
@@ -146,7 +157,7 @@ async def test_nobody_is_late_while_it_may_only_have_been_unable_to_say_so(scene
         await scene.room.turn()
     scene.rows.away = False
     scene.judges(row)
-    assert await scene.turns(8) == POLL, "it looks again, and does not spin"
+    assert await scene.turns(8) == PROOF_EVERY, "it looks again, and does not spin"
     assert scene.rows.judged == []
     await scene.turns(2)
     assert scene.rows.judged != []
@@ -181,13 +192,69 @@ async def test_what_was_reported_is_judged_at_once(scene):
     assert scene.rows.judged != []
 
 
-async def test_the_dead_are_buried_once_and_looked_for_more_than_twice_a_second(scene):
+async def test_the_dead_are_buried_once_and_looked_for_every_second(scene):
     await scene.turns(5)
     assert (scene.rows.buried, scene.rows.asked) == ([2], 5)
     for _ in range(3):
         await scene.room.turn()
     assert scene.rows.asked == 6
-    assert BURY_EVERY <= SECOND // 2
+
+
+async def test_a_death_on_this_machine_is_found_without_asking_within_half_a_second(scene):
+    await scene.turns(2)
+    await scene.room.turn()
+    looks, asked = len(scene.rows.expired), scene.rows.asked
+    scene.clock.boot_now += PROOF_EVERY
+    assert await scene.room.turn() == PROOF_EVERY
+    assert (len(scene.rows.expired), scene.rows.asked) == (looks, asked), "who is alive costs nothing"
+    scene.env.dead.add(b"alive")
+    scene.clock.boot_now += PROOF_EVERY
+    assert await scene.room.turn() == 0, "what it held is found at once"
+    assert (scene.rows.buried, scene.rows.asked) == ([2, 1], asked + 1)
+    assert PROOF_EVERY <= SECOND // 2
+
+
+async def test_who_has_left_in_peace_is_not_buried_for_being_dead(scene):
+    await scene.turns(2)
+    await scene.room.turn()
+    told: list[Event] = []
+    scene.events.subscribe(told.extend)
+    scene.env.dead.add(b"alive")
+    scene.rows.there = []
+    scene.clock.boot_now += PROOF_EVERY
+    await scene.room.turn()
+    assert (scene.rows.buried, told) == ([2], [])
+
+
+async def test_a_hint_makes_it_look_at_once_and_not_ask_who_is_there(scene):
+    await scene.turns(2)
+    await scene.room.turn()
+    looks, asked = len(scene.rows.expired), scene.rows.asked
+    await scene.room.turn()
+    assert len(scene.rows.expired) == looks
+    scene.room.hint()
+    await scene.room.turn()
+    assert (len(scene.rows.expired), scene.rows.asked) == (looks + 1, asked)
+
+
+async def test_however_often_it_is_hinted_at_the_dead_are_found_within_half_a_second(scene):
+    await scene.turns(2)
+    await scene.room.turn()
+    scene.env.dead.add(b"alive")
+    for _ in range(5):
+        scene.clock.boot_now += PROOF_EVERY // 4
+        scene.room.hint()
+        await scene.room.turn()
+    assert scene.rows.buried == [2, 1]
+
+
+async def test_who_will_have_been_silent_for_a_beat_is_asked_for_exactly_then(scene):
+    scene.rows.there, scene.rows.quiet_at = [], NOON + SECOND // 3
+    assert await scene.room.turn() == SECOND // 3
+    scene.clock.boot_now += SECOND // 3
+    scene.rows.quiet, scene.rows.quiet_at = [7], None
+    await scene.room.turn()
+    assert scene.rows.unheard == [7]
 
 
 async def test_the_silent_are_buried_as_such_and_it_is_told_why(scene):
@@ -229,7 +296,7 @@ def host() -> Scene:
 
 async def test_while_there_are_guests_the_owner_looks_every_second_for_the_dead_and_the_silent(host):
     host.rows.quiet = [7]
-    assert await host.turns(3) == POLL
+    assert await host.turns(3) == PROOF_EVERY
     assert (host.rows.asked, host.rows.buried, host.rows.unheard) == (2, [2], [7])
     host.rows.guests = False
     assert await host.turns(1) is None
@@ -276,7 +343,22 @@ async def test_no_guest_dies_by_time_while_nobody_can_write(host):
 
 async def test_what_a_guest_could_not_report_to_the_owner_before_is_not_late_at_once(host):
     host.judges(LATE)
-    assert await host.turns(3) == POLL
+    assert await host.turns(3) == PROOF_EVERY
     assert host.rows.judged == []
     await host.turns(1)
     assert host.rows.judged != []
+
+
+async def test_that_the_store_was_away_is_no_news_to_be_told_again_as_lateness(scene):
+    told: list[Event] = []
+    scene.events.subscribe(told.extend)
+    await scene.turns(2)
+    scene.rows.away = True
+    for _ in range(3):
+        scene.clock.boot_now += 20 * SECOND
+        with pytest.raises(StoreUnreachableError):
+            await scene.room.turn()
+    scene.rows.away = False
+    scene.judges(msgspec.structs.replace(FAILED, watch_at=NOON - 60 * SECOND))
+    await scene.turns(2)
+    assert [event for event in told if event.kind == SUPERVISOR_LATE] == []

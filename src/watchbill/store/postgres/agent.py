@@ -25,6 +25,7 @@ from watchbill.model.agent import (
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import Ended
 from watchbill.model.decision import AGENT, LATE_RESULT_BODY, OF_A_REFUSAL
+from watchbill.model.policy import UNREPEATABLE
 from watchbill.model.queue import QueueRow
 from watchbill.model.stat import Lesson
 from watchbill.model.states import AttemptState
@@ -38,6 +39,7 @@ from watchbill.store.postgres.marks import Heads, Place, Queue
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.statements import composed
 from watchbill.store.postgres.stats import learn
+from watchbill.store.postgres.suspensions import left_to
 from watchbill.store.protocol import Hint, Limited
 from watchbill.store.tour import go_round, lease_both
 
@@ -78,6 +80,7 @@ class PostgresAgent:
         self._dependent_heads: dict[int, Heads] = {}
         self._troubled: set[int] = set()  # agents whose last request met a dependency that is in trouble
         self._stopped = False  # the last request met something that is paused by its name, or in trouble
+        self._suspended: set[int] = set()  # agents that have heard so with their last beat
         self._limited: dict[int, bool] = {}  # by queue: what it is for never changes
         self._reports = Gathering(lines, self._report_gathered)
 
@@ -127,12 +130,14 @@ class PostgresAgent:
         starved: Sequence[tuple[int, int]] = (),
         queues: Sequence[int] = (),
         lease_no: int | None = None,
+        doings: bytes = b"",
     ) -> Orders:
         """Prolong, write down what it says, hand back what it never heard of, and give it its orders."""
         values = {
             "agent": agent,
             "lasting": lasting,
             "said": said,
+            "doings": doings,
             "running": _A.RUNNING,
             "held_ids": [id for id, _ in held],
             "held_fences": [fence for _, fence in held],
@@ -143,12 +148,13 @@ class PostgresAgent:
         }
         values["witness"] = witnessed = self._hints.witness.vouches_for(agent)
         row = await self._lines.door(lambda: self._lines.row(self._lines.beats, "beat", values))
-        alive, now, cancel, lost, wish, needs, newest_queue, ready, reached = cast(Sequence[Any], row)
+        alive, now, cancel, lost, wish, needs, suspension, newest_queue, ready, reached = cast(Sequence[Any], row)
         if witnessed and not self._hints.witness.vouches_for(agent):
             self._hints.witness.take_back([agent])  # what was just said is no longer true
         if not alive:
             await self._hints.witness.forget(agent)
             return Orders(alive=False, cancel=(), lost=(), now=now)
+        (self._suspended.discard if suspension is None else self._suspended.add)(agent)
         self._told(Outcome([], frozenset(_A(state) for state in reached), freed=bool(reached)))
         return Orders(
             alive=True,
@@ -159,6 +165,7 @@ class PostgresAgent:
             needs=tuple(needs),
             newest_queue=newest_queue,
             ready=ready,
+            suspension=suspension,
         )
 
     async def queues(self, namespace: str, region: str) -> list[QueueRow]:
@@ -205,6 +212,7 @@ class PostgresAgent:
     async def _lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
         if again := await self._leased_before(agent, lease_no):
             return again
+        queues, room = await self._left_to(agent, queues, room)
         heads = self._heads.setdefault(agent, Heads(self._lines.env.clock))
         rows, _ = await self._lease_from(heads, agent, lease_no, queues, room)
         self._leased(rows)
@@ -222,6 +230,7 @@ class PostgresAgent:
     async def _lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
         if again := await self._leased_before(agent, lease_no):
             return Limited(again, None)
+        queues, room = await self._left_to(agent, queues, room)
         limited = await self._which_limited(queues)
         free = [queue for queue in queues if queue not in limited]
 
@@ -237,6 +246,12 @@ class PostgresAgent:
             return rows, shut
 
         return await lease_both(self._troubled, agent, room, free, take, tour)
+
+    async def _left_to(self, agent: int, queues: Sequence[int], room: Room) -> tuple[Sequence[int], Room]:
+        """Let a suspended agent that is not on trial go on with what nobody else can do, and with nothing else."""
+        if agent not in self._suspended or room.trial:
+            return queues, room
+        return await left_to(self._lines, agent, queues), room._replace(sole=True)
 
     async def _which_limited(self, queues: Sequence[int]) -> set[int]:
         """Say which of these queues have rows with limits; the others use a dependency."""
@@ -301,6 +316,7 @@ class PostgresAgent:
         self._dependent_heads.pop(agent, None)
         self._troubled.discard(agent)
         self._places.pop(agent, None)
+        self._suspended.discard(agent)
 
     def _told(self, outcome: "Outcome") -> None:
         for state, whom in _CONCERNS.items():
@@ -340,6 +356,9 @@ def lease_values(agent: int, lease_no: int, begins: Mapping[Queue, Place], room:
         "slots": room.slots,
         "alone": room.alone,
         "steps": list(room.steps),
+        "trial": room.trial,
+        "unrepeatable": UNREPEATABLE,
+        "suspended": room.trial or room.sole,
         "ready": _A.READY,
     }
 

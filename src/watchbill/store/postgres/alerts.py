@@ -12,10 +12,11 @@ from watchbill.store.postgres.incidents import incident_rows
 async def take_alerts(db: Session, routes: Sequence[str], limit: int, lasting: Micros) -> DueAlerts:
     """Take alerts that are due, for a while."""
     values = {"routes": list(routes), "limit": limit, "lasting": lasting, "due": AlertState.DUE}
-    taken = cast(Sequence[Any], await db.rows("take_alerts", values))
+    found = cast(Sequence[Any], await db.rows("take_alerts", values))
+    next_at, now = found[0][:2]
+    taken = [columns for _, _, *columns in found if columns[0] is not None]
     ids = sorted({incident for incident, _, _, _ in taken})
     incidents = {row.id: row for row in incident_rows(await db.rows("incidents_by_id", {"ids": ids}))} if ids else {}
-    next_at, now = cast(Sequence[Any], await db.row("next_alert", {"routes": list(routes)}))
     there = [row for row in taken if row[0] in incidents]  # one may have been forgotten meanwhile
     alerts = [Alert(AlertKind(kind), route, tries, incidents[id]) for id, kind, route, tries in there]
     return DueAlerts(tuple(alerts), next_at, now)

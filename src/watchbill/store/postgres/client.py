@@ -550,7 +550,10 @@ def answer(
     found = there.get((asked.namespace, asked.id))
     if found is None:
         if asked.num not in made:
-            raise ValueError(f"run number {asked.num} is taken: {asked.id!r} cannot have it")
+            raise ValueError(
+                f"run number {asked.num} is taken: {asked.id!r} cannot have it; or that id is, by a run of another"
+                " region, which is not shown to this role: choose another id"
+            )
         return Submitted(as_inserted(asked, _home(asked, homes), made[asked.num]), new=True)
     check_same(asked, found.workflow, found.version, found.input, equal)
     return Submitted(found, new=found.num == asked.num)

@@ -20,6 +20,7 @@ from watchbill.store.address import PostgresAddress
 from watchbill.store.health import Health
 from watchbill.store.postgres import refusals
 from watchbill.store.postgres.statements import Statement, statements
+from watchbill.store.postgres.versed import Versed
 
 T = TypeVar("T")
 Row = Sequence[object]
@@ -100,6 +101,7 @@ async def connect(address: PostgresAddress, settings: Mapping[str, str]) -> Conn
         statement_cache_size=0 if address.pooled else 256,
         max_cached_statement_lifetime=0,
         server_settings=said,
+        connection_class=Versed,
     )
     return cast(Connection, connection)
 
@@ -285,7 +287,7 @@ class Pool:
 class Connections:
     """All ways of one process to its store."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is known of a server
         self,
         address: PostgresAddress,
         env: Env,
@@ -293,9 +295,11 @@ class Connections:
         settings: Mapping[str, str] = HOT,
         *,
         first: Check | None = None,
+        region: str | None = None,
     ) -> None:
         self.address = address
         self.env = env
+        self.region = region  # the only one whose rows our role sees; None: it sees all
         self._sql = statements(address.schema)
         self.clock = clock or env.clock
         self.now = given_time(clock)

@@ -12,6 +12,7 @@ from watchbill.model.agent import Room
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import UNLIMITED, BreakerState, read_breaker, started
 from watchbill.model.gate import Candidate, Dependency, Gate, GateKey, admitted, offered, room, tokens_after
+from watchbill.model.policy import UNREPEATABLE
 from watchbill.model.states import AttemptState
 from watchbill.store.postgres.breakers import write_breakers
 from watchbill.store.postgres.connections import Connections, Session
@@ -33,7 +34,8 @@ class PostgresGatehouse:
         taken: Callable[[list[AttemptRow]], None],
     ) -> None:
         self._lines = lines
-        self._me = {"agent": agent, "lease_no": lease_no}
+        self._me = {"agent": agent, "lease_no": lease_no, "suspended": room.trial or room.sole}
+        self._trial = room.trial
         self._steps = list(room.steps)
         self._taken = taken
 
@@ -93,6 +95,8 @@ class PostgresGatehouse:
             "slots": slots,
             "alone": alone,
             "steps": self._steps,
+            "trial": self._trial,
+            "unrepeatable": UNREPEATABLE,
             "limit": 2 * slots + SPARE,
         }
         found = cast(Sequence[Any], await self._lines.rows(self._lines.others, statement, values))

@@ -87,11 +87,25 @@ async def waits(db: Session, namespace: str, run: RunRow, now: Micros) -> tuple[
         return ()
     there, stopped, found = await helpers(db, namespace), await stopped_gates(db, namespace), []
     for id, region, needs, uses, step, name, *gate, before, ahead, avoid, avoid_until in rows:
-        able, others, free = help_for(needs, region, there)
+        able, others, free, suspended = help_for(needs, region, there)
         shown = None if name is None else shown_gate(name, read_gate(*gate), before, now)
         stop = kept_by(stopped, (needs, uses, step, run.workflow), name)
         found.append(
-            Wait(id, tuple(needs), region, able > 0, shown, stop, able, others, free, ahead, avoid, avoid_until)
+            Wait(
+                id,
+                tuple(needs),
+                region,
+                able > 0,
+                shown,
+                stop,
+                able,
+                others,
+                free,
+                ahead,
+                avoid,
+                avoid_until,
+                suspended,
+            )
         )
     return tuple(found)
 
@@ -100,7 +114,7 @@ async def helpers(db: Session, namespace: str) -> list[Helper]:
     """Read who may get work, and what they run."""
     found: dict[int, Helper] = {}
     rows = cast(Sequence[Any], await db.rows("helpers", {"namespace": namespace, "most": MOST_TAKEN}))
-    for agent, region, needs, slots, taken in rows:
-        helper = found.get(agent) or Helper(region, tuple(needs), slots)
+    for agent, region, needs, slots, suspended, taken in rows:
+        helper = found.get(agent) or Helper(region, tuple(needs), slots, suspended=suspended)
         found[agent] = helper if taken is None else helper._replace(taken=(*helper.taken, tuple(taken)))
     return list(found.values())

@@ -2,8 +2,8 @@
 
 Never in the committing transaction: notifications are handed out in the order of commits, under one lock for the whole
 server, and would bring every commit to a quarter of its speed. So they are gathered and sent over the connection that
-listens, a few milliseconds apart. Losing one costs time: the rooms also look every second. After a lost connection
-everybody is woken once, because nobody knows what was missed.
+listens, a few milliseconds apart. Losing one costs time: the rooms also look every second or two. After a lost
+connection everybody is woken once, because nobody knows what was missed.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ APART: Final[Micros] = SECOND // 200  # between two notifications: five millisec
 FIRST_PAUSE: Final[Micros] = SECOND // 10
 TRIES: Final = 4  # after that many it is worth a word, unless the whole store is away, which has been said
 VOUCH_WITHIN: Final[Micros] = SECOND  # for a first connection; without it the next beat says that it is there
-LONGEST_PAUSE: Final[Micros] = 5 * SECOND  # the rooms look by themselves every second: listening again is no hurry
+LONGEST_PAUSE: Final[Micros] = 5 * SECOND  # the rooms look by themselves every second or two: no hurry
 
 
 def channel_of(schema: str) -> str:
@@ -123,7 +123,7 @@ class SharedHints:
                 failures += 1
                 if failures == TRIES and not self._lines.health.away:
                     said = True
-                    log.warning("%s; without it the rooms look every second", refusal)
+                    log.warning("%s; without it the rooms look every second or two", refusal)
                 await self._env.wait(self._changed, pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
                 continue

@@ -1,12 +1,16 @@
 """Incidents: what somebody must know of; and which code open runs need, of which one may come."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
+
+import asyncpg
 
 from watchbill.model.incident import Attending, CodeLook, IncidentRow, IncidentState, NewIncident, open_codes
 from watchbill.model.run import WAITS_FOR_CODE
-from watchbill.store.postgres.connections import Row, Session
+from watchbill.store.postgres.connections import Connections, Row, Session, Values
 from watchbill.store.protocol import DUE_OF_SHARD
+
+ONE_OF_A_CAUSE: Final = "incident_open"  # the index of code from before regions; gone when a region has a role
 
 
 def incident_rows(rows: Iterable[Row]) -> list[IncidentRow]:
@@ -32,6 +36,7 @@ def incident_values(new: Sequence[NewIncident]) -> dict[str, object]:
         "members": [one.members for one in new],
         "bodies": [one.body for one in new],
         "peoples": [one.people for one in new],
+        "everywheres": [one.everywhere for one in new],
         **told_values(new),
     }
 
@@ -40,6 +45,20 @@ def told_values(new: Sequence[NewIncident]) -> dict[str, object]:
     """Give who is to be told of which incident as columns."""
     told = [(one.id, route) for one in new for route in one.routes]
     return {"told_incidents": [id for id, _ in told], "told_routes": [route for _, route in told]}
+
+
+async def opening(lines: Connections, statement: str, values: Values) -> list[Row]:
+    """Run a statement that opens incidents, or adds to those whose causes are open.
+
+    It looks for the cause in its region. Who opens that cause at the same moment may be met by the older index first,
+    as an error; the second time there is something to add to.
+    """
+    try:
+        return await lines.rows(lines.others, statement, values)
+    except asyncpg.UniqueViolationError as error:
+        if error.constraint_name != ONE_OF_A_CAUSE:
+            raise
+    return await lines.rows(lines.others, statement, values)
 
 
 async def codes(db: Session, after: tuple[int, int] | None, limit: int) -> CodeLook:
@@ -53,10 +72,10 @@ async def codes(db: Session, after: tuple[int, int] | None, limit: int) -> CodeL
     values = {"after_shard": shard, "after_num": num, "limit": limit, "waits_for_code": f"{WAITS_FOR_CODE}%"}
     live = cast(Sequence[Any], await db.rows("live_codes", values))
     attending = cast(Sequence[Any], await db.rows("schedulers", {}))
-    [now] = cast(Sequence[Any], await db.row("store_time", {}))
+    there = [columns for _, *columns in attending if columns[0] is not None]
     return CodeLook(
         open_codes([*due, *(row[:4] for row in live if row[5])], shards),
-        tuple([Attending(namespace, region, tuple(knows)) for namespace, region, knows in attending]),
+        tuple([Attending(namespace, region, tuple(knows)) for namespace, region, knows in there]),
         (live[-1][0], live[-1][4]) if len(live) == limit else None,
-        now,
+        attending[0][0],
     )

@@ -67,12 +67,15 @@ async def desk_of_run(db: Session, run: int) -> tuple[DeskItem, ...]:
 
 def attach_values(gatherings: Sequence[Gathering]) -> dict[str, object]:
     """Give calls and their incidents as columns; the calls in order, like everybody who locks more than one row."""
-    calls = sorted((*call, place) for place, one in enumerate(gatherings, 1) for call in one.calls)
+    calls = sorted(
+        ((call, place) for place, one in enumerate(gatherings, 1) for call in one.calls), key=lambda one: one[0].id
+    )
     return {
-        "ids": [id for id, _, _, _ in calls],
-        "fences": [fence for _, fence, _, _ in calls],
-        "whys": [why for _, _, why, _ in calls],
-        "places": [place for _, _, _, place in calls],
+        "ids": [call.id for call, _ in calls],
+        "fences": [call.fence for call, _ in calls],
+        "whys": [call.why for call, _ in calls],
+        "watch_ats": [call.watch_at for call, _ in calls],
+        "places": [place for _, place in calls],
         "parked": AttemptState.PARKED,
         **_new_values([one.incident for one in gatherings]),
     }

@@ -10,6 +10,7 @@ from watchbill.errors import (
     StoreCorruptError,
     StoreError,
     StoreReadOnlyError,
+    StoreRegionError,
     StoreUnreachableError,
 )
 from watchbill.store.address import PostgresAddress
@@ -122,6 +123,12 @@ def too_old(address: PostgresAddress, version: int, oldest: int) -> StoreError:
 
 def _no_rights(error: BaseException, address: PostgresAddress) -> StoreError:
     schema = address.schema
+    if "row-level security" in _said(error):
+        return StoreRegionError(
+            address.shown,
+            f"{_said(error)}: it is of another region than the role that this process connects as, or is to be moved to"
+            " another one, which only the owner of the tables can do",
+        )
     return StoreError(
         f"store {address.shown!r}: {_said(error)}; let somebody with the right to do so say:"
         f' CREATE SCHEMA IF NOT EXISTS "{schema}"; GRANT ALL ON SCHEMA "{schema}" TO our user;'

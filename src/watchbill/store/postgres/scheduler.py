@@ -227,7 +227,7 @@ class PostgresScheduler:
     async def _write(self, turn: Turn, *, again: bool) -> TurnAnswer:
         if turn.starts:
             self._homes.update(await home_shards(self._lines, turn.starts, self._homes))
-        values = turn_values(turn, self._lines.env, self._homes)
+        values = turn_values(turn, self._lines.env, self._homes, hidden=self._lines.region is not None)
         statement = turn_statement(self._lines.address.schema, turn, large=bool(values["blob_ns"]))
         try:
             whole, now, held = await self._lines.row(self._lines.turns, statement, values)

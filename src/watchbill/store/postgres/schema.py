@@ -11,8 +11,10 @@ from watchbill.store.address import PostgresAddress
 from watchbill.store.migrate import known_schema, migrations
 from watchbill.store.postgres import refusals
 from watchbill.store.postgres.connections import MIGRATING, Connection, connect
+from watchbill.store.postgres.regions import give_regions_again, own_region
 from watchbill.store.postgres.statements import in_schema, statements
 
+ROLES_SINCE: Final = 19  # before that schema no role had a region
 OLDEST: Final = 14  # multiranges aside, all that we use is in it; older ones get no fixes any more
 
 
@@ -22,6 +24,7 @@ class Found(msgspec.Struct, frozen=True):
     read_only: bool
     there: bool  # the schema, though perhaps empty
     schema: int  # 0: no store yet
+    region: str | None = None  # of the role that asks, which sees no rows of others; None: it sees all
 
 
 async def inspect(connection: Connection, address: PostgresAddress) -> Found:
@@ -44,7 +47,8 @@ async def inspect(connection: Connection, address: PostgresAddress) -> Found:
         ) from error
     if schema > known_schema("postgres"):
         raise StoreNewerError(address.shown, schema, known_schema("postgres"))
-    return Found(read_only, there, schema)
+    region = await own_region(connection, address) if schema >= ROLES_SINCE else None
+    return Found(read_only, there, schema, region)
 
 
 async def first_look(connection: Connection, address: PostgresAddress) -> Found:
@@ -86,6 +90,8 @@ async def upgrade(address: PostgresAddress) -> tuple[int, int]:
         found = await first_look(connection, address)
         if found.read_only:
             raise refusals.read_only(address)
+        if found.region is not None and found.schema < known_schema("postgres"):
+            raise StoreOutdatedError(address.shown, found.schema, known_schema("postgres"))
         after = found.schema
         for number in sorted({migration.number for migration in migrations("postgres")}):
             if number > found.schema:
@@ -107,6 +113,8 @@ async def _apply(connection: Connection, address: PostgresAddress, number: int) 
             for migration in migrations("postgres"):
                 if migration.number == number:
                     await connection.execute(in_schema(migration.text, address.schema))
+            if number == known_schema("postgres") and number > ROLES_SINCE:
+                await give_regions_again(connection, address)  # all of its tables are there now
             await connection.fetch(sql["set_schema"].text, str(number).encode())
         await connection.execute("COMMIT")
     except BaseException:

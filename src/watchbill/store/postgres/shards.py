@@ -1,9 +1,10 @@
 """Shards and queues: made when first asked for, and never again."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias, cast
 
-from watchbill.model.run import SHARDS_PER_REGION, NewRun
+from watchbill.errors import StoreRegionError
+from watchbill.model.run import SHARDS_PER_REGION, NewRun, refused_home
 from watchbill.store.postgres.connections import Connections
 
 Homes: TypeAlias = Mapping[tuple[str, str], Sequence[int]]  # by namespace and region: the shards, by number
@@ -19,8 +20,11 @@ async def region_shards(lines: Connections, namespace: str, region: str) -> list
     return [cast(int, id) for (id,) in found]
 
 
-async def home_shards(lines: Connections, runs: Iterable[NewRun], known: Homes) -> dict[tuple[str, str], Sequence[int]]:
+async def home_shards(lines: Connections, runs: Sequence[NewRun], known: Homes) -> dict[tuple[str, str], Sequence[int]]:
     """Give the shards of all places where these runs live and that are not known yet; perhaps nobody was there yet."""
+    for run in runs:
+        if lines.region is not None and run.region != lines.region:
+            raise StoreRegionError(lines.address.shown, refused_home(run.id, run.region, lines.region))
     return {home: await region_shards(lines, *home) for home in sorted({run.home for run in runs} - known.keys())}
 
 

@@ -1,6 +1,6 @@
 """Store: the doors of all rooms around one database that many processes share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from watchbill.clock import Clock
 from watchbill.env import Env
@@ -11,6 +11,7 @@ from watchbill.store.postgres.agent import PostgresAgent
 from watchbill.store.postgres.client import PostgresClient
 from watchbill.store.postgres.connections import HOT, PLAIN, Connections, connect
 from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.regions import give_regions
 from watchbill.store.postgres.scheduler import PostgresScheduler
 from watchbill.store.postgres.schema import check_readable, first_look, place_of, upgrade
 from watchbill.store.postgres.supervisor import PostgresSupervisor
@@ -25,6 +26,7 @@ class PostgresStore:
 
     def __init__(self, lines: Connections, hints: SharedHints, place: str) -> None:
         self.url = lines.address.shown
+        self.region = lines.region
         self.hinted = not lines.address.pooled  # nobody can listen through a pooler of transactions
         self._lines = lines
         self._hints = hints
@@ -99,14 +101,17 @@ async def open_postgres(address: PostgresAddress, env: Env, *, clock: Clock | No
             raise
     except Exception as error:
         raise refusals.at_opening(error, address) from None
-    lines = Connections(address, env, clock)
+    lines = Connections(address, env, clock, region=found.region)
     lines.others.adopt(connection)
     return PostgresStore(lines, SharedHints(lines), place)
 
 
-async def migrate_postgres(address: PostgresAddress) -> tuple[int, int]:
-    """Make or upgrade a store; gives its schema before and after."""
+async def migrate_postgres(address: PostgresAddress, roles: Sequence[tuple[str, str]] = ()) -> tuple[int, int]:
+    """Make or upgrade a store, and give regions their roles; gives its schema before and after."""
     try:
-        return await upgrade(address)
+        before, after = await upgrade(address)
+        if roles:
+            await give_regions(address, roles)
+        return before, after
     except Exception as error:
         raise refusals.at_opening(error, address) from None

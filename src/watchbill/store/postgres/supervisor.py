@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+import msgspec
+
 from watchbill.clock import Micros
 from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import BreakerRow, Ended, Move
+from watchbill.model.doings import Roll, Suspending
 from watchbill.model.incident import RESOLVED_KEPT_FOR, Able, CodeLook, IncidentRow, IncidentState, NewIncident
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.orphan import AuditLook, AuditPlace, Repair
@@ -24,7 +27,7 @@ from watchbill.store.postgres.connections import Connections, Session
 from watchbill.store.postgres.fleet import backlog
 from watchbill.store.postgres.gates import able, forget_gates
 from watchbill.store.postgres.hints import SharedHints
-from watchbill.store.postgres.incidents import codes, incident_rows, incident_values
+from watchbill.store.postgres.incidents import codes, incident_rows, incident_values, opening
 from watchbill.store.postgres.people import (
     attach_runs_values,
     attach_values,
@@ -36,6 +39,7 @@ from watchbill.store.postgres.people import (
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.scheduler import bury
 from watchbill.store.postgres.shards import find_queue
+from watchbill.store.postgres.suspensions import doings, suspend
 from watchbill.store.postgres.watchers import stand
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 from watchbill.store.silence import Silence, Unwitnessed
@@ -60,11 +64,20 @@ class PostgresSupervisor:
         if await self._lines.door(lambda: self._lines.rows(self._lines.beats, "stand_down", {"id": watcher})):
             self._hints.give(Hint.SUPERVISOR)
 
-    async def watch(self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None) -> Watch:
-        """Read what is due for a look."""
-        return await self._lines.door(
-            lambda: self._lines.run(self._lines.others, lambda db: watch(db, limit, expired=expired, shards=shards))
+    async def watch(
+        self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None, processes: bool = True
+    ) -> Watch:
+        """Read what is due for a look; of agents also whose session is gone, and who was not heard for a beat."""
+        found, missing = await self._lines.door(
+            lambda: self._lines.run(
+                self._lines.others, lambda db: watch(db, limit, expired=expired, shards=shards, processes=processes)
+            )
         )
+        heard_for = self._hints.witness.heard_for  # asked last: what was lost meanwhile counts as lost
+        if not processes or heard_for is None:
+            return found
+        silent = tuple(self._silence.look(missing, found.now, heard_for))
+        return msgspec.structs.replace(found, silent=silent, silent_at=self._silence.next_at)
 
     async def audit(self, after: AuditPlace, limit: int) -> AuditLook:
         """Look for what cannot be."""
@@ -82,22 +95,6 @@ class PostgresSupervisor:
         """Count orphans that were cured as any other trouble is."""
         await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: count(db, {kind: found})))
 
-    async def processes(self) -> list[tuple[int, bytes]]:
-        """Read the living agents and schedulers of all namespaces, each id once, with the identity of its process."""
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "processes", {}))
-        return [(id, info) for id, info in cast(Sequence[Any], found)]
-
-    async def silent(self) -> list[int]:
-        """Give the agents whose session is gone, and who were not heard for a beat; behind a pooler nobody can tell."""
-        if self._lines.address.pooled:
-            return []
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "silent", {}))
-        heard_for = self._hints.witness.heard_for  # asked last: what was lost meanwhile counts as lost
-        if not found or heard_for is None:
-            return []
-        missing = [Unwitnessed(id, beat_at, until) for id, beat_at, until, _ in cast(Sequence[Any], found)]
-        return self._silence.look(missing, cast(Micros, found[0][3]), heard_for)
-
     async def bury(self, processes: Sequence[int], *, unheard: bool = False) -> None:
         """End what these processes hold, now; `unheard`: but for agents that have beaten meanwhile."""
         await bury(self._lines, self._hints, processes, unheard=unheard)
@@ -113,7 +110,7 @@ class PostgresSupervisor:
     async def open_incidents(self, new: Sequence[NewIncident]) -> list[bool]:
         """Open incidents; says which are new."""
         values = incident_values(new)
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "open_incident", values))
+        found = await self._lines.door(lambda: opening(self._lines, "open_incident", values))
         made = {cast(int, id) for (id,) in found}
         return self._herald([one.id in made for one in new])
 
@@ -136,7 +133,7 @@ class PostgresSupervisor:
     async def attach(self, gatherings: Sequence[Gathering]) -> list[Attached]:
         """Attach calls that still wait to the open incident of their cause, or open it."""
         values = attach_values(gatherings)
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "attach", values))
+        found = await self._lines.door(lambda: opening(self._lines, "attach", values))
         became = attached(gatherings, cast(Sequence[Any], found))
         self._herald([one.new for one in became])
         return became
@@ -144,7 +141,7 @@ class PostgresSupervisor:
     async def attach_runs(self, gatherings: Sequence[StuckGathering]) -> list[Attached]:
         """Attach runs that nothing moves to the open incident of their cause, or open it."""
         values = attach_runs_values(gatherings)
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "attach_runs", values))
+        found = await self._lines.door(lambda: opening(self._lines, "attach_runs", values))
         became = attached(gatherings, cast(Sequence[Any], found))
         self._herald([one.new for one in became])
         return became
@@ -168,11 +165,13 @@ class PostgresSupervisor:
         return cast(int, told)
 
     async def remind(self, reminders: Sequence[Reminder], decisions: Sequence[tuple[int, bytes]]) -> list[bool]:
-        """Remind of questions that are open, each once."""
+        """Remind of questions that are open, and of calls that wait for people, each once."""
         values = remind_values(reminders, decisions)
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "remind", values))
         done = {cast(int, id) for (id,) in found}
-        return [one.id in done for one in reminders]
+        reminded = [one.id in done for one in reminders]
+        self._herald(reminded)
+        return reminded
 
     async def take_alerts(self, routes: Sequence[str], limit: int, lasting: Micros) -> DueAlerts:
         """Take alerts that are due, by these routes, for a while."""
@@ -229,6 +228,17 @@ class PostgresSupervisor:
             self._hints.give(Hint.AGENT)
         return moved
 
+    async def doings(self) -> Roll:
+        """Read what agents say of what they did, and who of them is suspended."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, doings))
+
+    async def suspend(self, suspending: Suspending) -> bool:
+        """Suspend an agent, or try it for longer, or let it back, if it is as it was seen."""
+        done = await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: suspend(db, suspending)))
+        if done:
+            self._hints.give(Hint.AGENT)
+        return done
+
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
         return await self._lines.door(lambda: self._judge(judgements))
@@ -249,11 +259,18 @@ class PostgresSupervisor:
         return applied
 
 
-async def watch(db: Session, limit: int, *, expired: bool, shards: Sequence[int] | None = None) -> Watch:
-    """Find due rows and orphans, then read them; one more of each than asked for tells whether there are more."""
+async def watch(
+    db: Session, limit: int, *, expired: bool, shards: Sequence[int] | None = None, processes: bool = False
+) -> tuple[Watch, list[Unwitnessed]]:
+    """Find due rows and orphans, then read them; one more of each than asked for tells whether there are more.
+
+    With it come the agents whose session is gone, if it is asked who is there.
+    """
     mine = None if shards is None else list(shards)
-    found = await db.row("watch", {"limit": limit + 1, "expired": expired, "shards": mine})
-    now, due_ids, orphan_ids, next_at, due_breakers, strangers = cast(Sequence[Any], found)
+    at_most = limit + 1 if mine is None or mine else 0  # of no shards, nothing is even looked for
+    values = {"limit": at_most, "expired": expired, "shards": mine, "processes": processes}
+    found = cast(Sequence[Any], await db.row("watch", values))
+    now, due_ids, orphan_ids, next_at, due_breakers, strangers, there, identities, *missing = found
     wanted = sorted({*due_ids, *orphan_ids})
     rows: dict[int, AttemptRow] = {}
     if wanted:
@@ -262,17 +279,18 @@ async def watch(db: Session, limit: int, *, expired: bool, shards: Sequence[int]
     due = [rows[id] for id in due_ids if id in rows and _is_due(rows[id], now)]
     orphans = [rows[id] for id in orphan_ids if id in rows and rows[id].state is AttemptState.RUNNING]
     more = len(due_ids) > limit or len(orphan_ids) > limit
-    # Where many processes share a store, there may always be agents of others.
-    return Watch(
+    watch = Watch(
         tuple(due[:limit]),
         tuple(orphans[:limit]),
         next_at,
         more,
         now,
-        guests=True,
+        guests=True,  # where many processes share a store, there may always be agents of others
         breakers=due_breakers,
         strangers=tuple(strangers),
+        processes=tuple(zip(there, identities, strict=True)),
     )
+    return watch, [Unwitnessed(*one) for one in zip(*missing, strict=True)]
 
 
 def _is_due(row: AttemptRow, now: int) -> bool:
@@ -329,6 +347,7 @@ def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, obj
         "unmoved": [verdict.unmoved for verdict in ordered],
         "progresses": [verdict.progress for verdict in ordered],
         "judged_by": [verdict.policy for verdict in ordered],
+        "remind_ins": [verdict.remind_in for verdict in ordered],
         **_recasts([(verdict.id, verdict.recast) for verdict in ordered if verdict.recast is not None]),
         "ready_ids": [verdict.id for verdict in ordered if verdict.after == AttemptState.READY],
         "avoid_for": AVOID_FOR,

@@ -11,6 +11,7 @@ from typing import Final
 
 from watchbill.env import Env
 from watchbill.model.call import JournalRow
+from watchbill.model.limit import hidden_key
 from watchbill.model.states import AttemptState, source_bits
 from watchbill.store.bodies import fits
 from watchbill.store.postgres.blobs import Blobs
@@ -33,6 +34,7 @@ _PARTS: Final = {
     "finals_done": (("finals_done", "turn_finals_done"),),
     "dropped": (("dropping", "turn_dropping"), ("dropped", "turn_drop"), ("cancelled", "turn_cancel")),
     "released": (("released", "turn_released"),),
+    "asked_again": (("asked_again", "turn_asked_again"),),
     "holds": (("holds", "turn_holds"),),
     "decisions": (("decisions", "turn_decisions"),),
     "doing": (("doing", "turn_doing"),),
@@ -52,8 +54,11 @@ def _variant(schema: str, names: tuple[str, ...]) -> Statement:
     return composed(schema, parts, "turn_answer", tuple([name for name, _ in parts if name in _CHECKS]))
 
 
-def turn_values(turn: Turn, env: Env, homes: Homes) -> dict[str, object]:
-    """Give a turn as columns; `homes` are the shards of the namespaces in which it starts runs."""
+def turn_values(turn: Turn, env: Env, homes: Homes, *, hidden: bool = False) -> dict[str, object]:
+    """Give a turn as columns; `homes` are the shards of the namespaces in which it starts runs.
+
+    `hidden`: regions that do not see each other's rows share the gates; their names do not tell what calls were given.
+    """
     blobs = Blobs(env)
     values: dict[str, object] = {
         "owner": turn.owner,
@@ -64,12 +69,15 @@ def turn_values(turn: Turn, env: Env, homes: Homes) -> dict[str, object]:
     }
     values["journal"] = _journal(turn, blobs)
     values |= _attempt_columns(turn, blobs)
+    if hidden:
+        values["attempt_gates"] = [row.gate and hidden_key(row.gate, row.step) for row in turn.attempts]
     values |= _run_columns(turn)
     values |= _columns("decision", ("runs", "calls", "fences", "ns", "actors", "bodies"), turn.decisions)
     values |= _start_columns(turn, homes, Blobs(env)) if turn.starts else {}
     values |= _schedule_columns(turn, Blobs(env)) if turn.schedules else {}
     values |= _columns("fact", ("runs", "namespaces", "ids", "kinds", "refs", "actors", "bodies"), turn.facts)
     values |= _columns("hold", ("runs", "helds"), turn.holds)
+    values |= _columns("again", ("rows", "watch_ins", "remind_ins"), sorted(turn.asked_again))
     values["released"] = sorted(turn.released)
     values["parked"] = AttemptState.PARKED
     values["facts_done"] = sorted(turn.facts_done)

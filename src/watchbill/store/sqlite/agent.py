@@ -27,6 +27,7 @@ from watchbill.model.agent import (
 from watchbill.model.attempt import STARVED, AttemptRow
 from watchbill.model.breaker import CANARY, Ended
 from watchbill.model.decision import AGENT, LATE_RESULT_BODY, OF_A_REFUSAL
+from watchbill.model.policy import UNREPEATABLE
 from watchbill.model.queue import QueueRow
 from watchbill.model.stat import Lesson
 from watchbill.model.states import AttemptState
@@ -37,6 +38,7 @@ from watchbill.store.sqlite.gatehouse import SqliteGatehouse, leasable, stops_of
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, queue_rows, read_needs
 from watchbill.store.sqlite.stats import learn
+from watchbill.store.sqlite.suspensions import left_to
 from watchbill.store.tour import go_round, lease_both
 
 _A = AttemptState
@@ -74,6 +76,7 @@ class SqliteAgent:
         self._lanes = lanes
         self._places: dict[int, dict[int, str]] = {}  # by agent: where its next tour of the gates begins
         self._troubled: set[int] = set()  # agents whose last request met a dependency that is in trouble
+        self._suspended: set[int] = set()  # agents that have heard so with their last beat
         self._limited: dict[int, bool] = {}  # by queue: what it is for never changes
 
     async def join(  # noqa: PLR0913
@@ -108,10 +111,12 @@ class SqliteAgent:
         starved: Sequence[tuple[int, int]] = (),
         queues: Sequence[int] = (),
         lease_no: int | None = None,
+        doings: bytes = b"",
     ) -> Orders:
         """Prolong, write down what it says, hand back what it never heard of, and give it its orders."""
-        beat = Beat(agent, lasting, progress, held, said, starved, queues, lease_no)
+        beat = Beat(agent, lasting, progress, held, said, starved, queues, lease_no, doings)
         orders, _ = await self._lanes.write(lambda db: write_beat(db, beat), lambda done: self._reported(done[1]))
+        (self._suspended.discard if orders.suspension is None else self._suspended.add)(agent)
         return orders
 
     async def queues(self, namespace: str, region: str) -> list[QueueRow]:
@@ -121,11 +126,13 @@ class SqliteAgent:
 
     async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
         """Lease the most urgent ready rows there is room for; asking again with the same lease_no gives the same."""
+        queues, room = await self._left_to(agent, queues, room)
         return await self._lanes.write(lambda db: lease(db, agent, lease_no, queues, room), self._leased)
 
     async def lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
         """Lease likewise from limited queues, what the gates of the rows let through."""
-        asked: Named = {"agent": agent, "lease_no": lease_no}
+        queues, room = await self._left_to(agent, queues, room)
+        asked: Named = {"agent": agent, "lease_no": lease_no, "suspended": room.trial or room.sole}
         again = await self._lanes.write(lambda db: leased_before(db, asked))
         if again:
             return Limited(again, None)
@@ -142,6 +149,12 @@ class SqliteAgent:
             )
 
         return await lease_both(self._troubled, agent, room, free, take, tour)
+
+    async def _left_to(self, agent: int, queues: Sequence[int], room: Room) -> tuple[Sequence[int], Room]:
+        """Let a suspended agent that is not on trial go on with what nobody else can do, and with nothing else."""
+        if agent not in self._suspended or room.trial:
+            return queues, room
+        return await self._lanes.read(lambda db: left_to(db, agent, queues)), room._replace(sole=True)
 
     async def _which_limited(self, queues: Sequence[int]) -> set[int]:
         """Say which of these queues have rows with limits; the others use a dependency."""
@@ -175,6 +188,7 @@ class SqliteAgent:
         await self._lanes.write(lambda db: leave(db, agent), self._left)
         self._places.pop(agent, None)
         self._troubled.discard(agent)
+        self._suspended.discard(agent)
 
     def _leased(self, rows: list[AttemptRow]) -> None:
         if rows:
@@ -213,6 +227,7 @@ class Beat(NamedTuple):
     starved: Sequence[tuple[int, int]]
     queues: Sequence[int]
     lease_no: int | None
+    doings: bytes
 
 
 def write_beat(db: Writer, beat: Beat) -> tuple[Orders, "Outcome"]:
@@ -221,10 +236,12 @@ def write_beat(db: Writer, beat: Beat) -> tuple[Orders, "Outcome"]:
     found = db.run("beat_agent", me).fetchone()
     if found is None or found[0] != AgentState.ALIVE:
         return Orders(alive=False, cancel=(), lost=(), now=now), Outcome([], frozenset())
-    _, ends, said, wish, needs, newest_queue = found
+    _, ends, said, wish, needs, suspension, doings, newest_queue = found
     end = until(now, beat.lasting)
-    if ends != end or (beat.said and beat.said != said):  # one that lasts for ever costs no commit
-        db.run("prolong_agent", {**me, "until": end, "now": now, "said": beat.said or said})
+    new = (beat.said and beat.said != said) or (beat.doings and beat.doings != doings)
+    if ends != end or new:  # one that lasts for ever costs no commit
+        told = {"said": beat.said or said, "doings": beat.doings or doings}
+        db.run("prolong_agent", {**me, **told, "until": end, "now": now})
     if beat.progress:
         db.run_many("beat_progress", [(*mark, now) for mark in beat.progress])
     write_symptoms(db, beat)
@@ -238,6 +255,7 @@ def write_beat(db: Writer, beat: Beat) -> tuple[Orders, "Outcome"]:
         needs=read_needs(needs),
         newest_queue=newest_queue,
         ready=bool(beat.queues and db.run("beat_ready", {"queues": json_text(beat.queues)}).fetchone()[0]),
+        suspension=suspension,
     )
     return orders, outcome
 
@@ -263,7 +281,7 @@ def hand_back_unheard(db: Writer, beat: Beat) -> "Outcome":
 
 def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
     """Lease ready rows to an agent that is alive, in time and wanted."""
-    asked: Named = {"agent": agent, "lease_no": lease_no}
+    asked: Named = {"agent": agent, "lease_no": lease_no, "suspended": room.trial or room.sole}
     if again := leased_before(db, asked):
         return again
     return pick_and_take(db, asked, queues, room)[0]
@@ -282,6 +300,8 @@ def pick_and_take(db: Writer, asked: Named, queues: Sequence[int], room: Room) -
         "workflows": workflows,
         "limit": room.slots,
         "alone": room.alone,
+        "trial": room.trial,
+        "unrepeatable": UNREPEATABLE,
     }
     picked = [id for (id,) in db.run("lease_pick", wanted)]
     return take_rows(asked, db, picked), len(open_to) < len(queues)
@@ -300,10 +320,12 @@ def leased_before(db: Writer, asked: Named) -> list[AttemptRow]:
 
 
 def take_rows(asked: Named, db: Writer, ids: Sequence[int], canaries: Sequence[int] = ()) -> list[AttemptRow]:
-    """Lease these rows to an agent that is alive, in time and wanted."""
+    """Lease these rows to an agent that is alive, in time and wanted, and suspended only if it asks as such."""
     now = db.now()
     found = db.run("agent_lease", asked).fetchone()
     if not ids or found is None or found[0] != AgentState.ALIVE or found[1] <= now or found[3] != Wish.NONE:
+        return []
+    if bool(found[4]) is not asked["suspended"]:
         return []
     leased = attempt_rows(db, db.run("lease_rows", {**asked, "now": now, "ids": json_text(ids)}))
     db.run("agent_leased", asked)

@@ -8,11 +8,11 @@ from watchbill.store.sqlite.database import Named, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
 
 
-async def bury(lanes: Lanes, processes: Sequence[int]) -> None:
-    """End what these processes hold."""
+async def bury(lanes: Lanes, processes: Sequence[int], *, unheard: bool = False) -> None:
+    """End what these processes hold; `unheard`: there is no more than their silence."""
 
     def work(db: Writer) -> tuple[int, int]:
-        return end(db, processes), len(db.run("lift_avoid").fetchall())
+        return end(db, processes, unheard=unheard), len(db.run("lift_avoid").fetchall())
 
     def tell(done: tuple[int, int]) -> None:
         ended, lifted = done
@@ -25,9 +25,9 @@ async def bury(lanes: Lanes, processes: Sequence[int]) -> None:
     await lanes.write(work, tell)
 
 
-def end(db: Writer, processes: Sequence[int]) -> int:
+def end(db: Writer, processes: Sequence[int], *, unheard: bool = False) -> int:
     """End leases, agents and memberships of these processes; gives how many."""
-    dead: Named = {"processes": json_text(processes), "now": db.now()}
+    dead: Named = {"processes": json_text(processes), "now": db.now(), "unheard": unheard}
     return sum(db.run(name, dead).rowcount for name in ("bury_leases", "bury_agents", "bury_members", "bury_watchers"))
 
 

@@ -279,7 +279,7 @@ class SqliteClient:
         values: Named = {"namespace": namespace, "agent": agent, "wish": None if wish is None else Wish(wish)}
         values["needs"] = None if needs is None else json_text(needs)
         return await self._lanes.write(
-            lambda db: db.run("order_agent", values).rowcount == 1,
+            lambda db: db.run("order_agent", {**values, "now": db.now()}).rowcount == 1,
             lambda done: self._lanes.hints.give(Hint.AGENT) if done else None,
         )
 

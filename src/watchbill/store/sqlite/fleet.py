@@ -31,8 +31,8 @@ def agents_seen(db: Database, ids: Sequence[int], now: Micros) -> tuple[AgentSee
     found = db.run("agents_by_id", {"ids": json_text(ids)}).fetchall() if ids else ()
     return tuple(
         [
-            AgentSeen(id, name, agent_word(AgentState(state), until, now), beat_at)
-            for id, name, state, until, beat_at in found
+            AgentSeen(id, name, agent_word(AgentState(state), until, now), beat_at, suspension)
+            for id, name, state, until, beat_at, suspension in found
         ]
     )
 
@@ -64,6 +64,7 @@ def _agent(  # noqa: PLR0913 - the columns of the statement
     wish: int,
     info: bytes,
     said: bytes,
+    suspension: bytes | None,
     running: int,
 ) -> AgentRow:
     held = db.run("steps_of_agent", {"agent": id, "limit": STEPS_SHOWN}) if running else ()
@@ -83,4 +84,5 @@ def _agent(  # noqa: PLR0913 - the columns of the statement
         said=said,
         running=running,
         steps=tuple([AgentStep(*row) for row in held]),
+        suspension=suspension,
     )

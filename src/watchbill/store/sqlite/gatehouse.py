@@ -8,6 +8,7 @@ from watchbill.model.agent import Room
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import BreakerState, read_breaker, started
 from watchbill.model.gate import Candidate, Dependency, Gate, GateKey, admitted, offered, room, tokens_after
+from watchbill.model.policy import UNREPEATABLE
 from watchbill.model.stop import NONE_STOPPED, Stops
 from watchbill.store.sqlite.breakers import write_breaker
 from watchbill.store.sqlite.database import Database, Named, Writer, json_text
@@ -87,7 +88,12 @@ def waiting(db: Database, openings: Sequence[Opening], agent: int, asked: Room) 
         statement = "limited_rows" if opening.limited else "dependent_rows"
         for lonely, most in ((0, asked.slots), (1, asked.alone)):
             values: Named = {"agent": agent, "steps": steps, "workflows": workflows, "now": now}
-            values |= {"queue": opening.queue, "gate": opening.gates[0].name}
+            values |= {
+                "trial": asked.trial,
+                "unrepeatable": UNREPEATABLE,
+                "queue": opening.queue,
+                "gate": opening.gates[0].name,
+            }
             values |= {"lonely": lonely, "limit": min(most, opening.room)}
             found += [Candidate(opening.gates, *row) for row in db.run(statement, values)]
     return found

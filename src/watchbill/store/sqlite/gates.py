@@ -95,19 +95,21 @@ def waits(db: Database, namespace: str, run: RunRow) -> tuple[Wait, ...]:
     there, stopped, found = helpers(db, namespace), stopped_gates(db, namespace), []
     for id, region, needs, uses, step, name, *gate, before, ahead, avoid, avoid_until in rows:
         asked = read_needs(needs)
-        able, others, free = help_for(asked, region, there)
+        able, others, free, suspended = help_for(asked, region, there)
         shown = None if name is None else shown_gate(name, read_gate(*gate), before, now)
         stop = kept_by(stopped, (asked, uses, step, run.workflow), name)
-        found.append(Wait(id, asked, region, able > 0, shown, stop, able, others, free, ahead, avoid, avoid_until))
+        found.append(
+            Wait(id, asked, region, able > 0, shown, stop, able, others, free, ahead, avoid, avoid_until, suspended)
+        )
     return tuple(found)
 
 
 def helpers(db: Database, namespace: str) -> list[Helper]:
     """Read who may get work, and what they run."""
     found: dict[int, Helper] = {}
-    for agent, region, needs, slots, taken in db.run(
+    for agent, region, needs, slots, suspended, taken in db.run(
         "helpers", {"namespace": namespace, "now": db.now(), "most": MOST_TAKEN}
     ):
-        helper = found.get(agent) or Helper(region, read_needs(needs), slots)
+        helper = found.get(agent) or Helper(region, read_needs(needs), slots, suspended=bool(suspended))
         found[agent] = helper if taken is None else helper._replace(taken=(*helper.taken, read_needs(taken)))
     return list(found.values())

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from watchbill.model.alert import AlertKind
 from watchbill.model.incident import (
     RESOLVED_KEPT_FOR,
     Attending,
@@ -64,13 +65,13 @@ def resolve_incidents(db: Writer, ids: Sequence[int]) -> list[bool]:
 
 def _resolved(db: Writer, id: int, now: int, rows: int) -> bool:
     if rows:
-        tell_resolved(db, id, now)
+        tell_again(db, id, AlertKind.RESOLVED, now)
     return rows == 1
 
 
-def tell_resolved(db: Writer, id: int, now: int) -> None:
-    """Write down that whoever was to be told of an incident is to be told that it is resolved."""
-    db.run("alert_resolved", {"incident": id, "now": now})
+def tell_again(db: Writer, id: int, kind: AlertKind, now: int) -> None:
+    """Write down that whoever was to be told of an incident is to be told this about it, too."""
+    db.run("alert_again", {"incident": id, "kind": int(kind), "now": now})
 
 
 def has_old_incidents(db: Database) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from watchbill.model.alert import AlertKind
 from watchbill.model.attempt import RowKind
 from watchbill.model.decision import WARDROOM
 from watchbill.model.facts import FactKind
@@ -12,7 +13,7 @@ from watchbill.model.states import RunState
 from watchbill.model.stuck import StuckGathering, StuckRun
 from watchbill.store.protocol import Ordered, Told
 from watchbill.store.sqlite.database import Database, Named, Writer
-from watchbill.store.sqlite.incidents import incident_rows, tell_of, tell_resolved
+from watchbill.store.sqlite.incidents import incident_rows, tell_again, tell_of
 
 # --- the supervisor's
 
@@ -35,10 +36,10 @@ def muster(db: Database, limit: int) -> Muster:
 
 def _waiting(  # noqa: PLR0913 - the columns of the statement
     db: Database, id: int, fence: int, why: str, namespace: str, run_id: str, call: str, step: str, rung: int,
-    policy: bytes, run: int, result: bytes | None,
+    policy: bytes, run: int, result: bytes | None, watch_at: int | None,
 ) -> WaitingCall:  # fmt: skip
     whole = None if result is None else db.whole(run, result)
-    return WaitingCall(id, fence, why, namespace, run_id, call, step, rung, policy, whole)
+    return WaitingCall(id, fence, why, namespace, run_id, call, step, rung, policy, whole, watch_at)
 
 
 def attach(db: Writer, gatherings: Sequence[Gathering]) -> list[Attached]:
@@ -85,7 +86,7 @@ def heal(db: Writer, incidents: Sequence[tuple[int, int]]) -> list[bool]:
     healed = [db.run("heal", {"id": id, "members": members, "now": now}).rowcount == 1 for id, members in incidents]
     for (id, _), done in zip(incidents, healed, strict=True):
         if done:
-            tell_resolved(db, id, now)
+            tell_again(db, id, AlertKind.RESOLVED, now)
     return healed
 
 
@@ -104,6 +105,7 @@ def feed(db: Writer, order: Order, limit: int) -> int:
     for id, run, shard in chosen:
         fact: Named = {"shard": shard, "run": run, "kind": FactKind.RESOLVE, "ref": f"{id:x}", "actor": actor}
         db.run("tell_fact", {**fact, "body": body, "now": now})
+        db.run("timeless", {"item": id})
     last = chosen[-1][0] if chosen else fed_to
     db.run("fed", {"incident": order.incident, "now": now, "fed_to": last, "done": len(chosen) < limit})
     return len(chosen)
@@ -124,7 +126,7 @@ def _feed_runs(  # noqa: PLR0913 - what is wanted, and how far it has come
 
 
 def remind(db: Writer, reminders: Sequence[Reminder], decisions: Sequence[tuple[int, bytes]]) -> list[bool]:
-    """Remind of questions."""
+    """Remind of questions, and of calls that wait for people."""
     now = db.now()
     reminded = []
     for one, (decision, body) in zip(reminders, decisions, strict=True):
@@ -132,7 +134,10 @@ def remind(db: Writer, reminders: Sequence[Reminder], decisions: Sequence[tuple[
         reminded.append(found is not None)
         if found is not None:
             told: Named = {"decision": decision, "actor": WARDROOM, "body": body, "now": now}
-            db.run("decide", {"run": found[0], "call": found[1], **told})
+            run, call, incident = found
+            db.run("decide", {"run": run, "call": call, **told})
+            if incident is not None:
+                tell_again(db, incident, AlertKind.REMINDED, now)
     return reminded
 
 
@@ -168,6 +173,8 @@ def say(db: Writer, namespace: str, item: int, told: tuple[FactKind, str, bytes]
         return Told.CLAIMED
     fact: Named = {"shard": shard, "run": run, "kind": kind, "ref": f"{item:x}"}
     db.run("tell_fact", {**fact, "actor": actor, "body": body, "now": now})
+    if kind is FactKind.RESOLVE:
+        db.run("timeless", {"item": item})
     there = db.run("find_answer", fact).fetchone()
     return Told.TOLD if there == (actor, body) else Told.ANSWERED
 
@@ -210,4 +217,8 @@ def order_incident(  # noqa: PLR0913 - what is wanted, by whom
         return Ordered.DONE  # an answer was lost
     values: Named = {"incident": incident, "actor": actor, "body": body, "per_second": per_second, "now": db.now()}
     values["kind"] = kind
-    return Ordered.DONE if db.run("order_incident", values).rowcount == 1 else Ordered.BUSY
+    if db.run("order_incident", values).rowcount != 1:
+        return Ordered.BUSY
+    if kind is FactKind.RESOLVE:
+        db.run("timeless_members", {"incident": incident})
+    return Ordered.DONE

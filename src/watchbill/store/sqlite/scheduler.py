@@ -385,6 +385,8 @@ def _clear(db: Writer, turn: Turn, now: Micros) -> None:
         db.run_many("turn_cancel", [(id, now + CANCEL_GRACE) for id in turn.dropped])
     if turn.released:
         db.run_many("turn_released", [(id, now) for id in turn.released])
+    if turn.asked_again:
+        db.run_many("turn_asked_again", [(*again, now) for again in turn.asked_again])
     if turn.holds:
         db.run_many("turn_holds", turn.holds)
     if turn.decisions:

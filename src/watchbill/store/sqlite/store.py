@@ -28,6 +28,7 @@ class SqliteStore:
         self.url = url
         self.lasting_leases = lasting_leases
         self.hinted = True
+        self.region: str | None = None  # a file has no roles
         self.presence = Presence(lanes.now, lambda: lanes.hints.give(Hint.SUPERVISOR))
         self._lanes = lanes
         self._owner = owner

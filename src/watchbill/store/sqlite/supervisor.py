@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from watchbill.clock import Micros
 from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.breaker import BreakerRow, Ended, Move
+from watchbill.model.doings import Roll, Suspending
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
@@ -37,6 +40,7 @@ from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.sqlite.people import attach, attach_runs, feed, heal, muster, remind
 from watchbill.store.sqlite.rows import attempt_rows
 from watchbill.store.sqlite.shards import make_queue
+from watchbill.store.sqlite.suspensions import doings, suspend
 from watchbill.store.sqlite.watchers import Stood, stand
 
 
@@ -63,9 +67,21 @@ class SqliteSupervisor:
             lambda gone: self._lanes.hints.give(Hint.SUPERVISOR) if gone else None,
         )
 
-    async def watch(self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None) -> Watch:
-        """Read what is due for a look."""
-        return await self._lanes.read(lambda db: watch(db, limit, expired=expired, shards=shards))
+    async def watch(
+        self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None, processes: bool = True
+    ) -> Watch:
+        """Read what is due for a look; of guests also whose connection has ended, and who was not heard for a beat.
+
+        That is asked behind everything that waits to be written: whoever could not write hears so, and its beats with
+        it.
+        """
+        if processes and self._presence:
+            await self._lanes.write(lambda db: None)
+        found = await self._lanes.read(lambda db: watch(db, limit, expired=expired, shards=shards, processes=processes))
+        if not processes:
+            return found
+        silent, silent_at = tuple(self._presence.silent()), self._presence.silent_at()
+        return msgspec.structs.replace(found, silent=silent, silent_at=silent_at)
 
     async def audit(self, after: AuditPlace, limit: int) -> AuditLook:
         """Look for what cannot be."""
@@ -84,26 +100,12 @@ class SqliteSupervisor:
         """Count orphans that were cured as any other trouble is."""
         await self._lanes.write(lambda db: count(db, kind, found))
 
-    async def processes(self) -> list[tuple[int, bytes]]:
-        """Read everybody who may hold something, each once, with the identity of its process."""
-        return await self._lanes.read(lambda db: db.run("processes").fetchall())
-
-    async def silent(self) -> list[int]:
-        """Give the agents of guests whose connection has ended, and who were not heard for a beat.
-
-        Asked behind everything that waits to be written: whoever could not write hears so, and its beats with it.
-        """
-        if not self._presence:
-            return []
-        await self._lanes.write(lambda db: None)
-        return self._presence.silent()
-
     async def bury(self, processes: Sequence[int], *, unheard: bool = False) -> None:
         """End what these processes hold, now; `unheard`: of those only who are silent still."""
         ended = [id for id in processes if id in self._presence.silent()] if unheard else processes
         self._presence.forget(ended)
         if ended:
-            await bury(self._lanes, ended)
+            await bury(self._lanes, ended, unheard=unheard)
 
     async def backlog(self) -> list[QueueDepth]:
         """Read what waits in each queue of all namespaces."""
@@ -150,8 +152,8 @@ class SqliteSupervisor:
         )
 
     async def remind(self, reminders: Sequence[Reminder], decisions: Sequence[tuple[int, bytes]]) -> list[bool]:
-        """Remind of questions that are open, each once."""
-        return await self._lanes.write(lambda db: remind(db, reminders, decisions))
+        """Remind of questions that are open, and of calls that wait for people, each once."""
+        return await self._lanes.write(lambda db: remind(db, reminders, decisions), self._herald)
 
     async def take_alerts(self, routes: Sequence[str], limit: int, lasting: Micros) -> DueAlerts:
         """Take alerts that are due, by these routes, for a while."""
@@ -210,6 +212,16 @@ class SqliteSupervisor:
             lambda moved: self._lanes.hints.give(Hint.AGENT) if any(moved) else None,
         )
 
+    async def doings(self) -> Roll:
+        """Read what agents say of what they did, and who of them is suspended."""
+        return await self._lanes.read(doings)
+
+    async def suspend(self, suspending: Suspending) -> bool:
+        """Suspend an agent, or try it for longer, or let it back, if it is as it was seen."""
+        return await self._lanes.write(
+            lambda db: suspend(db, suspending), lambda done: self._lanes.hints.give(Hint.AGENT) if done else None
+        )
+
     async def judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         """Apply verdicts whose evidence still holds, each with its decision row; says which were applied."""
         judged = await self._lanes.write(
@@ -234,7 +246,9 @@ def queue_beside(db: Writer, queue: int, needs: Sequence[str], uses: str, limite
     return make_queue(db, namespace, region, needs, uses, limited=limited)
 
 
-def watch(db: Database, limit: int, *, expired: bool, shards: Sequence[int] | None = None) -> Watch:
+def watch(
+    db: Database, limit: int, *, expired: bool, shards: Sequence[int] | None = None, processes: bool = False
+) -> Watch:
     """Read due rows and orphans; one more of each than asked for tells whether there are more."""
     now = db.now()
     values: Named = {"now": now, "limit": limit + 1, "forever": FOREVER, "expired": expired}
@@ -248,8 +262,17 @@ def watch(db: Database, limit: int, *, expired: bool, shards: Sequence[int] | No
     more = len(due) > limit or len(orphans) > limit
     agents = sorted({row.agent for row in orphans[:limit] if row.agent is not None})
     strangers = tuple([id for (id,) in db.run("strangers", {"agents": json_text(agents)})]) if agents else ()
+    there = tuple(db.run("processes").fetchall()) if processes else ()
     return Watch(
-        tuple(due[:limit]), tuple(orphans[:limit]), next_at, more, now, bool(guests), bool(breaker_due), strangers
+        tuple(due[:limit]),
+        tuple(orphans[:limit]),
+        next_at,
+        more,
+        now,
+        bool(guests),
+        bool(breaker_due),
+        strangers,
+        there,
     )
 
 

@@ -38,7 +38,9 @@ SUITES = (
     "schedules",
     "stats",
     "supervisor",
+    "suspensions",
     "transitions",
+    "undecided",
 )
 
 pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in SUITES))

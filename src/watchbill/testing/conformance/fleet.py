@@ -8,7 +8,7 @@ from watchbill.model.agent import Act, Answer, Report
 from watchbill.model.lease import Member
 from watchbill.model.run import SHARDS_PER_REGION
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import Hint, Turn
+from watchbill.store.protocol import Hint, Store, Turn
 from watchbill.testing.conformance.scene import AGENT, KNOWN, ME, NOON, a_run, a_verdict, to_judge
 
 OTHER, THIRD = 8, 9
@@ -228,16 +228,34 @@ async def test_rows_of_nobody_are_orphans_whatever_the_time(scene, run):
 # --- who there is
 
 
+async def there(store: Store) -> list[tuple[int, bytes]]:
+    return sorted((await store.supervisor.watch(1)).processes)
+
+
 async def test_every_process_is_there_once_with_its_identity(store, shards):
     await store.agent.join(ME, "default", "", "a", b'{"pid":7}', LASTING)
     await attend(store, ME, info=b'{"pid":7}')
     await attend(store, OTHER, info=b'{"pid":8}', namespace="other")
     await store.agent.join(THIRD, "third", "eu", "c", b'{"pid":9}', None)
-    assert sorted(await store.supervisor.processes()) == [
+    assert await there(store) == [
         (ME, b'{"pid":7}'),
         (OTHER, b'{"pid":8}'),
         (THIRD, b'{"pid":9}'),
     ]
+
+
+async def test_who_is_there_is_said_only_if_asked_for(store):
+    await attend(store, ME)
+    assert (await store.supervisor.watch(1, processes=False)).processes == ()
+
+
+async def test_whoever_watches_no_shards_hears_who_is_there_and_of_nothing_due(scene, run):
+    row = scene.a_row(run, AttemptState.RUNNING, agent=4_711)
+    await scene.turn(attempts=[row])
+    await attend(scene.store, OTHER)
+    watch = await scene.store.supervisor.watch(10, shards=())
+    assert (watch.due, watch.orphans, watch.more) == ((), (), False)
+    assert OTHER in dict(watch.processes)
 
 
 async def test_who_left_or_was_buried_is_no_longer_there(store):
@@ -247,7 +265,7 @@ async def test_who_left_or_was_buried_is_no_longer_there(store):
     await store.agent.leave(ME)
     await store.scheduler.retire(ME)
     await store.supervisor.bury([OTHER])
-    assert await store.supervisor.processes() == [(THIRD, b"{}")]
+    assert await there(store) == [(THIRD, b"{}")]
 
 
 async def test_who_is_out_of_time_and_holds_something_is_still_there(store, shards, clock):
@@ -256,14 +274,14 @@ async def test_who_is_out_of_time_and_holds_something_is_still_there(store, shar
     await store.agent.join(THIRD, "default", "", "c", b'{"pid":9}', LASTING)
     clock.pass_by(100 * LASTING)
     await attend(store, OTHER)
-    assert sorted(await store.supervisor.processes()) == [(ME, b'{"pid":7}'), (OTHER, b"{}"), (THIRD, b'{"pid":9}')]
+    assert await there(store) == [(ME, b'{"pid":7}'), (OTHER, b"{}"), (THIRD, b'{"pid":9}')]
 
 
 async def test_a_scheduler_out_of_time_that_holds_nothing_is_forgotten(store, clock):
     await attend(store, ME)
     clock.pass_by(LASTING)
     await attend(store, OTHER)
-    assert await store.supervisor.processes() == [(OTHER, b"{}")]
+    assert await there(store) == [(OTHER, b"{}")]
 
 
 # --- whose code there is

@@ -103,20 +103,22 @@ async def test_reports(scene, run, heard, act, concerned):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "watch_in", "concerned"),
+    ("before", "after", "why", "concerned"),
     [
-        (AttemptState.RUNNING, AttemptState.FAILED, 0, {SUPERVISOR, AGENTS}),
+        (AttemptState.RUNNING, AttemptState.FAILED, None, {SUPERVISOR, AGENTS}),
         (AttemptState.FAILED, AttemptState.READY, None, {AGENTS}),
-        (AttemptState.FAILED, AttemptState.PARKED, 5, {SUPERVISOR}),
-        (AttemptState.FAILED, AttemptState.PARKED, None, {CLIENT, SUPERVISOR}),
+        (AttemptState.FAILED, AttemptState.PARKED, "backoff", {SUPERVISOR}),
+        (AttemptState.FAILED, AttemptState.PARKED, "escalate", {CLIENT, SUPERVISOR}),
         (AttemptState.FAILED, AttemptState.GAVE_UP, None, {SCHEDULER}),
         (AttemptState.PARKED, AttemptState.READY, None, {AGENTS}),
+        (AttemptState.PARKED, AttemptState.PARKED, "escalate", {CLIENT, SUPERVISOR}),
+        (AttemptState.PARKED, AttemptState.GAVE_UP, None, {SCHEDULER}),
     ],
 )
-async def test_verdicts(scene, run, heard, before, after, watch_in, concerned):
+async def test_verdicts(scene, run, heard, before, after, why, concerned):
     row = await scene.row_in(before, run)
     heard()
-    verdict = a_verdict(row, after, watch_in=watch_in)
+    verdict = a_verdict(row, after, watch_in=5, why=why)
     assert await scene.judge(verdict)
     assert heard() == concerned
     assert not await scene.judge(verdict)

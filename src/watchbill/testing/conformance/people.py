@@ -48,7 +48,7 @@ async def a_question(scene: Scene, num: int, patience: Patience | None = None, *
 
 def gathering(id: int, rows: Sequence[AttemptRow], cause: str = "c", routes: tuple[str, ...] = ()) -> Gathering:
     body = msgspec.json.encode(Told("it died", "decide", ("o-1",)))
-    calls = tuple([Evidence(row.id, row.fence, row.why or "") for row in rows])
+    calls = tuple([Evidence(row.id, row.fence, row.why or "", row.watch_at) for row in rows])
     return Gathering(NewIncident(id, "default", cause, len(rows), body, "team", routes), calls)
 
 

@@ -48,7 +48,7 @@ async def test_who_stands_down_or_is_buried_is_gone_at_once(scene):
     supervisor = scene.store.supervisor
     for id in (1, 2, 3):
         await supervisor.stand(a_watcher(id), LASTING)
-    assert [(id, info) for id, info in await supervisor.processes() if id in (1, 2, 3)] == [
+    assert [(id, info) for id, info in (await supervisor.watch(1)).processes if id in (1, 2, 3)] == [
         (id, b'{"pid":1}') for id in (1, 2, 3)
     ]
     await supervisor.stand_down(1)

@@ -83,10 +83,12 @@ def a_verdict(
     message: str | None = "",
     unmoved: bool = False,
     recast: Recast | None = None,
+    remind_in: Micros | None = None,
 ) -> Judgement:
     return Judgement(
         row.id, row.fence, row.state, row.progress_at, dead_agent, after, failures, losses, watch_in, why, result,
         row.run, row.call, None if message is None else a_reason(message), unmoved, row.progress, recast,
+        remind_in=remind_in,
     )  # fmt: skip
 
 
@@ -179,7 +181,10 @@ class Scene:
             [row] = await self.lease()
             if state is AttemptState.DONE:
                 await self.report(row, Act.DONE, b"42")
-        elif state in (AttemptState.PARKED, AttemptState.GAVE_UP):
+        elif state is AttemptState.PARKED:
+            # For people whose time is over at once: of what is parked, that may go everywhere.
+            assert await self.judge(a_verdict(await self.row(new.id), state, watch_in=0, why="escalate"))
+        elif state is AttemptState.GAVE_UP:
             assert await self.judge(a_verdict(await self.row(new.id), state))
         return await self.row(new.id)
 

@@ -111,7 +111,7 @@ async def test_a_verdict_changes_the_row_and_leaves_its_reason(scene, run, clock
 async def test_decisions_about_one_attempt_are_numbered(scene, run, clock):
     row = await scene.row_in(AttemptState.RUNNING, run)
     for after in (AttemptState.FAILED, AttemptState.PARKED, AttemptState.READY):
-        assert await scene.judge(a_verdict(await scene.row(row.id), after))
+        assert await scene.judge(a_verdict(await scene.row(row.id), after, watch_in=0))
     assert [decision.n for decision in await scene.decisions("o-1")] == [1, 2, 3]
 
 
@@ -132,6 +132,10 @@ async def test_a_backoff_is_due_when_it_is_over(scene, run, clock):
     assert await scene.judge(a_verdict(row, AttemptState.PARKED, watch_in=2 * SECOND, why="backoff"))
     parked = await scene.row(row.id)
     assert (parked.why, parked.watch_at, parked.result) == ("backoff", NOON + 2 * SECOND, row.result)
+    assert not await scene.judge(a_verdict(parked, AttemptState.READY)), "not before"
+    clock.pass_by(2 * SECOND)
+    for after in (AttemptState.PARKED, AttemptState.GAVE_UP):
+        assert not await scene.judge(a_verdict(parked, after)), "it waits for nobody"
     assert await scene.judge(a_verdict(parked, AttemptState.READY))
     assert (await scene.row(row.id)).watch_at is None
 
@@ -301,7 +305,8 @@ async def test_a_verdict_on_a_row_that_was_dropped_is_refused(scene, run):
 
 async def test_an_agent_at_work_beside_the_supervisor_is_never_silent_whatever_the_time(scene, held_by_other, clock):
     for _ in range(4):
-        assert await scene.store.supervisor.silent() == []
+        watch = await scene.store.supervisor.watch(10)
+        assert (watch.silent, watch.silent_at) == ((), None)
         clock.pass_by(5 * SECOND)
 
 
@@ -311,6 +316,35 @@ async def test_who_was_heard_is_not_buried_for_its_silence(scene, held_by_other)
     assert (await scene.store.agent.beat(OTHER_AGENT, 8 * SECOND, [])).alive
     await scene.store.supervisor.bury([OTHER_AGENT])
     assert not (await scene.store.agent.beat(OTHER_AGENT, 8 * SECOND, [])).alive
+
+
+# --- until when whoever had it may act
+
+
+async def leased_until(scene, row: AttemptRow, *, dead: bool = True) -> int | None:
+    """Have an attempt called failed, and read what comes with it when it is judged."""
+    assert await scene.judge(a_verdict(row, AttemptState.FAILED, dead_agent=row.agent if dead else None, watch_in=0))
+    [found] = [one for one in (await scene.store.supervisor.watch(10)).due if one.id == row.id]
+    return found.leased_until
+
+
+async def test_what_failed_comes_with_the_end_of_the_lease_of_who_had_it(scene, held_by_other, clock):
+    clock.pass_by(3 * SECOND)
+    await scene.store.agent.beat(OTHER_AGENT, 90 * SECOND, [])
+    assert await leased_until(scene, held_by_other, dead=False) == NOON + 93 * SECOND
+
+
+async def test_who_is_provably_dead_acts_no_longer(scene, held_by_other, clock):
+    clock.pass_by(5 * SECOND)
+    await scene.store.supervisor.bury([OTHER_AGENT])
+    clock.pass_by(SECOND)
+    assert await leased_until(scene, held_by_other) == NOON + 5 * SECOND
+
+
+async def test_of_who_never_was_there_nobody_knows_until_when_it_acts(scene, run):
+    row = scene.a_row(run, AttemptState.RUNNING, agent=4_711)
+    await scene.turn(attempts=[row])
+    assert await leased_until(scene, await scene.row(row.id)) is None
 
 
 # --- with another agent, if one can

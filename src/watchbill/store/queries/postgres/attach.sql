@@ -2,7 +2,8 @@
 -- That somebody is to be told of what is new is written with it.
 WITH seen AS MATERIALIZED (
     SELECT *
-    FROM unnest(:ids::bigint[], :fences::bigint[], :whys::text[], :places::integer[]) AS one (id, fence, why, place)
+    FROM unnest(:ids::bigint[], :fences::bigint[], :whys::text[], :watch_ats::bigint[], :places::integer[])
+        AS one (id, fence, why, watch_at, place)
 ),
 belonging AS MATERIALIZED (
     SELECT attempt.id, seen.place
@@ -11,6 +12,7 @@ belonging AS MATERIALIZED (
     WHERE attempt.id = seen.id
         AND attempt.fence = seen.fence
         AND attempt.why = seen.why
+        AND attempt.watch_at IS NOT DISTINCT FROM seen.watch_at -- else others are asked by now
         AND attempt.state = :parked::smallint
         AND attempt.incident IS NULL
     ORDER BY attempt.id
@@ -29,7 +31,7 @@ opened AS (
     SELECT id, namespace, cause, calls, body, people, true, (SELECT watchbill.at(:now::bigint))
     FROM news
     ORDER BY namespace, cause
-    ON CONFLICT (namespace, cause) WHERE state = 0 DO UPDATE
+    ON CONFLICT (namespace, region, cause) WHERE state = 0 DO UPDATE
     SET members = known.members + excluded.members
     RETURNING id, namespace, cause
 ),

@@ -29,7 +29,7 @@ opened AS (
     SELECT id, namespace, cause, runs, body, people, true, (SELECT watchbill.at(:now::bigint))
     FROM news
     ORDER BY namespace, cause
-    ON CONFLICT (namespace, cause) WHERE state = 0 DO UPDATE
+    ON CONFLICT (namespace, region, cause) WHERE state = 0 DO UPDATE
     SET members = known.members + excluded.members
     RETURNING id, namespace, cause
 ),

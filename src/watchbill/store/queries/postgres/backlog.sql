@@ -60,6 +60,7 @@ SELECT
         WHERE agent.state = 1
             AND agent.until > (SELECT watchbill.at(:now::bigint))
             AND agent.wish = 0
+            AND agent.suspension IS NULL
             AND agent.namespace = queue.namespace
             AND agent.region = queue.region
             AND watchbill.need_names(queue.needs) <@ watchbill.need_names(agent.needs)
@@ -73,7 +74,7 @@ SELECT
             CROSS JOIN LATERAL (
                 SELECT 1
                 FROM watchbill.attempt
-                WHERE attempt.queue + 0 = queue.id
+                WHERE attempt.queue::bigint = queue.id
                     AND attempt.gate = paused.name
                     AND attempt.state = 0
                     AND NOT attempt.held

@@ -8,10 +8,11 @@ WITH me AS (
         until = coalesce((SELECT watchbill.at(:now::bigint)) + :lasting::bigint, 4611686018427387904),
         beat_at = (SELECT watchbill.at(:now::bigint)),
         witness = :witness,
-        said = CASE WHEN :said::bytea = '' THEN said ELSE :said END
+        said = CASE WHEN :said::bytea = '' THEN said ELSE :said END,
+        doings = CASE WHEN :doings::bytea = '' THEN doings ELSE :doings END
     WHERE id = :agent
         AND state = 1
-    RETURNING id, namespace, region, needs, wish
+    RETURNING id, namespace, region, needs, wish, suspension
 ),
 mine AS MATERIALIZED (
     SELECT id, fence, cancel, symptom, lease_no
@@ -80,6 +81,7 @@ SELECT
     ),
     (SELECT wish FROM me),
     (SELECT needs FROM me),
+    (SELECT suspension FROM me),
     coalesce(
         (
             SELECT queue.id

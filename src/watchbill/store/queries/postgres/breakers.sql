@@ -8,7 +8,7 @@ SELECT
             FROM watchbill.queue AS theirs
             CROSS JOIN LATERAL (
                 SELECT 1
-                FROM watchbill.attempt AS waiting
+                FROM watchbill.attempt_place AS waiting
                 WHERE waiting.queue = theirs.id
                     AND waiting.state = 0
                     AND NOT waiting.held

@@ -4,7 +4,7 @@ SELECT
     (SELECT watchbill.at(:now::bigint)), mine.place, gate.paused, gate.breaker,
     coalesce((
         SELECT trying.fence = gate.canary_fence AND trying.state IN (:running::smallint, :failed::smallint)
-        FROM watchbill.attempt AS trying
+        FROM watchbill.attempt_place AS trying
         WHERE trying.id = gate.canary
     ), false)
 FROM unnest(:namespaces::text[], :names::text[]) WITH ORDINALITY AS mine (namespace, name, place)

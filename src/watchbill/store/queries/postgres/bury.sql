@@ -1,4 +1,4 @@
--- End what dead processes hold, at once and uncleanly: leases and agents keep their names, and have no time left.
+-- End what dead processes hold, at once and uncleanly: leases and agents keep their names.
 -- If their silence is all there is against them, those who have beaten meanwhile are left alone.
 WITH heard AS MATERIALIZED (
     SELECT id
@@ -30,7 +30,11 @@ ended AS (
 ),
 lost AS (
     UPDATE watchbill.agent
-    SET state = 2, until = 0, gone_at = (SELECT watchbill.at(:now::bigint))
+    SET
+        state = 2,
+        -- Who is only silent may live, and act until its lease has ended: that is kept.
+        until = CASE WHEN :unheard::boolean THEN until ELSE least(until, (SELECT watchbill.at(:now::bigint))) END,
+        gone_at = (SELECT watchbill.at(:now::bigint))
     WHERE id = ANY (:processes::bigint[])
         AND state = :alive::smallint
         -- Asked of the row itself: a beat that is under way is waited for, and counts.

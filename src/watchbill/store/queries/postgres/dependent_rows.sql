@@ -1,5 +1,6 @@
 -- Find the most urgent rows of queues whose dependency lets some start: of each no more than it does.
 -- What failed or was lost with this agent is left to others for a while; what is paused by its name stays where it is.
+-- Nobody is tried with what must not be repeated: its failure would leave a doubt.
 WITH stopped AS MATERIALIZED (
     SELECT name
     FROM watchbill.gate
@@ -18,6 +19,7 @@ CROSS JOIN LATERAL (
         AND waiting.state = 0
         AND NOT waiting.held
         AND waiting.step = ANY (:steps::text[])
+        AND (NOT :trial::boolean OR position(:unrepeatable::bytea IN waiting.policy) = 0)
         AND waiting.step <> ALL (ARRAY(SELECT substr(name, 6) FROM stopped WHERE name LIKE 'step:%'))
         AND (
             (SELECT count(*) FROM stopped WHERE name LIKE 'workflow:%') = 0

@@ -1,5 +1,6 @@
 -- Tell the next members of an incident what somebody wants for all who had failed by then: each once, so many at a time.
 -- When there are no more of them the order is done. Nobody is told if somebody else has told others meanwhile.
+-- From then on nobody's time for a decision ends: whose time was over before is not told.
 WITH wanted AS MATERIALIZED (
     SELECT id, ordered, ordered_by, ordered_at, fed_to
     FROM watchbill.incident
@@ -35,12 +36,24 @@ chosen AS MATERIALIZED (
         FOR SHARE OF run
     ) AS member
 ),
+timeless AS (
+    UPDATE watchbill.attempt
+    SET watch_at = NULL, remind_at = NULL
+    FROM chosen
+    WHERE attempt.id = chosen.id
+        AND attempt.incident = (SELECT id FROM wanted)
+        AND attempt.state = 3
+        AND attempt.why IN ('quarantine', 'escalate', 'doubt')
+    RETURNING attempt.id, attempt.run, attempt.shard
+),
 told AS (
     INSERT INTO watchbill.fact (shard, run, kind, ref, actor, body, at)
-    SELECT chosen.shard, chosen.run, 'resolve', to_hex(chosen.id), ordered_by, ordered, (SELECT watchbill.at(:now::bigint))
-    FROM chosen
+    SELECT
+        timeless.shard, timeless.run, 'resolve', to_hex(timeless.id), ordered_by, ordered,
+        (SELECT watchbill.at(:now::bigint))
+    FROM timeless
     CROSS JOIN wanted
-    ORDER BY chosen.id
+    ORDER BY timeless.id
     ON CONFLICT (run, kind, ref) DO NOTHING
 ),
 fed AS (

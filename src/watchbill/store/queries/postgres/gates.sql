@@ -3,7 +3,7 @@ SELECT
     gate.name, gate.at_once, gate.starts, gate.per, gate.paused, gate.tokens, gate.tokens_at, gate.said,
     (
         SELECT count(*)
-        FROM watchbill.attempt AS running
+        FROM watchbill.attempt_place AS running
         WHERE running.gate = gate.name
             AND running.state = 1
             AND (SELECT namespace FROM watchbill.queue WHERE id = running.queue) = gate.namespace
@@ -16,7 +16,7 @@ SELECT
             CROSS JOIN LATERAL (
                 SELECT 1
                 FROM watchbill.attempt AS waiting
-                WHERE waiting.queue + 0 = theirs.id
+                WHERE waiting.queue::bigint = theirs.id
                     AND waiting.gate = gate.name
                     AND waiting.state = 0
                     AND NOT waiting.held

@@ -4,7 +4,7 @@ SELECT
     gate.tokens_at, gate.said,
     CASE WHEN gate.at_once IS NULL THEN 0 ELSE (
         SELECT count(*)
-        FROM watchbill.attempt AS running
+        FROM watchbill.attempt_place AS running
         WHERE running.gate = mine.name
             AND running.state = 1
             AND (SELECT namespace FROM watchbill.queue WHERE id = running.queue) = mine.namespace

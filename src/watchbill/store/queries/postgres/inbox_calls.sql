@@ -21,7 +21,8 @@ SELECT
     ) AS answered_by,
     asked.kind, asked.why, asked.step, asked.rung, asked.policy,
     watchbill.whole(asked.run, asked.result), asked.incident,
-    CASE WHEN asked.claimed_until > (SELECT watchbill.at(:now::bigint)) THEN asked.claimed_by END, asked.claimed_until
+    CASE WHEN asked.claimed_until > (SELECT watchbill.at(:now::bigint)) THEN asked.claimed_by END, asked.claimed_until,
+    asked.watch_at
 FROM watchbill.attempt AS asked
 CROSS JOIN watchbill.run
 WHERE asked.state = 3

@@ -1,5 +1,5 @@
 -- Insert an agent, or prolong it if it has joined already; one that was lost stays lost.
--- What an operator wants of whom it was before, and has given to that one, stays so.
+-- What an operator wants of whom it was before, and has given to that one, stays so; and that it is suspended.
 -- Some who are gone since long are forgotten, but nobody whom a running attempt still names: that must be found first.
 WITH gone AS MATERIALIZED (
     (
@@ -41,14 +41,17 @@ forgotten AS (
     ))
 )
 INSERT INTO watchbill.agent (
-    id, state, until, namespace, region, name, info, needs, slots, joined_at, beat_at, witness, wish
+    id, state, until, namespace, region, name, info, needs, slots, joined_at, beat_at, witness, wish,
+    suspension, judged_from
 )
 VALUES (
     :agent, 1, coalesce((SELECT watchbill.at(:now::bigint)) + :lasting::bigint, 4611686018427387904),
     :namespace, :region, :name, :info,
     coalesce((SELECT needs FROM watchbill.agent WHERE id = :before::bigint), :needs::text[]), :slots,
     (SELECT watchbill.at(:now::bigint)), (SELECT watchbill.at(:now::bigint)), :witness,
-    coalesce((SELECT wish FROM watchbill.agent WHERE id = :before::bigint), 0)
+    coalesce((SELECT wish FROM watchbill.agent WHERE id = :before::bigint), 0),
+    (SELECT suspension FROM watchbill.agent WHERE id = :before::bigint),
+    coalesce((SELECT judged_from FROM watchbill.agent WHERE id = :before::bigint), 0)
 )
 ON CONFLICT (id) DO UPDATE
     SET until = excluded.until, beat_at = excluded.beat_at, witness = excluded.witness

@@ -1,6 +1,7 @@
 -- Apply verdicts whose evidence still holds: fence, state, progress, policy, and the death of the agent if they say so.
 -- What runs on is looked at again without a reason; only what was asked to stop is left to itself, with one.
 -- The agents are locked before that is judged: one that beats at this moment is waited for, and is alive.
+-- What is parked is moved when its time is over: then by nobody who decided meanwhile, for that takes the time away.
 -- What becomes ready is kept from the agent that had it, for a while, if another one could do it by what it has.
 WITH agents AS MATERIALIZED (
     SELECT id, state, until
@@ -19,6 +20,7 @@ others AS MATERIALIZED (
             WHERE agent.state = 1
                 AND agent.until > (SELECT watchbill.at(:now::bigint))
                 AND agent.wish = 0
+                AND agent.suspension IS NULL
                 AND agent.namespace = queue.namespace
                 AND agent.region = queue.region
                 AND watchbill.need_names(queue.needs) <@ watchbill.need_names(agent.needs)
@@ -34,7 +36,10 @@ judged AS (
         failures = attempt.failures + verdict.failures,
         losses = attempt.losses + verdict.losses,
         watch_at = (SELECT watchbill.at(:now::bigint)) + verdict.watch_in,
+        remind_at = (SELECT watchbill.at(:now::bigint)) + verdict.remind_in,
         why = verdict.why,
+        incident = NULL,
+        claimed_by = NULL,
         avoid = CASE
             WHEN verdict.after <> 0 THEN attempt.avoid
             WHEN EXISTS (
@@ -66,10 +71,10 @@ judged AS (
         :ids::bigint[], :fences::bigint[], :states::smallint[], :progress_ats::bigint[], :dead_agents::bigint[],
         :afters::smallint[], :failures::integer[], :losses::integer[], :watch_ins::bigint[], :whys::text[],
         :results::bytea[], :runs::bigint[], :calls::text[], :decisions::bytea[], :unmoved::boolean[],
-        :progresses::bytea[], :judged_by::bytea[]
+        :progresses::bytea[], :judged_by::bytea[], :remind_ins::bigint[]
     ) AS verdict (
         id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result, run, call, reason,
-        unmoved, progress, judged_by
+        unmoved, progress, judged_by, remind_in
     )
     LEFT JOIN unnest(
         :recast_ids::bigint[], :kinds::smallint[], :steps::text[], :rungs::integer[], :policies::bytea[],
@@ -86,7 +91,8 @@ judged AS (
         AND CASE verdict.state
             WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND attempt.cancel = (verdict.reason IS NOT NULL))
             WHEN 2 THEN verdict.after IN (0, 3, 5)
-            WHEN 3 THEN verdict.after = 0
+            WHEN 3 THEN attempt.watch_at <= (SELECT watchbill.at(:now::bigint))
+                AND (verdict.after = 0 OR (verdict.after IN (3, 5) AND attempt.why IN ('escalate', 'doubt')))
         END
         AND (
             verdict.dead_agent IS NULL

@@ -4,6 +4,7 @@
 -- knows what. So nobody pays for it in good times.
 -- Candidates are found without locks, twice as many as asked for, so that somebody else at the same head leaves some;
 -- in each queue from a place on, before which the caller has lately found nothing.
+-- Nobody is tried with what must not be repeated: its failure would leave a doubt.
 WITH me AS MATERIALIZED (
     SELECT id
     FROM watchbill.agent
@@ -11,6 +12,7 @@ WITH me AS MATERIALIZED (
         AND state = 1
         AND until > (SELECT watchbill.at(:now::bigint))
         AND wish = 0
+        AND (suspension IS NOT NULL) = :suspended::boolean
     FOR SHARE
 ),
 candidates AS MATERIALIZED (
@@ -29,6 +31,7 @@ candidates AS MATERIALIZED (
                 AND waiting.state = 0
                 AND NOT waiting.held
                 AND waiting.step = ANY (:steps::text[])
+                AND (NOT :trial::boolean OR position(:unrepeatable::bytea IN waiting.policy) = 0)
                 AND (
                     waiting.avoid IS DISTINCT FROM :agent
                     OR waiting.avoid_until <= (SELECT watchbill.at(:now::bigint))

@@ -3,6 +3,7 @@
 -- is left where it is, and whether there is such a queue is said.
 -- Candidates are found without locks, twice as many as asked for, so that somebody else at the same head leaves some;
 -- in each queue from a place on, before which the caller has lately found nothing.
+-- Nobody is tried with what must not be repeated: its failure would leave a doubt.
 WITH me AS MATERIALIZED (
     SELECT id, namespace
     FROM watchbill.agent
@@ -10,6 +11,7 @@ WITH me AS MATERIALIZED (
         AND state = 1
         AND until > (SELECT watchbill.at(:now::bigint))
         AND wish = 0
+        AND (suspension IS NOT NULL) = :suspended::boolean
     FOR SHARE
 ),
 stopped AS MATERIALIZED (
@@ -48,6 +50,7 @@ candidates AS MATERIALIZED (
                 AND waiting.state = 0
                 AND NOT waiting.held
                 AND waiting.step = ANY (:steps::text[])
+                AND (NOT :trial::boolean OR position(:unrepeatable::bytea IN waiting.policy) = 0)
                 AND waiting.step <> ALL (ARRAY(SELECT substr(name, 6) FROM stopped WHERE name LIKE 'step:%'))
                 AND (
                     (SELECT count(*) FROM stopped WHERE name LIKE 'workflow:%') = 0

@@ -7,7 +7,7 @@ WITH RECURSIVE leap (queue, gate, n) AS (
         (
             SELECT waiting.gate
             FROM watchbill.attempt AS waiting
-            WHERE waiting.queue + 0 = mine.queue
+            WHERE waiting.queue::bigint = mine.queue
                 AND waiting.gate > mine.after
                 AND waiting.state = 0
                 AND NOT waiting.held
@@ -23,7 +23,7 @@ WITH RECURSIVE leap (queue, gate, n) AS (
         (
             SELECT waiting.gate
             FROM watchbill.attempt AS waiting
-            WHERE waiting.queue + 0 = leap.queue
+            WHERE waiting.queue::bigint = leap.queue
                 AND waiting.gate > leap.gate
                 AND waiting.state = 0
                 AND NOT waiting.held
@@ -67,7 +67,7 @@ SELECT
     coalesce(gate.tokens_at, 0), coalesce(gate.said, 0),
     CASE WHEN gate.at_once IS NULL THEN 0 ELSE (
         SELECT count(*)
-        FROM watchbill.attempt AS running
+        FROM watchbill.attempt_place AS running
         WHERE running.gate = found.gate
             AND running.state = 1
             AND (SELECT namespace FROM watchbill.queue WHERE id = running.queue) = its.namespace
@@ -76,7 +76,7 @@ SELECT
     CASE WHEN its.uses <> '' THEN 'uses:' || its.uses END, coalesce(theirs.paused, false), theirs.breaker,
     coalesce((
         SELECT trying.fence = theirs.canary_fence AND trying.state IN (:running::smallint, :failed::smallint)
-        FROM watchbill.attempt AS trying
+        FROM watchbill.attempt_place AS trying
         WHERE trying.id = theirs.canary
     ), false)
 FROM found
@@ -98,7 +98,7 @@ CROSS JOIN LATERAL (
     CROSS JOIN LATERAL (
         SELECT waiting.id, waiting.policy
         FROM watchbill.attempt AS waiting
-        WHERE waiting.queue + 0 = found.queue
+        WHERE waiting.queue::bigint = found.queue
             AND waiting.gate = found.gate
             AND (waiting.alone OR waiting.losses >= 2) = kind.lonely
             AND waiting.state = 0

@@ -1,5 +1,6 @@
 -- Find the most urgent rows behind gates that have room: of each gate no more than it lets through.
 -- What failed or was lost with this agent is left to others for a while; what is paused by its name stays where it is.
+-- Nobody is tried with what must not be repeated: its failure would leave a doubt.
 WITH stopped AS MATERIALIZED (
     SELECT name
     FROM watchbill.gate
@@ -13,13 +14,14 @@ CROSS JOIN (VALUES (false, :slots::bigint), (true, least(:alone::bigint, :slots:
 CROSS JOIN LATERAL (
     SELECT waiting.id, waiting.rank
     FROM watchbill.attempt AS waiting
-    WHERE waiting.queue + 0 = mine.queue
+    WHERE waiting.queue::bigint = mine.queue
         AND waiting.gate = mine.gate
         AND (waiting.alone OR waiting.losses >= 2) = kind.lonely
         AND waiting.state = 0
         AND NOT waiting.held
         AND waiting.gate IS NOT NULL
         AND waiting.step = ANY (:steps::text[])
+        AND (NOT :trial::boolean OR position(:unrepeatable::bytea IN waiting.policy) = 0)
         AND waiting.step <> ALL (ARRAY(SELECT substr(name, 6) FROM stopped WHERE name LIKE 'step:%'))
         AND (
             (SELECT count(*) FROM stopped WHERE name LIKE 'workflow:%') = 0

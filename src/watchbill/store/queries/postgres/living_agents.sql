@@ -1,4 +1,5 @@
 -- Read what the agents have that are alive, in time and wanted, of all namespaces.
+-- Also those that are suspended: what only they can do they go on with.
 SELECT namespace, region, needs
 FROM watchbill.agent
 WHERE state = 1

@@ -7,6 +7,7 @@ WITH me AS MATERIALIZED (
         AND state = 1
         AND until > (SELECT watchbill.at(:now::bigint))
         AND wish = 0
+        AND (suspension IS NOT NULL) = :suspended::boolean
     FOR SHARE
 ),
 locked AS (

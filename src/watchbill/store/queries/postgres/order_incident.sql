@@ -1,4 +1,5 @@
 -- Write down what somebody wants for all members of an open incident, unless another order is being carried out.
+-- From then on nobody's time for a decision about them ends, also of those who are told later.
 WITH asked AS MATERIALIZED (
     SELECT id, state, calls, runs, ordered_by, ordered = :body::bytea AND ordered_by = :actor::text AS same
     FROM watchbill.incident
@@ -19,6 +20,20 @@ done AS (
     )
         AND ordered IS NULL
     RETURNING id
+),
+members AS MATERIALIZED (
+    SELECT id
+    FROM watchbill.attempt
+    WHERE incident = (SELECT id FROM done)
+        AND state = 3
+        AND (why || '') IN ('quarantine', 'escalate', 'doubt')
+    ORDER BY id
+    FOR UPDATE
+),
+timeless AS (
+    UPDATE watchbill.attempt
+    SET watch_at = NULL, remind_at = NULL
+    WHERE id = ANY (ARRAY(SELECT id FROM members))
 )
 SELECT
     asked.state, asked.calls, asked.runs,

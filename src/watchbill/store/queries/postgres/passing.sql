@@ -3,7 +3,7 @@ SELECT
     (SELECT watchbill.at(:now::bigint)), its.id, its.namespace, gate.name, gate.paused, gate.breaker,
     coalesce((
         SELECT trying.fence = gate.canary_fence AND trying.state IN (:running::smallint, :failed::smallint)
-        FROM watchbill.attempt AS trying
+        FROM watchbill.attempt_place AS trying
         WHERE trying.id = gate.canary
     ), false)
 FROM (

@@ -2,7 +2,7 @@
 UPDATE watchbill.attempt
 SET
     state = 0, earlier = earlier + failures + losses, failures = 0, losses = 0, doubt = NULL, why = NULL,
-    incident = NULL, claimed_by = NULL, watch_at = NULL, rank = (SELECT now FROM mine)
+    incident = NULL, claimed_by = NULL, watch_at = NULL, remind_at = NULL, rank = (SELECT now FROM mine)
 WHERE (SELECT whole FROM mine)
     AND id = ANY (:released::bigint[])
     AND state = :parked::smallint

@@ -5,7 +5,7 @@ SELECT
     coalesce(gate.tokens, 0), coalesce(gate.tokens_at, 0), coalesce(gate.said, 0),
     CASE WHEN mine.gate IS NULL THEN 0 ELSE (
         SELECT count(*)
-        FROM watchbill.attempt AS running
+        FROM watchbill.attempt_place AS running
         WHERE running.gate = mine.gate
             AND running.state = 1
             AND (SELECT namespace FROM watchbill.queue WHERE id = running.queue) = its.namespace
@@ -18,7 +18,7 @@ SELECT
             CROSS JOIN LATERAL (
                 SELECT 1
                 FROM watchbill.attempt AS waiting
-                WHERE waiting.queue + 0 = theirs.id
+                WHERE waiting.queue::bigint = theirs.id
                     AND waiting.gate = mine.gate
                     AND waiting.state = 0
                     AND NOT waiting.held

@@ -1,4 +1,5 @@
--- Find what is due for a look, what runs under an agent that is dead, whether a breaker is due, and when the next look is.
+-- Find what is due for a look, what runs under an agent that is dead, whether a breaker is due, and when the next look is;
+-- and, if asked for, everybody who may hold something, and the agents whose session is gone.
 -- Agents at work are found by leaps through their index: it costs something per agent, not per row.
 WITH RECURSIVE holder (agent) AS (
     SELECT (SELECT agent FROM watchbill.attempt WHERE state = 1 AND agent IS NOT NULL ORDER BY agent LIMIT 1)
@@ -20,6 +21,39 @@ known AS MATERIALIZED (
         coalesce((SELECT until FROM watchbill.agent WHERE agent.id = holder.agent AND agent.state = 1), 0) AS until
     FROM holder
     WHERE holder.agent IS NOT NULL
+),
+-- Each once, with the identity of its process.
+there AS MATERIALIZED (
+    SELECT DISTINCT ON (id) id, info
+    FROM (
+        SELECT id, info
+        FROM watchbill.agent
+        WHERE state = 1
+        UNION ALL
+        SELECT id, info
+        FROM watchbill.scheduler
+        UNION ALL
+        SELECT id, info
+        FROM watchbill.supervisor
+    ) AS process
+    WHERE :processes::boolean
+    ORDER BY id
+),
+-- Living agents whose lease ends, and whose session was there when they last beat, and is not; locks are read once.
+missing AS MATERIALIZED (
+    SELECT id, beat_at, until
+    FROM watchbill.agent
+    WHERE :processes::boolean
+        AND state = 1
+        AND witness
+        AND until < 4611686018427387904
+        AND watchbill.witness_lock(id) <> ALL (ARRAY(
+            SELECT (classid::bigint << 32) | objid::bigint
+            FROM pg_locks
+            WHERE locktype = 'advisory'
+                AND mode = 'ShareLock'
+                AND objsubid = 1
+        ))
 )
 SELECT
     (SELECT watchbill.at(:now::bigint)) AS now,
@@ -78,4 +112,9 @@ SELECT
         FROM known
         WHERE known.until = 0
             AND NOT EXISTS (SELECT 1 FROM watchbill.agent WHERE agent.id = known.agent AND agent.state IN (1, 2))
-    ) AS strangers
+    ) AS strangers,
+    ARRAY(SELECT id FROM there ORDER BY id) AS processes,
+    ARRAY(SELECT info FROM there ORDER BY id) AS identities,
+    ARRAY(SELECT id FROM missing ORDER BY id) AS missing,
+    ARRAY(SELECT beat_at FROM missing ORDER BY id) AS beat_ats,
+    ARRAY(SELECT until FROM missing ORDER BY id) AS untils

@@ -48,6 +48,7 @@ SELECT
         WHERE agent.state = 1
             AND agent.until > :now
             AND agent.wish = 0
+            AND agent.suspension IS NULL
             AND agent.namespace = queue.namespace
             AND agent.region = queue.region
             AND NOT EXISTS (

@@ -1,6 +1,6 @@
 -- Read how an agent stands: alive or not, until when, what it said, what is wanted of it, and the newest queue it may serve.
 SELECT
-    state, until, said, wish, needs,
+    state, until, said, wish, needs, suspension, doings,
     coalesce(
         (
             SELECT max(queue.id)

@@ -1,5 +1,6 @@
 -- Find the most urgent rows of one queue whose dependency lets some start: no more than it does.
 -- What failed or was lost with this agent is left to others for a while.
+-- Nobody is tried with what must not be repeated: its failure would leave a doubt.
 SELECT id, rank, :lonely
 FROM attempt
 WHERE queue = :queue
@@ -7,6 +8,7 @@ WHERE queue = :queue
     AND state = 0
     AND held = 0
     AND step IN (SELECT value FROM json_each(:steps))
+    AND (NOT :trial OR instr(policy, :unrepeatable) = 0)
     AND (
         :workflows IS NULL
         OR (SELECT workflow FROM run WHERE num = attempt.run) NOT IN (SELECT value FROM json_each(:workflows))

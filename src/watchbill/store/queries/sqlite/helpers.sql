@@ -1,5 +1,6 @@
--- Read the agents of a namespace that may get work: what they have, and what each attempt that they run asks for, of many some.
-SELECT agent.id, agent.region, agent.needs, agent.slots, queue.needs
+-- Read the agents of a namespace that may get work, or would if they were not suspended: what they have, and what each attempt
+-- that they run asks for, of many some.
+SELECT agent.id, agent.region, agent.needs, agent.slots, agent.suspension IS NOT NULL, queue.needs
 FROM agent
 LEFT JOIN attempt ON attempt.agent = agent.id AND attempt.state = 1
 LEFT JOIN queue ON queue.id = attempt.queue

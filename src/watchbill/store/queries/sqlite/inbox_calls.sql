@@ -20,7 +20,8 @@ SELECT
     ),
     asked.kind, asked.why, asked.step, asked.rung, asked.policy,
     asked.result, asked.incident,
-    CASE WHEN asked.claimed_until > :now THEN asked.claimed_by END, asked.claimed_until
+    CASE WHEN asked.claimed_until > :now THEN asked.claimed_by END, asked.claimed_until,
+    asked.watch_at
 FROM attempt AS asked INDEXED BY attempt_person
 CROSS JOIN run ON run.num = asked.run
 WHERE asked.state = 3

@@ -1,5 +1,6 @@
 -- Apply a verdict if its evidence still holds: fence, state, progress, policy, and the death of the agent if it says so.
 -- What runs on is looked at again without a reason; only what was asked to stop is left to itself, with one.
+-- What is parked is moved when its time is over: then by nobody who decided meanwhile, for that takes the time away.
 -- What becomes ready is kept from the agent that had it, for a while, if another one could do it by what it has.
 UPDATE attempt
 SET
@@ -7,7 +8,10 @@ SET
     failures = failures + :failures,
     losses = losses + :losses,
     watch_at = :now + :watch_in,
+    remind_at = :now + :remind_in,
     why = :why,
+    incident = NULL,
+    claimed_by = NULL,
     avoid = CASE
         WHEN :after <> 0 THEN avoid
         WHEN EXISTS (
@@ -18,6 +22,7 @@ SET
                 AND other.state = 1
                 AND other.until > :now
                 AND other.wish = 0
+                AND other.suspension IS NULL
                 AND other.id <> attempt.agent
                 AND NOT EXISTS (
                     SELECT 1
@@ -41,7 +46,7 @@ WHERE id = :id
     AND CASE state
         WHEN 1 THEN :after = 2 OR (:after = 1 AND cancel = (:body IS NOT NULL))
         WHEN 2 THEN :after IN (0, 3, 5)
-        WHEN 3 THEN :after = 0
+        WHEN 3 THEN watch_at <= :now AND (:after = 0 OR (:after IN (3, 5) AND why IN ('escalate', 'doubt')))
     END
     AND (
         :dead_agent IS NULL

@@ -1,5 +1,6 @@
 -- Choose the most urgent ready rows of several queues, merged by rank; of those that need a process of their own, few.
 -- What failed or was lost with this agent is left to others for a while; what is of a paused workflow stays where it is.
+-- Nobody is tried with what must not be repeated: its failure would leave a doubt.
 SELECT id
 FROM (
     SELECT id, rank
@@ -15,6 +16,7 @@ FROM (
                 AND ready.state = 0
                 AND ready.held = 0
                 AND ready.step IN (SELECT value FROM json_each(:steps))
+                AND (NOT :trial OR instr(ready.policy, :unrepeatable) = 0)
                 AND (
                     :workflows IS NULL
                     OR (SELECT workflow FROM run WHERE num = ready.run) NOT IN (SELECT value FROM json_each(:workflows))
@@ -40,6 +42,7 @@ FROM (
                 AND ready.state = 0
                 AND ready.held = 0
                 AND ready.step IN (SELECT value FROM json_each(:steps))
+                AND (NOT :trial OR instr(ready.policy, :unrepeatable) = 0)
                 AND (
                     :workflows IS NULL
                     OR (SELECT workflow FROM run WHERE num = ready.run) NOT IN (SELECT value FROM json_each(:workflows))

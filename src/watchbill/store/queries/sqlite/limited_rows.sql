@@ -1,5 +1,6 @@
 -- Find the most urgent rows of one queue behind one gate: no more than it lets through.
 -- What failed or was lost with this agent is left to others for a while.
+-- Nobody is tried with what must not be repeated: its failure would leave a doubt.
 SELECT id, rank, :lonely
 FROM attempt
 WHERE queue = :queue
@@ -9,6 +10,7 @@ WHERE queue = :queue
     AND held = 0
     AND gate IS NOT NULL
     AND step IN (SELECT value FROM json_each(:steps))
+    AND (NOT :trial OR instr(policy, :unrepeatable) = 0)
     AND (
         :workflows IS NULL
         OR (SELECT workflow FROM run WHERE num = attempt.run) NOT IN (SELECT value FROM json_each(:workflows))

@@ -1,5 +1,5 @@
--- Prolong an agent that is alive, and keep what it says of itself.
+-- Prolong an agent that is alive, and keep what it says of itself and of what it did.
 UPDATE agent
-SET until = :until, beat_at = :now, said = :said
+SET until = :until, beat_at = :now, said = :said, doings = :doings
 WHERE id = :agent
     AND state = 1

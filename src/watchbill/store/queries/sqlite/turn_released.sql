@@ -2,7 +2,7 @@
 UPDATE attempt
 SET
     state = 0, earlier = earlier + failures + losses, failures = 0, losses = 0, doubt = NULL, why = NULL,
-    incident = NULL, claimed_by = NULL, watch_at = NULL, rank = ?2
+    incident = NULL, claimed_by = NULL, watch_at = NULL, remind_at = NULL, rank = ?2
 WHERE id = ?1
     AND state = 3
     AND kind = 0

@@ -1,6 +1,6 @@
--- Write down that whoever was to be told that an incident is open is told that it is resolved, too.
+-- Write down that whoever was to be told that an incident is open is told of something else about it, once.
 INSERT INTO alert (incident, kind, route, due_at)
-SELECT incident, 1, route, :now
+SELECT incident, :kind, route, :now
 FROM alert AS opened
 WHERE opened.incident = :incident
     AND opened.kind = 0

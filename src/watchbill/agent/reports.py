@@ -1,0 +1,168 @@
+"""Reports: what an agent has to say of its attempts, their ends and checkpoints, until the store has heard it."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from watchbill.agent.crew import Errand, Refused, row_of
+from watchbill.agent.endings import Endings
+from watchbill.agent.held import Held
+from watchbill.agent.lessons import Lessons
+from watchbill.agent.membership import Membership
+from watchbill.clock import Micros
+from watchbill.events import log
+from watchbill.flow.context import Checkpoint
+from watchbill.model.agent import Act, Answer, Report
+from watchbill.model.attempt import AttemptRow
+from watchbill.model.failure import Cause, Failure
+from watchbill.store.protocol import AgentStore
+
+REPORTED_AT_ONCE: Final = 4 << 20  # bytes of a report: beyond, the rest is said after a beat
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Item(NamedTuple):
+    """One thing to say, and whom its answer concerns."""
+
+    report: Report
+    attempt: Errand | None  # None: it was refused, and never begun
+    checkpoint: Checkpoint | None  # None: it has ended
+
+
+class Reports:
+    """Those that called finish() wait apart until the user's transaction has ended."""
+
+    def __init__(
+        self, store: AgentStore, *, membership: Membership, held: Held, endings: Endings, lessons: Lessons
+    ) -> None:
+        self._store = store
+        self._membership = membership
+        self._held = held
+        self._endings = endings
+        self._lessons = lessons
+        self._items: list[Item] = []
+        self._undecided: dict[int, Errand] = {}  # ended, but the transaction of their finish() may still be open
+        self._waited_for: set[int] = set()  # of these, those that have been said to be waited for
+
+    def __bool__(self) -> bool:
+        """True when there is something to send."""
+        return bool(self._items)
+
+    @property
+    def rows(self) -> set[int]:
+        """The rows of which something is said."""
+        return {item.report.id for item in self._items}
+
+    @property
+    def has_undecided(self) -> bool:
+        """True while the end of some waits for that of a user's transaction."""
+        return bool(self._undecided)
+
+    # --- what there is to say
+
+    def refuse(self, row: AttemptRow, refused: Refused) -> None:
+        """Say of a leased row that it cannot be run here."""
+        self._items.append(Item(Report(row.id, row.fence, refused.act, _encode(refused.failure)), None, None))
+
+    def save(self, attempt: Errand) -> None:
+        """Say its checkpoints."""
+        for checkpoint in attempt.take_checkpoints():
+            report = Report(row_of(attempt), attempt.fence, Act.CHECKPOINT, checkpoint.body)
+            self._items.append(Item(report, attempt, checkpoint))
+
+    def gather(self, boot: Micros, *, stopping: bool) -> None:
+        """Take what has ended; `stopping`: what was stopped then was stopped by our own stop."""
+        ended = self._held.take_ended()
+        for attempt in ended:
+            attempt.took = boot - attempt.started_boot
+            if attempt.finishing is not None:
+                self._undecided[row_of(attempt)] = attempt
+        self.end([attempt for attempt in ended if attempt.finishing is None], boot, stopping=stopping)
+
+    def end(self, attempts: Iterable[Errand], boot: Micros, *, stopping: bool) -> None:
+        """Say how these have ended."""
+        for attempt in attempts:
+            stopped = stopping or self._held.was_silenced(attempt)
+            self._items.append(Item(self._endings.report(attempt, boot, stopped=stopped), attempt, None))
+
+    async def decided(self) -> list[Errand]:
+        """Take those that called finish() whose transaction has ended: a report would wait for it, and all others.
+
+        If it was committed, the row is done, and what is reported now comes late; if not, it counts.
+        """
+        if not self._undecided:
+            return []
+        still = set(await self._store.undecided(list(self._undecided)))
+        decided = [self._undecided.pop(row) for row in list(self._undecided) if row not in still]
+        for row in still - self._waited_for:
+            attempt = self._undecided[row]
+            log.warning(
+                "%r of run %r has ended, but the transaction in which it called finish() is open: its outcome waits for"
+                " the end of that",
+                attempt.call,
+                attempt.run,
+            )
+        self._waited_for = still
+        return decided
+
+    def own_up(self) -> None:
+        """Say of what must not simply be begun again that nobody knows what became of it: it would be handed back."""
+        reported = {item.report.id for item in self._items if item.checkpoint is None}
+        for row, attempt in self._held.running.items():
+            if row not in reported and not attempt.may_repeat:
+                failure = Failure("Lost", "it ran on while its agent left", cause=Cause.LOST)
+                self._items.append(Item(Report(row, attempt.fence, Act.DIED, _encode(failure)), attempt, None))
+
+    @property
+    def owe_the_truth(self) -> bool:
+        """True while something is not reported that must not simply be begun again."""
+        return any(item.attempt is not None and not item.attempt.may_repeat for item in self._items)
+
+    def abandon(self) -> None:
+        """Tell whoever waits for a checkpoint that nobody could write it."""
+        for _, attempt, checkpoint in self._items:
+            if attempt is not None and checkpoint is not None:
+                attempt.save(checkpoint)
+                attempt.lose()
+
+    # --- saying it
+
+    async def send(self) -> None:
+        """Say what there is to say, or a portion of it, and heed the answers."""
+        if not self._items:
+            return
+        sending = self._portion()
+        answers = await self._store.report(self._membership.id, [item.report for item in sending])
+        del self._items[: len(sending)]
+        for (report, attempt, checkpoint), answer in zip(sending, answers, strict=True):
+            if attempt is not None and checkpoint is not None:
+                self._answer(attempt, checkpoint, answer)
+            elif attempt is not None:
+                if answer is not Answer.LATE:
+                    self._learn_from(report, attempt)
+                self._held.forget(attempt)
+
+    def _portion(self) -> list[Item]:
+        """Give what is reported at once, in order: no more than can be written well within a beat."""
+        portion, left = [], REPORTED_AT_ONCE
+        for item in self._items:
+            if left <= 0:
+                break
+            portion.append(item)
+            left -= len(item.report.body or b"") + len(item.report.log or b"")
+        return portion
+
+    def _answer(self, attempt: Errand, checkpoint: Checkpoint, answer: Answer) -> None:
+        if answer is not Answer.LATE:
+            checkpoint.settle()
+        else:
+            attempt.save(checkpoint)
+            self._held.lose(attempt)
+
+    def _learn_from(self, report: Report, attempt: Errand) -> None:
+        if report.act == Act.DONE:
+            self._lessons.succeeded(report.id, attempt.learned_as, attempt.took, attempt.started_boot)
+        elif report.act in (Act.FAILED, Act.DIED) and not attempt.cancelled:
+            self._lessons.failed(attempt.learned_as)

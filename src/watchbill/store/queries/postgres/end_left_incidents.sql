@@ -1,0 +1,8 @@
+-- Resolve the incidents of the owner that calls and runs have left, and nobody else: nothing of them waits any more.
+UPDATE watchbill.incident
+SET state = 1, resolved_at = watchbill.at(NULL)
+WHERE region = ''
+    AND state = 0
+    AND (calls OR runs)
+    AND NOT EXISTS (SELECT 1 FROM watchbill.attempt WHERE attempt.incident = incident.id)
+    AND NOT EXISTS (SELECT 1 FROM watchbill.run WHERE run.incident = incident.id)

@@ -1,0 +1,23 @@
+-- Give a region the open incidents of the owner all of whose members are its own; a cause that is open there stays apart.
+UPDATE watchbill.incident
+SET region = :region::text
+WHERE region = ''
+    AND state = 0
+    AND (calls OR runs)
+    AND EXISTS (
+        SELECT 1
+        FROM (
+            SELECT shard FROM watchbill.attempt WHERE attempt.incident = incident.id
+            UNION ALL
+            SELECT shard FROM watchbill.run WHERE run.incident = incident.id
+        ) AS member
+        HAVING bool_and(member.shard = ANY (ARRAY(SELECT id FROM watchbill.shard WHERE region = :region::text)))
+    )
+    AND NOT EXISTS (
+        SELECT 1
+        FROM watchbill.incident AS theirs
+        WHERE theirs.namespace = incident.namespace
+            AND theirs.region = :region::text
+            AND theirs.cause = incident.cause
+            AND theirs.state = 0
+    )

@@ -1,0 +1,26 @@
+-- Let all calls and runs leave those incidents of the owner that have some of a region, to be gathered anew by those who may
+-- read what they say: what an incident of several regions quotes is of one of them, and nobody knows of which.
+WITH mixed AS MATERIALIZED (
+    SELECT incident.id
+    FROM watchbill.incident
+    WHERE incident.region = ''
+        AND incident.state = 0
+        AND EXISTS (
+            SELECT 1
+            FROM (
+                SELECT shard FROM watchbill.attempt WHERE attempt.incident = incident.id
+                UNION ALL
+                SELECT shard FROM watchbill.run WHERE run.incident = incident.id
+            ) AS member
+            WHERE member.shard = ANY (ARRAY(SELECT id FROM watchbill.shard WHERE region = :region::text))
+        )
+),
+calls AS (
+    UPDATE watchbill.attempt
+    SET incident = NULL
+    WHERE incident = ANY (ARRAY(SELECT id FROM mixed))
+)
+UPDATE watchbill.run
+SET incident = NULL
+WHERE incident = ANY (ARRAY(SELECT id FROM mixed))
+    AND status < 10

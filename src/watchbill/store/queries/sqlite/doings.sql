@@ -1,0 +1,6 @@
+-- Read what the agents that are alive and in time, of all namespaces, say of what they did, and who is suspended.
+SELECT id, namespace, name, doings, suspension, beat_at, judged_from, wish = 0, region, needs
+FROM agent
+WHERE state = 1
+    AND until > :now
+ORDER BY id

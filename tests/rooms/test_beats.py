@@ -1,0 +1,288 @@
+"""An agent beats while its reports and leases take their time, and forgets nothing that a lost beat was to say."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from watchbill.agent.agent import Agent
+from watchbill.agent.inline import InlineCrew
+from watchbill.agent.reports import REPORTED_AT_ONCE
+from watchbill.clock import SECOND, Micros
+from watchbill.env import SystemEnv
+from watchbill.errors import StoreUnreachableError
+from watchbill.events import Events
+from watchbill.flow.context import attempt
+from watchbill.flow.execute import Executor
+from watchbill.flow.registry import Registry
+from watchbill.flow.steps import Step
+from watchbill.model.agent import Answer, Orders, Report
+from watchbill.model.policy import Cures, Policy
+from watchbill.model.profile import PROFILES
+from watchbill.model.states import AttemptState
+from watchbill.store.open import open_store
+from watchbill.store.protocol import AgentStore, Store
+from watchbill.testing.conformance.scene import HandClock, Scene, a_run, a_verdict
+
+LONG = 20  # seconds: reached only by a test that fails
+ID = 700
+BEAT, LEASE = PROFILES["critical"]
+ONCE = Policy(cures=Cures(idempotent=False))
+
+
+class HandEnv(SystemEnv):
+    """Timers go off when a test lets time pass."""
+
+    def __init__(self, clock: HandClock) -> None:
+        super().__init__()
+        self.clock = clock
+        self._hand = clock
+        self._timers: list[tuple[Micros, asyncio.TimerHandle, Callable[[], None]]] = []
+
+    def call_later(self, delay: Micros, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        timer = super().call_later(3_600 * SECOND, callback)
+        self._timers.append((self.clock.boot() + delay, timer, callback))
+        return timer
+
+    def passes(self, span: Micros) -> None:
+        self._hand.pass_by(span)
+        due = [timer for timer in self._timers if timer[0] <= self.clock.boot()]
+        self._timers = [timer for timer in self._timers if timer not in due]
+        for _, timer, callback in due:
+            if not timer.cancelled():
+                timer.cancel()
+                callback()
+
+
+class Line:
+    """The way to an agent's doors: each can be slow, or lead nowhere."""
+
+    def __init__(self, doors: AgentStore) -> None:
+        self._doors = doors
+        self.slow: dict[str, asyncio.Event] = {}  # until when a door does not answer
+        self.cut: set[str] = set()
+        self.asked = {door: asyncio.Event() for door in ("report", "beat", "lease")}
+        self.answered = asyncio.Event()  # a beat was
+        self.said: list[object] = []  # in order: how many were reported at once, and None for each beat
+
+    def __getattr__(self, door: str) -> Any:
+        return getattr(self._doors, door)
+
+    async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
+        self.said.append(len(reports))
+        await self._pass("report")
+        return await self._doors.report(agent, reports)
+
+    async def beat(self, *args: Any, **options: Any) -> Orders:
+        self.said.append(None)
+        await self._pass("beat")
+        orders = await self._doors.beat(*args, **options)
+        self.answered.set()
+        return orders
+
+    async def lease(self, *args: Any) -> Any:
+        await self._pass("lease")
+        return await self._doors.lease(*args)
+
+    async def _pass(self, door: str) -> None:
+        self.asked[door].set()
+        if door in self.slow:
+            await self.slow[door].wait()
+        if door in self.cut:
+            raise StoreUnreachableError("the line is cut")
+
+
+class Charging:
+    """What the step of these tests does: it waits until it is told what to return, and says when it was stopped."""
+
+    def __init__(self) -> None:
+        self.begun: asyncio.Queue[Any] = asyncio.Queue()
+        self.returns: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.stopped = asyncio.Event()
+
+    async def charge(self, n: int) -> str:
+        self.begun.put_nowait(attempt())
+        try:
+            return await asyncio.shield(self.returns)
+        except asyncio.CancelledError:
+            self.stopped.set()
+            raise
+
+
+class Ship:
+    """One real agent on a real store, a line between them, and a hand on the clock."""
+
+    def __init__(self, store: Store, clock: HandClock) -> None:
+        self.store = store
+        self.scene = Scene(store, clock)
+        self.env = HandEnv(clock)
+        self.line = Line(store.agent)
+        self.step = Charging()
+        registry = Registry()
+        registry.add_step(Step(self.step.charge, name="charge"))
+        self.agent = Agent(
+            self.env,
+            Events(),
+            store=cast(AgentStore, self.line),
+            transactions=store.transactions,
+            crew=InlineCrew(registry, Executor(self.env, slots=9, threads=1)),
+            namespace="default",
+            region="",
+            process=ID,
+            name="a",
+            lasting=LEASE,
+            beat=BEAT,
+        )
+
+    async def begins(self, rows: int = 1, policy: Policy | None = None) -> list[Any]:
+        """Have the agent begin so many attempts; gives what `attempt()` is in each."""
+        await self.scene.open()
+        await self.agent.open()
+        [run] = await self.scene.submit(a_run(1))
+        calls = [self.scene.a_row(run, call=f"charge.{n}") for n in range(rows)]
+        if policy is not None:
+            calls = [call._replace(policy=msgspec.json.encode(policy)) for call in calls]
+        await self.scene.turn(attempts=calls)
+        async with asyncio.timeout(LONG):
+            await self.agent.turn()
+            return [await self.step.begun.get() for _ in calls]
+
+    async def ends(self, result: str) -> None:
+        """Let every attempt return that."""
+        self.step.returns.set_result(result)
+        async with asyncio.timeout(LONG):
+            held = vars(self.agent)["_held"]
+            while len(vars(held)["_ended"]) < len(held.running):
+                await asyncio.sleep(0)
+
+    async def moves(self, running: Any, done: int) -> None:
+        """Let an attempt say how far it is, and its agent hear of it."""
+        running.progress(done, total=100)
+        async with asyncio.timeout(LONG):
+            while not vars(self.agent)["_held"].has_moved:
+                await asyncio.sleep(0)
+
+    async def waits_for(self, door: str) -> "asyncio.Task[Any]":
+        """Begin a turn that waits for the answer of that door."""
+        self.line.slow[door] = asyncio.Event()
+        self.line.asked[door].clear()
+        turn = asyncio.get_running_loop().create_task(self.agent.turn())
+        async with asyncio.timeout(LONG):
+            await self.line.asked[door].wait()
+        return turn
+
+    async def is_alive_after(self, spans: int) -> None:
+        """Let so many leases pass, and see that the agent is heard in each of them."""
+        for _ in range(spans * LEASE // BEAT):
+            self.line.answered.clear()
+            for _ in range(2):
+                self.env.passes(BEAT)
+            async with asyncio.timeout(LONG):
+                await self.line.answered.wait()
+            watch = await self.store.supervisor.watch(10)
+            assert watch.orphans == (), "a living agent is called dead"
+
+
+@pytest.fixture
+async def ship(kept: str) -> AsyncIterator[Ship]:
+    clock = HandClock()
+    store = await open_store(kept, SystemEnv(), clock=clock)
+    yield Ship(store, clock)
+    await store.close()
+
+
+async def test_who_has_much_to_report_is_not_called_dead(ship: Ship) -> None:
+    await ship.begins()
+    await ship.ends("paid")
+    turn = await ship.waits_for("report")
+    await ship.is_alive_after(3)
+    ship.line.slow.pop("report").set()
+    await turn
+    [row] = (await ship.scene.rows()).values()
+    assert (row.state, row.result) == (AttemptState.DONE, b'"paid"'), "nobody else has it"
+
+
+async def test_who_waits_for_its_lease_is_not_called_dead_and_its_steps_are_seen_to_move(ship: Ship) -> None:
+    [running] = await ship.begins()
+    ship.agent.hint()
+    turn = await ship.waits_for("lease")
+    await ship.moves(running, 47)
+    await ship.is_alive_after(2)
+    [row] = (await ship.scene.rows()).values()
+    assert row.progress is not None
+    assert msgspec.json.decode(row.progress)["done"] == 47
+    ship.line.slow.pop("lease").set()
+    await turn
+
+
+async def test_who_beats_beside_a_door_that_hangs_hears_what_was_taken_from_it(ship: Ship) -> None:
+    await ship.begins(policy=ONCE)
+    ship.agent.hint()
+    turn = await ship.waits_for("lease")
+    [row] = (await ship.scene.rows()).values()
+    assert await ship.scene.judge(a_verdict(row, AttemptState.FAILED, failures=1, losses=-1))
+    await ship.is_alive_after(1)
+    async with asyncio.timeout(LONG):
+        await ship.step.stopped.wait()
+    ship.line.slow.pop("lease").set()
+    await turn
+
+
+async def test_who_beats_beside_a_door_that_hangs_hears_what_is_to_stop(ship: Ship) -> None:
+    await ship.begins()
+    ship.agent.hint()
+    turn = await ship.waits_for("lease")
+    await ship.scene.turn(dropped=list(await ship.scene.rows()))
+    await ship.is_alive_after(1)
+    async with asyncio.timeout(LONG):
+        await ship.step.stopped.wait()
+    ship.line.slow.pop("lease").set()
+    await turn
+
+
+async def test_an_increase_that_a_lost_beat_was_to_say_is_said_by_the_next_one(ship: Ship) -> None:
+    [running] = await ship.begins()
+    await ship.moves(running, 1)
+    ship.env.passes(BEAT)
+    await ship.agent.turn()
+    [before] = (await ship.scene.rows()).values()
+    await ship.moves(running, 2)
+    ship.line.cut.add("beat")
+    for _ in range(2):
+        ship.env.passes(BEAT // 2)
+        with pytest.raises(StoreUnreachableError):
+            await ship.agent.turn()
+    ship.line.cut.clear()
+    await ship.agent.turn()
+    [after] = (await ship.scene.rows()).values()
+    assert before.progress_at is not None
+    assert after.progress_at == before.progress_at + BEAT, "it has moved: nobody may call it stalled"
+
+
+async def test_what_must_not_happen_twice_is_stopped_when_the_lease_has_ended_though_no_answer_comes(
+    ship: Ship,
+) -> None:
+    await ship.begins(policy=ONCE)
+    ship.env.passes(BEAT)
+    turn = await ship.waits_for("beat")
+    ship.env.passes(LEASE - BEAT - 2 * SECOND)
+    await asyncio.sleep(0)
+    assert not ship.step.stopped.is_set()
+    ship.env.passes(SECOND)
+    async with asyncio.timeout(LONG):
+        await ship.step.stopped.wait()
+    ship.line.slow.pop("beat").set()
+    await turn
+
+
+async def test_what_is_much_is_reported_in_portions_with_beats_between_them(ship: Ship) -> None:
+    await ship.begins(rows=3)
+    await ship.ends("x" * (REPORTED_AT_ONCE * 2 // 3))
+    ship.line.said.clear()
+    ship.env.passes(BEAT)
+    await ship.agent.turn()
+    await ship.agent.turn()
+    assert ship.line.said == [2, None, 1]
+    assert {row.state for row in (await ship.scene.rows()).values()} == {AttemptState.DONE}

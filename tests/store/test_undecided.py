@@ -1,0 +1,3 @@
+"""The conformance suite on our own stores: undecided."""
+
+from watchbill.testing.conformance.undecided import *  # noqa: F403
