@@ -1,13 +1,14 @@
 """An agent beats while its reports and leases take their time, and forgets nothing that a lost beat was to say."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, cast
 
 import msgspec
 import pytest
 
-from watchbill.agent.agent import Agent
+from watchbill.agent.agent import DRAIN, Agent
 from watchbill.agent.inline import InlineCrew
 from watchbill.agent.reports import REPORTED_AT_ONCE
 from watchbill.clock import SECOND, Micros
@@ -286,3 +287,53 @@ async def test_what_is_much_is_reported_in_portions_with_beats_between_them(ship
     await ship.agent.turn()
     assert ship.line.said == [2, None, 1]
     assert {row.state for row in (await ship.scene.rows()).values()} == {AttemptState.DONE}
+
+
+async def test_a_drain_whose_grace_is_over_hands_back_the_others_and_owns_up_to_what_must_not_be_repeated(
+    ship: Ship,
+) -> None:
+    async def never_listens(n: int) -> str:
+        ship.step.begun.put_nowait(attempt())
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                return await asyncio.shield(ship.step.returns)
+
+    registry = Registry()
+    registry.add_step(Step(never_listens, name="charge"))
+    vars(ship.agent)["_crew"].__init__(registry, Executor(ship.env, slots=9, threads=1))
+    await ship.scene.open()
+    await ship.agent.open()
+    [run] = await ship.scene.submit(a_run(1))
+    once = ship.scene.a_row(run, call="charge.0")._replace(policy=msgspec.json.encode(ONCE))
+    await ship.scene.turn(attempts=[once, ship.scene.a_row(run, call="charge.1")])
+    await ship.agent.turn()
+    for _ in range(2):
+        await ship.step.begun.get()
+    vars(ship.agent)["_stopping"] = True
+    closing = asyncio.get_running_loop().create_task(ship.agent.close())
+    for _ in range(3):
+        await asyncio.sleep(0.01)
+        ship.env.passes(DRAIN // 2)
+        ship.agent.wake()
+    async with asyncio.timeout(LONG):
+        await closing
+    ship.step.returns.set_result("")
+    await asyncio.sleep(0)
+    rows = {row.call: row for row in (await ship.scene.rows()).values()}
+    assert (rows["charge.1"].state, rows["charge.1"].losses) == (AttemptState.READY, 0), "a drain costs nothing"
+    assert rows["charge.0"].state is AttemptState.FAILED
+
+
+async def test_what_was_refused_is_said_before_a_beat_would_hand_it_back(ship: Ship) -> None:
+    await ship.begins(rows=3)
+    [run] = await ship.scene.submit(a_run(2))
+    await ship.scene.turn(attempts=[ship.scene.a_row(run, call="charge.bad")._replace(args=b'[["x"],{}]')])
+    await ship.ends("x" * REPORTED_AT_ONCE)  # each is a portion
+    ship.agent.hint()
+    await ship.agent.turn()
+    [before] = [row for row in (await ship.scene.rows()).values() if row.call == "charge.bad"]
+    for _ in range(3):
+        ship.env.passes(BEAT)
+        await ship.agent.turn()
+    [after] = [row for row in (await ship.scene.rows()).values() if row.call == "charge.bad"]
+    assert (after.state, after.fence) == (AttemptState.FAILED, before.fence)

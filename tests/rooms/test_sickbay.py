@@ -1,6 +1,7 @@
 """An agent that fails where others succeed: found, kept from work, tried and let back."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from watchbill.agent.inline import InlineCrew
 from watchbill.app.agents import agent_status
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
+from watchbill.errors import StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.flow.execute import Executor
 from watchbill.model.agent import Wish
@@ -384,4 +386,100 @@ async def test_who_is_suspended_goes_on_with_what_only_it_can_do_and_with_all_wh
     ill.broken = True
     await yard.until("agent.reinstated", within=70)
     assert ill.calls > before + 16
+    await store.close()
+
+
+async def test_who_waits_to_be_tried_goes_on_with_what_only_it_can_do_though_no_hint_comes(kept: str) -> None:
+    clock = HandClock()
+    store = await open_store(kept, SystemEnv(), clock=clock, lasting_leases=False)
+    yard = Yard(store, clock)
+    await yard.open(("gpu",), ())
+    ill, _ = yard.hosts
+    gpu = await store.scheduler.queue("default", "", ("gpu",), "")
+    await yard.second(calls=0)
+    roll = await store.supervisor.doings()
+    [seen] = [doer for doer in roll.doers if doer.id == ILL]
+    suspension = Suspension(roll.now, roll.now, LONGEST_WAIT, "it fails", ("charge",))
+    assert await store.supervisor.suspend(Suspending(ILL, None, seen.doings, encode_suspension(suspension), (WELL,)))
+    hosts, yard.hosts = yard.hosts, []
+    await yard.second(calls=2, queue=gpu)
+    for _ in range(20):  # beats, and nothing else: hints may be lost
+        clock.pass_by(SECOND)
+        for host in hosts:
+            await host.agent.turn()
+            for _ in range(5):
+                await asyncio.sleep(0)
+    assert ill.calls == 2
+    await store.close()
+
+
+async def test_on_a_file_the_incident_is_over_when_all_guests_are_gone_at_once(file: str) -> None:
+    clock = HandClock()
+    store = await open_store(file, SystemEnv(), clock=clock)
+    ward = Ward(store, clock)
+    supervisor = Supervisor(ward.env, ward.events, store=store.supervisor, lasting=None, routes=ROUTES)
+    await ward.join(ILL, WELL, THIRD)
+    await supervisor.turn()
+    clock.pass_by(LOOK_ANYWAY)
+    for agent in (ILL, WELL, THIRD):
+        await store.agent.beat(agent, HOST_LEASE, [])
+    await ward.says(ILL, failed=4, runs=("r1", "r2"))
+    for agent in (WELL, THIRD):
+        await ward.says(agent, done=5, cured=2)
+    for _ in range(3):
+        clock.pass_by(SECOND)
+        supervisor.hint()
+        await supervisor.turn()
+    assert len(ward.heard("incident.opened")) == 1
+    for agent in (ILL, WELL, THIRD):
+        await store.agent.leave(agent)
+    for _ in range(200):
+        clock.pass_by(SECOND)
+        supervisor.hint()
+        await supervisor.turn()
+    assert [row.cause for row in await store.supervisor.incidents()] == []
+    await store.close()
+
+
+class Deaf:
+    """The doors of an agent that loses the answer to its next lease."""
+
+    def __init__(self, doors: Any) -> None:
+        self._doors, self.deaf = doors, True
+
+    def __getattr__(self, door: str) -> Any:
+        return getattr(self._doors, door)
+
+    async def lease(self, *args: Any) -> Any:
+        rows = await self._doors.lease(*args)
+        if rows and self.deaf:
+            self.deaf = False
+            raise StoreUnreachableError("the answer was lost")
+        return rows
+
+
+async def test_a_try_whose_answer_was_lost_costs_nobody_a_retry(kept: str) -> None:
+    clock = HandClock()
+    store = await open_store(kept, SystemEnv(), clock=clock, lasting_leases=False)
+    yard = Yard(store, clock)
+    await yard.open((), ())
+    ill, _ = yard.hosts
+    ill.broken = True
+    vars(vars(ill.agent)["_requests"])["_store"] = Deaf(store.agent)
+    await yard.second(calls=0)
+    roll = await store.supervisor.doings()
+    [seen] = [doer for doer in roll.doers if doer.id == ILL]
+    suspension = encode_suspension(Suspension(roll.now, roll.now, 0, "it fails", ("charge",)))
+    assert await store.supervisor.suspend(Suspending(ILL, None, seen.doings, suspension, (WELL,)))
+    yard.hosts = []
+    await yard.second(calls=1)
+    for _ in range(20):
+        clock.pass_by(2 * SECOND)
+        with contextlib.suppress(StoreUnreachableError):
+            await ill.agent.turn()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        await store.agent.beat(WELL, HOST_LEASE, [])
+    [row] = (await yard.scene.rows()).values()
+    assert (ill.calls, row.state, row.failures) == (1, AttemptState.READY, 0)
     await store.close()

@@ -216,14 +216,14 @@ class Agent(Loop):
             await self._store.leave(self._membership.id)
 
     async def _say_the_last(self, until: Micros) -> None:
-        """Report all that is left; in a hurry once, if that must be."""
+        """Report all that is left; in a hurry, or when the time is over, only as long as the store answers."""
         while self._reports and not self._hurried and self.env.clock.boot() < until:
             try:
                 await self._reports.send()
             except StoreUnreachableError:
                 await self._rest()
         with contextlib.suppress(StoreUnreachableError):
-            while self._hurried and self._reports.owe_the_truth:
+            while self._reports.owe_the_truth or (self._reports and not self._hurried):
                 await self._reports.send()
 
     def _patience(self) -> Micros:
@@ -336,7 +336,8 @@ class Agent(Loop):
         self._cut = True  # until we know better: whoever ends meanwhile makes us ask again
         self._requests.passes_at = None  # also without room: we ask when there is some, and must not turn until then
         if self._probation.suspended:
-            room = self._probation.room_to_try(room, self._membership.store_time(self.env.clock.boot()))
+            to_try = self._probation.room_to_try(room, self._membership.store_time(self.env.clock.boot()))
+            room = to_try if self._probation.suspended else room  # else it is too early: what only it can do goes on
         if room.slots <= 0:
             return
         left, cut = room.slots, False

@@ -16,11 +16,11 @@ class Membership:
 
     def joined(self, before: Micros) -> None:
         """Note that the store knows it under its id; `before`: when that was asked for."""
-        self.known_as = self.id
         self.prolong(before)
 
     def prolong(self, before: Micros) -> None:
         """Note that the store has heard of it; `before`: when that was sent."""
+        self.known_as = self.id  # also if the answer to its join was lost
         # Counted from before the request was sent: the store's lease began later, so ours ends earlier.
         if self.lasting is not None:
             self.heard_from = before

@@ -64,7 +64,8 @@ class Reports:
 
     def refuse(self, row: AttemptRow, refused: Refused) -> None:
         """Say of a leased row that it cannot be run here."""
-        self._items.append(Item(Report(row.id, row.fence, refused.act, _encode(refused.failure)), None, None))
+        # First: it is not held, and a beat before it is said would take it for one that this agent never heard of.
+        self._items.insert(0, Item(Report(row.id, row.fence, refused.act, _encode(refused.failure)), None, None))
 
     def save(self, attempt: Errand) -> None:
         """Say its checkpoints."""

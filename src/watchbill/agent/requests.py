@@ -46,6 +46,7 @@ class Requests:
         self._limited_first = False  # in turn, so that neither the others nor those behind gates have all the room
         self.number = 1
         self._asked_at: Micros | None = None  # the first time under this number
+        self._on_trial = False  # then
         self.passes_at: Micros | None = None  # when time lets somebody pass a gate
 
     @property
@@ -83,8 +84,11 @@ class Requests:
 
     async def lease(self, served: Served, room: Room) -> Given:
         """Lease as many rows as there is room for."""
+        if self._asked_at is not None and room.trial is not self._on_trial:
+            self.number += 1  # what a lost answer gave was given for something else: the next beat hands it back
+            self._asked_at = None
         if self._asked_at is None:
-            self._asked_at = self._env.clock.boot()
+            self._asked_at, self._on_trial = self._env.clock.boot(), room.trial
         rows = await self._rows(served, room)
         # Only now: an answer that was lost is asked for again under the same number, and its rows date from then.
         self.number += 1

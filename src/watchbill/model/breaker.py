@@ -19,7 +19,7 @@ WINDOW: Final[Micros] = 30 * SECOND  # in which the others are counted: long eno
 SLICE: Final[Micros] = WINDOW // 10  # by which the window moves on: to remember every end would cost with the traffic
 AT_LEAST: Final = 20  # attempts: half of fewer says little
 SHARE: Final = 0.5  # of them: as many fail as do not
-ENOUGH: Final = 20  # successes that are counted beyond the failures: more change nothing, and would be a write for each
+ENOUGH: Final = 20  # successes that are counted beyond the failures of a slice: more would be a write for each
 FIRST_WAIT: Final[Micros] = 5 * SECOND  # before the first canary: a restart takes that long
 LONGEST_WAIT: Final[Micros] = 60 * SECOND  # what comes back is found within a minute
 SPREAD: Final[Micros] = 5 * SECOND  # in which those who wait leave, if the pace allows it
@@ -176,10 +176,16 @@ def _noted(breaker: Breaker, ended: Ended) -> Breaker:
 
 def _counted_done(breaker: Breaker, now: Micros) -> Breaker:
     recent = _recent(breaker, now)
-    counts = recent.failed > 0 and recent.done < recent.failed + ENOUGH
+    counts = recent.failed > 0 and _matters(recent, now)
     if not counts and not breaker.in_a_row:
         return breaker
     return _added(msgspec.structs.replace(recent, in_a_row=0), now, 0, int(counts))
+
+
+def _matters(recent: Breaker, now: Micros) -> bool:
+    """Say whether one more success does: in each slice as many count, since those before it leave the window first."""
+    number, failed, done = recent.window[-1]
+    return number < now // SLICE or done < failed + ENOUGH
 
 
 def _counted_failed(breaker: Breaker, ended: Ended, now: Micros) -> Breaker:

@@ -61,6 +61,11 @@ class Sickbay:
             self._look_at = boot + LOOK_EVERY
 
     @property
+    def watches(self) -> bool:
+        """True when somebody was suspended at the last look, or there was none yet."""
+        return self._watched
+
+    @property
     def is_due(self) -> bool:
         """True when it is time to look."""
         return self.due_in == 0

@@ -229,9 +229,9 @@ class Supervisor(Loop):
 
     async def _compare_agents(self) -> Micros:
         """Look for agents that fail where others succeed, if it is time; says how long it is until the next look."""
-        if not self._has_neighbours or not self._leads:
+        if not self._leads or not (self._has_neighbours or self._sickbay.watches):
             return POLL
-        if self._sickbay.is_due:
+        if self._sickbay.is_due or not self._has_neighbours:  # who was suspended is gone with all the others
             self.tell(await self._sickbay.tend())
         return self._sickbay.due_in
 

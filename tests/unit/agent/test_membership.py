@@ -64,3 +64,10 @@ def test_who_beats_only_with_news_does_not_know_the_time() -> None:
     member = Membership(7, None)
     member.hear_time(STORE, SENT)
     assert not member.knows_time
+
+
+def test_whose_beat_is_heard_is_known_though_the_answer_to_its_join_was_lost() -> None:
+    member = a_member()
+    member.renew(8)
+    member.prolong(SENT)
+    assert member.known_as == 8

@@ -1,6 +1,7 @@
 """The breaker of a dependency: when it opens, who may try, and at which pace those who wait leave."""
 
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -352,3 +353,16 @@ def test_tokens_do_not_pile_up_while_nobody_asks():
 def test_by_hand_it_opens_for_a_reason():
     breaker = opened(WELL, "closed by ann (maintenance)", NOW)
     assert (breaker.state, breaker.why, breaker.wait) == (BreakerState.OPEN, "closed by ann (maintenance)", FIRST_WAIT)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.2, 0.3])
+def test_a_dependency_that_fails_less_than_half_of_the_time_stays_closed_however_long(share: float) -> None:
+    """The window moves on: successes that are not counted now are missing when those before them have left it."""
+    for seed in range(5):
+        chance, breaker, now = Random(seed), WELL, NOW
+        for _ in range(60_000):  # ten minutes
+            now += SECOND // 100
+            row = breaker.in_a_row == 4  # five in a row are another rule
+            breaker = heard(breaker, ends(row or chance.random() >= share), now)
+            since = (now - NOW) / SECOND
+            assert breaker.state is BreakerState.CLOSED, f"after {since} s: {breaker.why}"
