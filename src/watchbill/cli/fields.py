@@ -109,7 +109,7 @@ class Migrated(msgspec.Struct, frozen=True):
     store: str
     before: int
     after: int
-    roles: dict[str, str] = {}  # by region: the role of the database that it was given
+    roles: dict[str, str] = {}  # by role of the database: the region that it was given; a region may have several
 
 
 def question_fields(item: InboxItem) -> Question:

@@ -31,7 +31,7 @@ def migrate(
     url = found(store, None, program).url
     with damage_told(url):
         before, after = stores.migrate(url, roles)
-    print_migrated(Migrated(redacted(url), before, after, dict(roles)), output)
+    print_migrated(Migrated(redacted(url), before, after, {role: name for name, role in roles}), output)
 
 
 def read_role(given: str) -> tuple[str, str]:

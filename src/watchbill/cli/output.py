@@ -292,7 +292,7 @@ def _said(acted: Acted) -> str:
 def _told(migrated: Migrated) -> str:
     given = [
         f"region {region!r} has role {role!r}, which reads and writes the rows of that region and no others"
-        for region, role in migrated.roles.items()
+        for role, region in migrated.roles.items()
     ]
     if migrated.before == migrated.after:
         nothing = "" if given else ": nothing to do"

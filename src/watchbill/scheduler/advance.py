@@ -212,11 +212,17 @@ class Advance:
         self.feed(resident, call, outcome, body, batch)
 
     def settle_not_begun(self, batch: Batch) -> None:
-        """Give the outcome of calls that were asked to stop before they began."""
-        while batch.not_begun:
-            resident, call = batch.not_begun.pop()
+        """Give the outcome of calls that were asked to stop before they began, or cannot begin."""
+        while batch.not_begun or batch.refused:
+            if batch.not_begun:
+                resident, call = batch.not_begun.pop()
+                if resident.asks(call):
+                    self.settle_stopped(resident, call, Cause.CANCELLED, 0, batch)
+                continue
+            resident, call, ending = batch.refused.pop(0)
             if resident.asks(call):
-                self.settle_stopped(resident, call, Cause.CANCELLED, 0, batch)
+                batch.stay(resident)
+                self.feed(resident, call, Outcome.FAILED, ending, batch)
 
     def settle_dropped(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch) -> None:
         """Settle calls whose rows did not run and are gone; those that still run will be final."""
@@ -324,7 +330,7 @@ class Advance:
         if call.kind is Kind.CHILD:
             refused = self._children.start(resident, call, batch)
             if refused is not None:
-                self.feed(resident, call, Outcome.FAILED, refused, batch)
+                batch.refused.append((resident, call, refused))  # not at once: its other calls are still being taken
             return
         if call.kind is Kind.ASK:
             self._rows.put_question(resident, call, batch)

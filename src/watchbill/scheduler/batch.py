@@ -33,6 +33,7 @@ class Batch:
         "lasted",
         "not_begun",
         "now",
+        "refused",
         "reloaded",
         "reported",
         "slot_ended",
@@ -50,6 +51,7 @@ class Batch:
         self.stopped: list[Attempt] = []  # local attempts nobody wants any more
         self.asked_to_stop: list[Attempt] = []  # local attempts that shall end; whether they took effect is waited for
         self.not_begun: list[tuple[Resident, Call]] = []  # calls to settle: they were asked to stop before they began
+        self.refused: list[tuple[Resident, Call, bytes]] = []  # calls to settle: what they want cannot be started
         self.reloaded: list[int] = []  # runs that leave memory and come back: their journal says something else now
         self.handed_over: list[Attempt] = []  # local attempts that have a row now
         self.reported: list[Attempt] = []  # of these, those that have ended
@@ -95,6 +97,10 @@ class Batch:
         """Write the run's row, as it is when the turn is sealed."""
         self.turn.terms[resident.shard] = resident.term
         self._changed[resident.num] = resident
+
+    def stay(self, resident: Resident) -> None:
+        """Leave a run in memory that was to leave it: it goes on by this very turn."""
+        self.evicted = [one for one in self.evicted if one is not resident]
 
     def decide(self, resident: Resident, chosen: str, message: str, call: str = "") -> None:
         """Write down something that the scheduler itself has decided about a run, or one of its calls."""

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+import msgspec
+
 from watchbill.clock import Micros
 from watchbill.model.breaker import Breaker, BreakerRow, Ended, Move, encode, heard, read_breaker, watch_at
 from watchbill.model.gate import GateKey
@@ -15,19 +17,24 @@ async def hear(lines: Connections, ended: Sequence[Ended]) -> bool:
 
     Their rows were written before: whoever dies in between has lost a count, and no more.
     """
-    if lines.region is not None:
+    hidden = lines.region is not None
+    if hidden:
         ended = [end._replace(error="") for end in ended]  # all regions read it: what was said of it stays in its own
-    return await lines.transact(lambda db: _hear(db, ended))
+    return await lines.transact(lambda db: _hear(db, ended, hidden=hidden))
 
 
-async def _hear(db: Session, ended: Sequence[Ended]) -> bool:
+async def _hear(db: Session, ended: Sequence[Ended], *, hidden: bool) -> bool:
     values: dict[str, object] = {"queues": sorted({end.queue for end in ended})}
     if not all(end.well for end in ended):
         await db.rows("meet_breakers", values)
     found = cast(Sequence[Any], await db.rows("breakers_of_queues", values))
     keys = {queue: GateKey(namespace, name) for _, queue, namespace, name, _ in found}
     before = {keys[queue]: read_breaker(breaker) for _, queue, _, _, breaker in found}
-    after = dict(before)
+    # What the owner was told before regions had roles is not the last failure any more.
+    after = {
+        key: msgspec.structs.replace(breaker, error="") if hidden and breaker.error else breaker
+        for key, breaker in before.items()
+    }
     for end in ended:
         if end.queue in keys:
             after[keys[end.queue]] = heard(after[keys[end.queue]], end, found[0][0])

@@ -19,7 +19,7 @@ BEGIN
         RETURN '';
     END IF;
     RETURN (
-        SELECT region_role.region
+        SELECT DISTINCT region_role.region
         FROM watchbill.region_role
         JOIN pg_catalog.pg_roles ON pg_roles.rolname = region_role.role
         WHERE pg_has_role(pg_roles.oid, 'USAGE')

@@ -4,5 +4,16 @@ SET state = 1, resolved_at = watchbill.at(NULL)
 WHERE region = ''
     AND state = 0
     AND (calls OR runs)
-    AND NOT EXISTS (SELECT 1 FROM watchbill.attempt WHERE attempt.incident = incident.id)
-    AND NOT EXISTS (SELECT 1 FROM watchbill.run WHERE run.incident = incident.id)
+    AND NOT EXISTS (
+        SELECT 1
+        FROM watchbill.attempt
+        WHERE attempt.incident = incident.id
+            AND attempt.state = 3
+            AND (attempt.why || '') IN ('quarantine', 'escalate', 'doubt')
+    )
+    AND NOT EXISTS (
+        SELECT 1
+        FROM watchbill.run
+        WHERE run.incident = incident.id
+            AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
+    )

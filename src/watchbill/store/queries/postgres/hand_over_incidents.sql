@@ -7,9 +7,16 @@ WHERE region = ''
     AND EXISTS (
         SELECT 1
         FROM (
-            SELECT shard FROM watchbill.attempt WHERE attempt.incident = incident.id
+            SELECT shard
+            FROM watchbill.attempt
+            WHERE attempt.incident = incident.id
+                AND attempt.state = 3
+                AND (attempt.why || '') IN ('quarantine', 'escalate', 'doubt')
             UNION ALL
-            SELECT shard FROM watchbill.run WHERE run.incident = incident.id
+            SELECT shard
+            FROM watchbill.run
+            WHERE run.incident = incident.id
+                AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
         ) AS member
         HAVING bool_and(member.shard = ANY (ARRAY(SELECT id FROM watchbill.shard WHERE region = :region::text)))
     )

@@ -8,9 +8,16 @@ WITH mixed AS MATERIALIZED (
         AND EXISTS (
             SELECT 1
             FROM (
-                SELECT shard FROM watchbill.attempt WHERE attempt.incident = incident.id
+                SELECT shard
+                FROM watchbill.attempt
+                WHERE attempt.incident = incident.id
+                    AND attempt.state = 3
+                    AND (attempt.why || '') IN ('quarantine', 'escalate', 'doubt')
                 UNION ALL
-                SELECT shard FROM watchbill.run WHERE run.incident = incident.id
+                SELECT shard
+                FROM watchbill.run
+                WHERE run.incident = incident.id
+                    AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
             ) AS member
             WHERE member.shard = ANY (ARRAY(SELECT id FROM watchbill.shard WHERE region = :region::text))
         )
@@ -19,8 +26,11 @@ calls AS (
     UPDATE watchbill.attempt
     SET incident = NULL
     WHERE incident = ANY (ARRAY(SELECT id FROM mixed))
+        AND state = 3
+        AND (why || '') IN ('quarantine', 'escalate', 'doubt')
 )
 UPDATE watchbill.run
 SET incident = NULL
 WHERE incident = ANY (ARRAY(SELECT id FROM mixed))
     AND status < 10
+    AND (status = 4 OR substr(held, 1, 14) <> 'waits for code')

@@ -98,6 +98,16 @@ CROSS JOIN LATERAL (
     ) AS views (n, text)
     WHERE current_setting('server_version_num')::integer >= 150000
     UNION ALL
+    -- What a role was given under another name, or for another region, it has no more: a policy knows it by its number.
+    SELECT 3, 0, 0, format('DROP POLICY %I ON %I.%I', pg_policy.polname, schema, pg_class.relname)
+    FROM pg_catalog.pg_policy
+    JOIN pg_catalog.pg_class ON pg_class.oid = pg_policy.polrelid
+    JOIN pg_catalog.pg_namespace ON pg_namespace.oid = pg_class.relnamespace
+    JOIN pg_catalog.pg_roles ON pg_policy.polroles = ARRAY[pg_roles.oid]
+    WHERE pg_namespace.nspname = :schema::text
+        AND pg_roles.rolname = :role::text
+        AND pg_policy.polname ~ '^(read|insert|update|delete) as '
+    UNION ALL
     SELECT 3, conditions.place, act.n, act.text
     FROM conditions
     CROSS JOIN LATERAL (
