@@ -11,20 +11,25 @@ from tests.rooms.regional import OWNER, ROLES, Harbour, Trade, a_harbour, is_in,
 from tests.rooms.scene import ends
 from tests.servers import PostgresServer
 from watchbill import App, RunFailed, RunUndone, StoreError
+from watchbill.env import SystemEnv
 from watchbill.errors import InvalidOptionError, StoreOutdatedError, StoreRegionError
+from watchbill.events import Events
+from watchbill.model.chain import looked_at
 from watchbill.store.migrate import Migration, known_schema, migrations
-from watchbill.store.open import migrate
+from watchbill.store.open import migrate, open_store
 from watchbill.store.postgres.statements import statements
+from watchbill.store.protocol import EVERY
+from watchbill.supervisor.audit import Audit
 
 # What a role reads of other regions, for each table there is: a new one has to be put somewhere.
 NOTHING = {
-    "run", "attempt", "fact", "schedule", "journal", "decision", "blob", "log", "incident", "alert",
+    "run", "attempt", "fact", "schedule", "journal", "decision", "chain", "blob", "log", "incident", "alert",
     "lease", "scheduler", "agent", "supervisor",
 }  # fmt: skip
 WHERE_THINGS_ARE = {"shard", "queue"}  # each writes its own
 SHARED = {"gate", "stat", "policy", "orphan", "meta", "region_role"}
 VIEWS = {"steps", "workflows", "run_home", "incident_home", "attempt_place"}
-QUOTING = NOTHING - {"alert", "lease", "scheduler", "agent", "supervisor"} | {"steps", "workflows"}
+QUOTING = NOTHING - {"chain", "alert", "lease", "scheduler", "agent", "supervisor"} | {"steps", "workflows"}
 
 
 class World:
@@ -53,6 +58,13 @@ class World:
                 late.id,
             )
             await trade.app.close()
+            await self._link(trade.region)
+
+    async def _link(self, region: str) -> None:
+        """Link what was decided, as an auditor of a region does."""
+        store = await open_store(self.harbour.of(region), SystemEnv())
+        await Audit(SystemEnv(), Events(), store=store.supervisor, polls=True).link()
+        await store.close()
 
     async def _trade(self, trade: Trade) -> None:
         shipped = await trade.start(trade.ship, "ship")
@@ -126,7 +138,7 @@ async def tried(connection: asyncpg.Connection, statement: str) -> list[asyncpg.
     await connection.execute("BEGIN")
     try:
         return list(await connection.fetch(statement))
-    except asyncpg.InsufficientPrivilegeError:
+    except (asyncpg.InsufficientPrivilegeError, asyncpg.RaiseError):
         return []
     finally:
         await connection.execute("ROLLBACK")
@@ -172,6 +184,17 @@ async def test_nobody_changes_or_deletes_what_another_region_has(world: World) -
         assert left > 0, "all of it was taken back"
 
 
+async def test_each_region_links_what_was_decided_about_its_own_runs(world: World) -> None:
+    for region, role in ROLES.items():
+        store = await open_store(world.harbour.of(region), SystemEnv())
+        seen = looked_at(await store.client.chains("default", EVERY, EVERY))
+        await store.close()
+        [(linked,)] = await world.harbour.ask(role, "SELECT count(*) FROM watchbill.decision WHERE chain IS NOT NULL")
+        assert (seen.entries, seen.faults) == (linked, ())
+        assert linked > 0
+        assert await world.harbour.ask(role, "SELECT 1 FROM watchbill.decision WHERE chain IS NULL") == []
+
+
 async def test_nobody_writes_into_another_region(world: World) -> None:
     [(run, shard)] = await world.harbour.ask(
         OWNER, "SELECT num, shard FROM watchbill.run WHERE id = $1", f"stuck-{world.eu.mark}"
@@ -180,6 +203,7 @@ async def test_nobody_writes_into_another_region(world: World) -> None:
     forged = [
         f"INSERT INTO watchbill.journal (run, seq, kind, key, outcome, at, body) VALUES ({run}, 900, 0, 'x', 0, 0, '')",
         f"INSERT INTO watchbill.blob (run, n, body) VALUES ({run}, 900, '')",
+        f"INSERT INTO watchbill.chain (run, last) VALUES ({run}, '') ON CONFLICT (run) DO UPDATE SET last = ''",
         f"INSERT INTO watchbill.decision (run, call, fence, n, at, actor, body) VALUES ({run}, 'x', 0, 0, 0, 'x', '')",
         f"INSERT INTO watchbill.log (run, call, fence, number, at, body) VALUES ({run}, 'x', 0, 0, 0, '')",
         "INSERT INTO watchbill.fact (shard, run, kind, ref, actor, body, at)"

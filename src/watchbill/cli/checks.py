@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from watchbill.app.chained import chained
 from watchbill.app.measuring import measured
 from watchbill.app.rollcall import supervision_of
 from watchbill.cli.card import measured as card
@@ -16,6 +17,7 @@ from watchbill.cli.reading import damage_told, read, with_keys
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreError
+from watchbill.model.chain import Chained
 from watchbill.model.report_card import Metrics
 from watchbill.model.run import code_name
 from watchbill.store.address import redacted
@@ -30,6 +32,7 @@ FAILED: Final = 1
 UNREACHABLE: Final = 3
 
 NAMED: Final = 10  # of many
+MOST_CHAINS: Final = 1_000  # runs: a doctor is asked often, and reads what was decided about the newest of them
 MOST_SKEW: Final[Micros] = 2 * SECOND  # between this host and the store: leases are judged by the store's clock alone
 MOST_OVERDUE: Final[Micros] = 10 * SECOND  # a supervisor at work looks several times a second
 LOW_DISK: Final = 1 << 30
@@ -38,17 +41,21 @@ NO_DISK: Final = 100 << 20
 _decode_identity = msgspec.json.Decoder(dict[str, str | int]).decode
 
 
-def look(where: Where, within: Micros) -> tuple[list[Finding], int]:
-    """Look at a store, and at how its runs went within a time; gives what was found, and the exit code."""
+def look(where: Where, within: Micros, *, everything: bool = False) -> tuple[list[Finding], int]:
+    """Look at a store, and at how its runs went within a time; gives what was found, and the exit code.
+
+    `everything`: at all that was ever decided; else at what was about the newest runs.
+    """
     shown = redacted(where.url)
 
-    async def asked(doors: ClientStore) -> tuple[Checkup, Metrics]:
+    async def asked(doors: ClientStore) -> tuple[Checkup, Metrics, Chained]:
         seen = await doors.checkup(where.namespace, NAMED + 1)
-        return seen, await measured(with_keys(doors), where.namespace, within)
+        chains = await chained(doors, where.namespace, None if everything else MOST_CHAINS)
+        return seen, await measured(with_keys(doors), where.namespace, within), chains
 
     try:
         with damage_told(where.url):
-            seen, metrics = read(where.url, asked)
+            seen, metrics, chains = read(where.url, asked)
     except StoreError as error:
         return [Finding("store", BAD, str(error), "start the server or name the right store by --store")], UNREACHABLE
     env, path = SystemEnv(), parse_url(where.url).path
@@ -63,6 +70,7 @@ def look(where: Where, within: Micros) -> tuple[list[Finding], int]:
         *schedulers(seen),
         *supervision(seen),
         audit(seen),
+        decisions(chains),
         code(seen),
         quarantined(seen),
         held(seen),
@@ -138,6 +146,16 @@ def audit(seen: Checkup) -> Finding:
     said = _some([f"{one.found} of the kind {one.kind!r}" for one in seen.orphans])
     remedy = "each is repaired, and its run's timeline says how; report it, unless somebody changed the store by hand"
     return Finding("audit", WARN, said, remedy)
+
+
+def decisions(chains: Chained) -> Finding:
+    """Say whether what was decided is as it was written."""
+    if not chains.faults:
+        if not chains.runs:
+            return Finding("decisions", OK, "none are linked yet")
+        return Finding("decisions", OK, f"{chains.entries} about {chains.runs} runs are as they were written")
+    remedy = "somebody has changed the store by hand, or its disk has: compare it with a backup"
+    return Finding("decisions", BAD, _some(list(chains.faults)), remedy)
 
 
 def code(seen: Checkup) -> Finding:

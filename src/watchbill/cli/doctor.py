@@ -7,10 +7,13 @@ import typer
 from watchbill.cli.options import Format, Namespace, Output, ProgramName, StoreUrl
 
 
-def doctor(
+def doctor(  # noqa: PLR0913 - each option is one
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
+    everything: Annotated[
+        bool, typer.Option("--everything", help="Look at all that was ever decided, not only about the newest runs.")
+    ] = False,
     within: Annotated[str, typer.Option(metavar="SPAN", help="How far back the report card goes.")] = "1d",
     output: Output = Format.TABLE,
 ) -> None:
@@ -23,6 +26,7 @@ def doctor(
     from watchbill.cli.place import found
     from watchbill.model.duration import to_micros
 
-    findings, code = look(found(store, namespace, program), to_micros(within, what="--within", at_least=1))
+    span = to_micros(within, what="--within", at_least=1)
+    findings, code = look(found(store, namespace, program), span, everything=everything)
     print_findings(findings, output)
     raise typer.Exit(code)

@@ -19,6 +19,7 @@ from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.breaker import BreakerRow, Ended, Move
 from watchbill.model.call import JournalEntry, JournalRow
+from watchbill.model.chain import Chain, Extension, Unlinked
 from watchbill.model.decision import DecisionRow
 from watchbill.model.doings import Roll, Suspending
 from watchbill.model.facts import FactKind
@@ -320,6 +321,10 @@ class ClientStore(Protocol):
 
     async def checkup(self, namespace: str, limit: int) -> Checkup:
         """Read what a doctor wants to know; of long lists the first."""
+        ...
+
+    async def chains(self, namespace: str, before: int, limit: int) -> list[Chain]:
+        """Read the chains of the newest runs before one that have one, so many: who decided what, and each link."""
         ...
 
     async def history(self, namespace: str, within: Micros) -> History:
@@ -789,6 +794,14 @@ class SupervisorStore(Protocol):
 
     async def repair(self, repairs: Sequence[Repair]) -> list[bool]:
         """Repair what still is as it was seen, count it, and write down why; says which were repaired."""
+        ...
+
+    async def unlinked(self, limit: int) -> Unlinked:
+        """Read decisions that are not linked yet, oldest first, without what they say."""
+        ...
+
+    async def link(self, extensions: Sequence[Extension]) -> None:
+        """Link decisions to the chains of their runs; of a run that others have linked meanwhile, nothing."""
         ...
 
     async def count_orphans(self, kind: str, found: int) -> None:

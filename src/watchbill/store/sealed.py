@@ -291,7 +291,7 @@ class SealedClient:
         self._sealer = sealer
         # What carries no bodies goes straight through.
         self.order_schedule, self.beginning = doors.order_schedule, doors.beginning
-        self.delete, self.checkup = doors.delete, doors.checkup
+        self.delete, self.checkup, self.chains = doors.delete, doors.checkup, doors.chains
         self.agents, self.order_agent, self.backlog = doors.agents, doors.order_agent, doors.backlog
         self.gates, self.order_gate = doors.gates, doors.order_gate
         self.stats, self.steps = doors.stats, doors.steps
@@ -532,6 +532,7 @@ class SealedSupervisor:
         self.stand, self.stand_down = doors.stand, doors.stand_down
         # What an audit says of a row is nothing of the row's own.
         self.audit, self.repair, self.count_orphans = doors.audit, doors.repair, doors.count_orphans
+        self.unlinked, self.link = doors.unlinked, doors.link
 
     async def watch(
         self, limit: int, *, expired: bool = True, shards: Sequence[int] | None = None, processes: bool = True

@@ -1,5 +1,7 @@
 """Audit: the part of the supervisor that looks whether what must be so is so, repairs what is not, and counts it.
 
+It also links what was decided, so that nobody changes it unnoticed.
+
 It goes round all rows and live runs, some at a time: a look costs the same whatever there is. On a store of one process
 it goes round only while something happens; an idle house has no timer of it.
 """
@@ -11,12 +13,15 @@ from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.events import Event, Events
 from watchbill.loop import Loop
+from watchbill.model.chain import extended
 from watchbill.model.orphan import REMEDIES, AuditPlace, repair_of
 from watchbill.store.protocol import SupervisorStore
 from watchbill.supervisor.roster import STANDBY_EVERY, Roster
 
 AUDIT_EVERY: Final[Micros] = 60 * SECOND  # there is never anything to find, so it must cost next to nothing
 AUDITED: Final = 5_000  # rows, and runs, in one look: some ten milliseconds
+LINKED: Final = 1_000  # decisions in one commit
+MOST_LINKED: Final = 100 * LINKED  # in one look: after an upgrade there may be a million that never were
 
 
 class Audit(Loop):
@@ -83,4 +88,15 @@ class Audit(Loop):
                 ]
             )
         self._place = look.place or AuditPlace()
-        return look.place is None
+        linked = await self.link()
+        return look.place is None and linked
+
+    async def link(self) -> bool:
+        """Link what was decided since the last look; says whether that was all of it."""
+        for _ in range(0, MOST_LINKED, LINKED):
+            unlinked = await self._store.unlinked(LINKED)
+            if unlinked.entries:
+                await self._store.link(extended(unlinked))
+            if len(unlinked.entries) < LINKED:
+                return True
+        return False

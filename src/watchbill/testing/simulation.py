@@ -15,6 +15,7 @@ import msgspec
 
 from watchbill.clock import SECOND
 from watchbill.errors import WatchbillError
+from watchbill.model.chain import extended, looked_at
 from watchbill.model.orphan import AuditPlace
 from watchbill.model.states import RunState
 from watchbill.model.watcher import Supervision
@@ -29,7 +30,7 @@ from watchbill.testing.saboteur import Saboteur, plan_crew
 from watchbill.testing.troubles import crawlers, troubled_wishes
 from watchbill.testing.virtual import StandstillError, VirtualLoop, rest
 from watchbill.testing.workload import Wish, wishes
-from watchbill.testing.world import Clients, Line, World
+from watchbill.testing.world import NAMESPACE, Clients, Line, World
 
 HEALED_WITHIN: Final = 240  # seconds after the last fault in which every run must have ended
 PRUNED_EVERY: Final = 7  # seconds
@@ -152,6 +153,7 @@ async def _play(world: World, planned: Plan, *, scheduled: bool, supervision: Su
         await _check_slots(world)
     await _check_left_behind(world)
     await _check_orphans(world)
+    await _check_chains(world)
     await _check_leftovers(world)
     world.checker.check_accounts(world.ledger.outside)
     if world.checker.counts["steps done"] < LEAST_STEPS or _faults(world) < LEAST_FAULTS:
@@ -277,6 +279,16 @@ async def _check_orphans(world: World) -> None:
     look = await world.network.store.supervisor.audit(AuditPlace(), EVERY)
     if look.orphans:
         world.checker.violated("I15", f"a self-audit finds {look.orphans}")
+
+
+async def _check_chains(world: World) -> None:
+    """See whether what was decided is as it was written, linked by several auditors while others died."""
+    store = world.network.store
+    await store.supervisor.link(extended(await store.supervisor.unlinked(EVERY)))
+    chains = await store.client.chains(NAMESPACE, EVERY, EVERY)
+    world.counts["decisions linked"] += sum(len(chain.entries) for chain in chains)
+    for fault in looked_at(chains).faults:
+        world.checker.violated("I19", fault)
 
 
 def _faults(world: World) -> int:

@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
-from watchbill.cli.checks import audit, clock, code, disk, held, owner, quarantined, schedulers, supervision
+from watchbill.cli.checks import audit, clock, code, decisions, disk, held, owner, quarantined, schedulers, supervision
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv, process_identity
+from watchbill.model.chain import Chained
 from watchbill.model.lease import Member
 from watchbill.model.orphan import OrphanCount
 from watchbill.model.watcher import Supervision, Watcher
@@ -86,3 +87,11 @@ def test_what_cannot_be_is_told() -> None:
     found = audit(seen(orphans=(OrphanCount("row that nobody runs", 3, 0),)))
     assert (found.level, found.said) == ("warn", "3 of the kind 'row that nobody runs'")
     assert found.remedy
+
+
+def test_decisions_that_were_changed_are_bad_and_named() -> None:
+    assert decisions(Chained(0, 0, ())).level == "ok"
+    assert decisions(Chained(2, 9, ())).said == "9 about 2 runs are as they were written"
+    bad = decisions(Chained(2, 9, ("run 'o-1': decision 2 of 3 is missing",)))
+    assert (bad.level, bad.said) == ("bad", "run 'o-1': decision 2 of 3 is missing")
+    assert "backup" in bad.remedy

@@ -13,6 +13,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
 from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.call import JournalRow
+from watchbill.model.chain import Chain
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateOrder, GateRow
@@ -32,6 +33,7 @@ from watchbill.store.bodies import joined
 from watchbill.store.held import explained
 from watchbill.store.mentioned import mentioned_agents
 from watchbill.store.postgres.blobs import Blobs
+from watchbill.store.postgres.chains import chains
 from watchbill.store.postgres.checkup import checkup
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.deletion import delete
@@ -228,6 +230,12 @@ class PostgresClient:
     async def checkup(self, namespace: str, limit: int) -> Checkup:
         """Read what a doctor wants to know."""
         return await self._lines.door(lambda: self._lines.snapshot(lambda db: checkup(db, namespace, limit)))
+
+    async def chains(self, namespace: str, before: int, limit: int) -> list[Chain]:
+        """Read what was decided about the newest runs before one, and how it is linked."""
+        return await self._lines.door(
+            lambda: self._lines.run(self._lines.others, lambda db: chains(db, namespace, before, limit))
+        )
 
     async def history(self, namespace: str, within: Micros) -> History:
         """Read how runs went of late."""

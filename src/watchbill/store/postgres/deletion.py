@@ -21,6 +21,7 @@ async def delete(db: Session, root: int, limit: int) -> Deleted:
     while left > 0:
         youngest = cast(list[Any], await db.rows("delete_next", {"root": root}))
         num: int = youngest[0][0] if youngest else root
+        await db.rows("forget_chain", {"run": num})
         for part in _PARTS:
             (gone,) = await db.row(part, {"run": num, "limit": left})
             left -= cast(int, gone)

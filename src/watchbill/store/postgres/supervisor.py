@@ -9,6 +9,7 @@ from watchbill.clock import Micros
 from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import BreakerRow, Ended, Move
+from watchbill.model.chain import Extension, Unlinked
 from watchbill.model.doings import Roll, Suspending
 from watchbill.model.incident import RESOLVED_KEPT_FOR, Able, CodeLook, IncidentRow, IncidentState, NewIncident
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
@@ -23,6 +24,7 @@ from watchbill.store.postgres.alerts import settled_values, take_alerts
 from watchbill.store.postgres.audit import audit, count, repair
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.breakers import breakers, hear, move_breakers
+from watchbill.store.postgres.chains import link, unlinked
 from watchbill.store.postgres.connections import Connections, Session
 from watchbill.store.postgres.fleet import backlog
 from watchbill.store.postgres.gates import able, forget_gates
@@ -90,6 +92,14 @@ class PostgresSupervisor:
             self._hints.give(Hint.SUPERVISOR)
             self._hints.give(Hint.SCHEDULER)
         return repaired
+
+    async def unlinked(self, limit: int) -> Unlinked:
+        """Read decisions that are not linked yet."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: unlinked(db, limit)))
+
+    async def link(self, extensions: Sequence[Extension]) -> None:
+        """Link decisions to the chains of their runs."""
+        await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: link(db, extensions)))
 
     async def count_orphans(self, kind: str, found: int) -> None:
         """Count orphans that were cured as any other trouble is."""

@@ -6,6 +6,7 @@ from typing import Final
 from watchbill.clock import Micros
 from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.call import JournalRow
+from watchbill.model.chain import Chain
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateOrder, GateRow
@@ -38,6 +39,7 @@ from watchbill.store.protocol import (
     Told,
 )
 from watchbill.store.same import check_same
+from watchbill.store.sqlite.chains import chains
 from watchbill.store.sqlite.checkup import checkup
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
 from watchbill.store.sqlite.deletion import delete
@@ -208,6 +210,10 @@ class SqliteClient:
     async def checkup(self, namespace: str, limit: int) -> Checkup:
         """Read what a doctor wants to know."""
         return await self._lanes.read(lambda db: checkup(db, namespace, limit))
+
+    async def chains(self, namespace: str, before: int, limit: int) -> list[Chain]:
+        """Read what was decided about the newest runs before one, and how it is linked."""
+        return await self._lanes.read(lambda db: chains(db, namespace, before, limit))
 
     async def history(self, namespace: str, within: Micros) -> History:
         """Read how runs went of late."""

@@ -14,7 +14,7 @@ _PARTS: Final = (
     ("delete_facts",),
     ("delete_journal_blobs", "delete_journal"),
 )
-_LAST: Final = ("delete_blobs", "delete_end", "delete_run")
+_LAST: Final = ("delete_chain", "delete_blobs", "delete_end", "delete_run")
 
 
 def delete(db: Writer, root: int, limit: int) -> Deleted:
@@ -29,6 +29,7 @@ def delete(db: Writer, root: int, limit: int) -> Deleted:
     while left > 0:
         youngest = db.run("delete_next", {"root": root}).fetchone()
         num = root if youngest is None else youngest[0]
+        db.run("forget_chain", {"run": num})
         for part in _PARTS:
             left -= sum([db.run(name, {"run": num, "limit": left}).rowcount for name in part])
             if left <= 0:

@@ -8,6 +8,7 @@ import msgspec
 from watchbill.clock import Micros
 from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.breaker import BreakerRow, Ended, Move
+from watchbill.model.chain import Extension, Unlinked
 from watchbill.model.doings import Roll, Suspending
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
@@ -25,6 +26,7 @@ from watchbill.store.sqlite.alerts import due_alerts, next_alert, settle_alerts,
 from watchbill.store.sqlite.audit import audit, count, repair
 from watchbill.store.sqlite.breakers import breakers, hear, move_breakers
 from watchbill.store.sqlite.burial import bury
+from watchbill.store.sqlite.chains import link, unlinked
 from watchbill.store.sqlite.database import Database, Named, Writer, json_text
 from watchbill.store.sqlite.fleet import backlog
 from watchbill.store.sqlite.gates import able, forget_gates, page_of_gates
@@ -95,6 +97,14 @@ class SqliteSupervisor:
         if any(repaired):
             self._lanes.hints.give(Hint.SUPERVISOR)
             self._lanes.hints.give(Hint.SCHEDULER)
+
+    async def unlinked(self, limit: int) -> Unlinked:
+        """Read decisions that are not linked yet."""
+        return await self._lanes.read(lambda db: unlinked(db, limit))
+
+    async def link(self, extensions: Sequence[Extension]) -> None:
+        """Link decisions to the chains of their runs."""
+        await self._lanes.write(lambda db: link(db, extensions))
 
     async def count_orphans(self, kind: str, found: int) -> None:
         """Count orphans that were cured as any other trouble is."""

@@ -28,6 +28,7 @@ tables AS (
             (6, 'decision', NULL, 'of run', 'of run'),
             (7, 'blob', NULL, 'of run', 'of run'),
             (8, 'log', NULL, 'of run', 'of run'),
+            (17, 'chain', NULL, 'of run', 'of run'),
             (9, 'incident', NULL, ours, NULL),
             (
                 10, 'alert', NULL, '(SELECT true FROM watchbill.incident WHERE incident.id = alert.incident)',

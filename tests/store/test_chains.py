@@ -1,0 +1,3 @@
+"""The conformance suite on our own stores: chains."""
+
+from watchbill.testing.conformance.chains import *  # noqa: F403
