@@ -28,6 +28,11 @@ class Patience(msgspec.Struct, frozen=True, omit_defaults=True):
 
     within: Micros | None = None
     escalate_to: str | None = None
+    until: Micros | None = None  # in the run's time; not stored
+
+    def left(self, now: Micros) -> "Patience":
+        """Give what is left of it: a question that a pause puts off is asked later, and its time has begun."""
+        return self if self.until is None else Patience(max(self.until - now, 0), self.escalate_to)
 
     @property
     def remind_in(self) -> Micros | None:

@@ -161,3 +161,4 @@ class Judgement(NamedTuple):
     recast: Recast | None = None
     policy: bytes | None = None  # evidence: what it was judged by; None: that does not matter
     remind_in: Micros | None = None  # of what people have a time for
+    watch_at: Micros | None = None  # evidence, of what is parked: until when it was

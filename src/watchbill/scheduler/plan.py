@@ -247,5 +247,7 @@ def unknown_outcome(row: AttemptRow) -> Cause | None:
     """Say why an earlier attempt of a row may have taken effect; None: each raised, or none began."""
     if row.losses:
         return Cause.LOST
+    if row.doubt is not None:
+        return Cause.UNKNOWN  # what it has reported since is of the probe, or that it raised: that says nothing
     cause = _decode_failure(row.result).cause if row.result else None
     return cause if cause in UNKNOWN else None

@@ -78,7 +78,7 @@ class Rows:
 
     def put_question(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Put the row of a question into the turn: it waits for a person, and no agent takes it."""
-        patience = call.options
+        patience = call.options.left(batch.now)
         facts = CallFacts(
             resident.num, resident.id, resident.part, resident.shard, call.key, "ask", self._queues.plain,
             _encode(patience), call.body, first_look=0, alone=False,

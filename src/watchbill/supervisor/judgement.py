@@ -218,4 +218,5 @@ def _to(
         call=row.call,
         body=None,
         policy=row.policy,
+        watch_at=row.watch_at,
     )

@@ -358,6 +358,7 @@ def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, obj
         "progresses": [verdict.progress for verdict in ordered],
         "judged_by": [verdict.policy for verdict in ordered],
         "remind_ins": [verdict.remind_in for verdict in ordered],
+        "watch_ats": [verdict.watch_at for verdict in ordered],
         **_recasts([(verdict.id, verdict.recast) for verdict in ordered if verdict.recast is not None]),
         "ready_ids": [verdict.id for verdict in ordered if verdict.after == AttemptState.READY],
         "avoid_for": AVOID_FOR,

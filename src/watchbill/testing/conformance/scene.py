@@ -88,7 +88,7 @@ def a_verdict(
     return Judgement(
         row.id, row.fence, row.state, row.progress_at, dead_agent, after, failures, losses, watch_in, why, result,
         row.run, row.call, None if message is None else a_reason(message), unmoved, row.progress, recast,
-        remind_in=remind_in,
+        remind_in=remind_in, watch_at=row.watch_at,
     )  # fmt: skip
 
 

@@ -71,10 +71,10 @@ judged AS (
         :ids::bigint[], :fences::bigint[], :states::smallint[], :progress_ats::bigint[], :dead_agents::bigint[],
         :afters::smallint[], :failures::integer[], :losses::integer[], :watch_ins::bigint[], :whys::text[],
         :results::bytea[], :runs::bigint[], :calls::text[], :decisions::bytea[], :unmoved::boolean[],
-        :progresses::bytea[], :judged_by::bytea[], :remind_ins::bigint[]
+        :progresses::bytea[], :judged_by::bytea[], :remind_ins::bigint[], :watch_ats::bigint[]
     ) AS verdict (
         id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result, run, call, reason,
-        unmoved, progress, judged_by, remind_in
+        unmoved, progress, judged_by, remind_in, watch_at
     )
     LEFT JOIN unnest(
         :recast_ids::bigint[], :kinds::smallint[], :steps::text[], :rungs::integer[], :policies::bytea[],
@@ -91,7 +91,8 @@ judged AS (
         AND CASE verdict.state
             WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND attempt.cancel = (verdict.reason IS NOT NULL))
             WHEN 2 THEN verdict.after IN (0, 3, 5)
-            WHEN 3 THEN attempt.watch_at <= (SELECT watchbill.at(:now::bigint))
+            WHEN 3 THEN attempt.watch_at = verdict.watch_at
+                AND attempt.watch_at <= (SELECT watchbill.at(:now::bigint))
                 AND (verdict.after = 0 OR (verdict.after IN (3, 5) AND attempt.why IN ('escalate', 'doubt')))
         END
         AND (

@@ -46,7 +46,9 @@ WHERE id = :id
     AND CASE state
         WHEN 1 THEN :after = 2 OR (:after = 1 AND cancel = (:body IS NOT NULL))
         WHEN 2 THEN :after IN (0, 3, 5)
-        WHEN 3 THEN watch_at <= :now AND (:after = 0 OR (:after IN (3, 5) AND why IN ('escalate', 'doubt')))
+        WHEN 3 THEN watch_at = :watch_at
+            AND watch_at <= :now
+            AND (:after = 0 OR (:after IN (3, 5) AND why IN ('escalate', 'doubt')))
     END
     AND (
         :dead_agent IS NULL

@@ -1,4 +1,5 @@
 -- Let a parked row be tried again, with fresh budgets: a person has asked for it.
+-- Not what may still act: it may have taken effect, and is asked about when it cannot act any more.
 UPDATE attempt
 SET
     state = 0, earlier = earlier + failures + losses, failures = 0, losses = 0, doubt = NULL, why = NULL,
@@ -6,3 +7,4 @@ SET
 WHERE id = ?1
     AND state = 3
     AND kind = 0
+    AND why IS NOT 'settle'
