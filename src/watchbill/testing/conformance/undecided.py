@@ -155,7 +155,7 @@ async def test_after_a_decision_that_does_not_fit_there_is_time_anew(scene, cloc
     assert (await scene.row(row.id)).watch_at == NOON + SECOND + WITHIN
     assert (await muster(scene)).next_at == NOON + SECOND + HALF
     clock.pass_by(WITHIN)
-    assert await scene.judge(a_verdict(row, AttemptState.GAVE_UP))
+    assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.GAVE_UP))
     await scene.turn(asked_again=[AskedAgain(row.id, WITHIN, HALF)])
     assert (await scene.row(row.id)).watch_at is None, "what has been given up waits for nobody"
 
