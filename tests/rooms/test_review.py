@@ -68,11 +68,9 @@ async def beside_ambiguous(after: int) -> Any:
 def test_what_raised_in_doubt_is_undone_when_a_sibling_fails(watch: Watch) -> None:
     run = watch.start(beside_raised, 60, id="r")
     watch.jump("30s")
-    print(did, run.explain())
     watch.jump("60s")
     with pytest.raises(RunFailed) as caught:
         run.result()
-    print(type(caught.value), did)
     assert did == ["charge a", "undo a"]
     assert type(caught.value) is RunUndone
 
@@ -81,11 +79,9 @@ def test_what_raised_in_doubt_is_undone_when_a_sibling_fails(watch: Watch) -> No
 def test_what_is_ambiguous_is_undone_when_a_sibling_fails(watch: Watch, after: int) -> None:
     run = watch.start(beside_ambiguous, after, id="r")
     watch.jump("2s")
-    print(did, run.explain())
     watch.jump("60s")
     with pytest.raises(RunFailed) as caught:
         run.result()
-    print(type(caught.value), did)
     assert did[-1] == "undo a"
     assert type(caught.value) is RunUndone
 
@@ -111,10 +107,8 @@ async def hanging(order: str) -> str:
 def test_retry_of_a_run_does_not_try_again_blindly_what_settles(watch: Watch) -> None:
     run = watch.start(hanging, "a", id="r")
     watch.jump("7s")
-    print(did, run.explain())
     run.retry()
     watch.jump("2s")
-    print(did, run.explain())
     assert did.count("charge a") == 1 or "probe" in did
 
 

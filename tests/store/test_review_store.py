@@ -19,7 +19,6 @@ async def test_a_zombie_moves_a_call_back_to_people_who_had_their_time(scene, cl
     assert third.rung == 2
     clock.pass_by(WITHIN)
     applied = await scene.judge(zombie)
-    print("zombie applied:", applied, "rung now", (await scene.row(first.id)).rung)
     assert not applied
 
 
@@ -33,5 +32,19 @@ async def test_a_retry_of_the_run_lets_not_go_what_settles(scene, clock):
     )
     await scene.turn(released=[row.id])
     now = await scene.row(row.id)
-    print(now.state, now.why, now.doubt)
     assert (now.state, now.why) == (AttemptState.PARKED, "settle")
+
+
+async def test_what_settles_is_not_dropped_but_asked_to_stop_and_looked_at_when_it_was_to_be(scene, clock):
+    [run] = await scene.submit(a_run(1))
+    await scene.turn(runs=[a_change(run, RunState.RUNNING)])
+    row = await scene.row_in(AttemptState.FAILED, run)
+    recast = a_recast(row, doubt=b"{}")
+    assert await scene.judge(
+        a_verdict(row, AttemptState.PARKED, why="settle", result=FAILED, watch_in=60 * SECOND, recast=recast)
+    )
+    before = await scene.row(row.id)
+    await scene.turn(dropped=[row.id])
+    after = await scene.row(row.id)
+    assert (after.state, after.why, after.cancel) == (AttemptState.PARKED, "settle", True)
+    assert after.watch_at == before.watch_at

@@ -1,3 +1,3 @@
 -- Delete the rows of cancelled calls, unless they run or are final: then their outcomes are taken in.
 DELETE FROM watchbill.attempt
-WHERE id = ANY (ARRAY(SELECT id FROM dropping WHERE state NOT IN (1, 4, 5)))
+WHERE id = ANY (ARRAY(SELECT id FROM dropping WHERE state NOT IN (1, 4, 5) AND NOT settles))
