@@ -16,6 +16,7 @@ from watchbill.flow.replay import Broken, Call
 from watchbill.flow.values import plain
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import Kind, Outcome
+from watchbill.model.decision import OF_A_PERSON, Decision, DecisionRow
 from watchbill.model.extension import read_extended
 from watchbill.model.facts import FactKind, read_retry
 from watchbill.model.member import waits_for_person
@@ -99,6 +100,8 @@ class Telling:
             heard = resident.seq > before or not resident.gone
         else:
             heard = resident.status.terminal  # too late, and without effect
+            if heard and fact.kind is FactKind.ANSWER:
+                self._too_late(resident, fact, batch)
         if heard:
             batch.turn.terms[resident.shard] = resident.term
             batch.turn.facts_done.append(fact.id)
@@ -223,6 +226,7 @@ class Telling:
         key = next((key for key, id in resident.rows.items() if f"{id:x}" == fact.ref), None)
         call = None if key is None else resident.loop.calls.get(key)
         if call is None or call.kind is not Kind.ASK:
+            self._too_late(resident, fact, batch)
             return
         try:
             call.decode(fact.body)
@@ -230,12 +234,25 @@ class Telling:
             note = f"an answer to {call.key!r} by {fact.actor} was refused: {error}"
             if not resident.workflow.signature.seals:
                 note += f"; it was {fact.body[:200]!r}"
-            batch.decide(resident, "refused", note, call.key)
+            self._refuse(resident, call.key, fact, note, batch)
             return
         row = resident.rows.pop(call.key)
         if self._advance.feed(resident, call, Outcome.OK, fact.body, batch):
             batch.turn.dropped.append(row)
             batch.turn.decisions.append(answered_by(resident.num, call.key, fact))
+
+    def _too_late(self, resident: Resident, fact: Fact, batch: Batch) -> None:
+        """Write down that somebody answered who had been told that it was heard."""
+        self._refuse(
+            resident, "", fact, f"an answer by {fact.actor} came too late: nobody waits for it any more", batch
+        )
+
+    @staticmethod
+    def _refuse(resident: Resident, key: str, fact: Fact, note: str, batch: Batch) -> None:
+        """Write down why an answer does not count. The fact's number is unlike any other's: each of them is told."""
+        body = _encode(Decision(rule="the scheduler's own", chosen="refused", message=note))
+        batch.turn.terms[resident.shard] = resident.term
+        batch.turn.decisions.append(DecisionRow(resident.num, key, fact.id, OF_A_PERSON, "scheduler", body))
 
     # --- a person has decided about one of its calls
 
