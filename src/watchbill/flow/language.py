@@ -109,6 +109,12 @@ async def ask(
     """
     loop = _loop("ask")
     read = _reader(form, "ask()")
+    if not isinstance(question, str):
+        raise InvalidOptionError(f"the question of ask() must be text, got {question!r:.200}")
+    for name, group in (("to", to), ("escalate_to", "" if escalate_to is None else escalate_to)):
+        if not isinstance(group, str):
+            # Whoever reads it as one, scheduler or inbox, would stand still for all the others.
+            raise InvalidOptionError(f"{name} of ask() must name a group as text, got {group!r:.200}")
     if within is None:
         if escalate_to is not None:
             raise InvalidOptionError("escalate_to of ask() is for when its time is over: give within, too")
