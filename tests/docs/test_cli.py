@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.docs.test_readme import hello_world
 from tests.forked import ROOT, environment, run_command
 from watchbill.cli.main import commands
+from watchbill.model.alert import AlertKind, AlertText
 
 PAGE = (ROOT / "docs" / "cli.md").read_text()
 
@@ -29,3 +30,9 @@ def test_every_command_is_on_the_page() -> None:
         for below in getattr(command, "commands", {None: None}):
             assert name in PAGE
             assert below is None or re.search(rf"\b{below}\b", PAGE), f"{name} {below}"
+
+
+def test_what_a_webhook_gets_about_an_incident_is_on_the_page_and_all_of_what_it_may_be() -> None:
+    of_alerts = PAGE[PAGE.index("`App(alerts=...)`") : PAGE.index("An incident about agents or code")]
+    for word in (*AlertText.__struct_fields__, *(kind.word for kind in AlertKind)):
+        assert f"`{word}`" in of_alerts, word

@@ -25,7 +25,7 @@ def agent(  # noqa: PLR0913 - each option is one
         int | None, typer.Option(metavar="N", help="Worker processes; as many as cores, at most 4.")
     ] = None,
     beat: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Between two beats; a lease is four of them.")
+        str | None, typer.Option(metavar="SPAN", help="Between two beats, at most 22.5s; a lease is four of them.")
     ] = None,
     grace: Annotated[str | None, typer.Option(metavar="SPAN", help="For steps that are asked to stop; 10s.")] = None,
     name: Annotated[str, typer.Option(metavar="NAME", help="What people call it; else host and pid.")] = "",

@@ -11,13 +11,14 @@ import typer
 from watchbill.app.host import Employment, hosting
 from watchbill.cli.employing import HANDED_OVER, check_address
 from watchbill.cli.stopping import until_first
+from watchbill.clock import SECOND
 from watchbill.env import SystemEnv, when_employer_is_gone
 from watchbill.errors import InvalidOptionError
 from watchbill.events import Events
 from watchbill.flow.program import Named, named_program
 from watchbill.model.duration import to_micros
 from watchbill.model.needs import parse_needs, written
-from watchbill.model.profile import profile_named
+from watchbill.model.profile import LONGEST_LEASE, profile_named
 from watchbill.model.run import check_region
 from watchbill.store.address import redacted
 
@@ -70,6 +71,13 @@ def employment(  # noqa: PLR0913 - each option is one
     if beat is not None:
         given["beat"] = to_micros(beat, what="--beat", at_least=50_000)
         given["lease"] = BEATS_PER_LEASE * given["beat"]
+        if given["lease"] > LONGEST_LEASE:
+            # So long others wait at most for whoever may still act, when nobody knows any more who that was.
+            most = f"{LONGEST_LEASE / BEATS_PER_LEASE / SECOND:g}s"
+            raise InvalidOptionError(
+                f"--beat must be at most {most}, got {beat!r}: a lease is {BEATS_PER_LEASE} beats, and none is longer"
+                f" than {LONGEST_LEASE / SECOND:g} s; for rarer beats give --profile batch, and no --beat"
+            )
     if grace is not None:
         given["grace"] = to_micros(grace, what="--grace")
     return Employment(**given)

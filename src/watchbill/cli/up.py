@@ -40,7 +40,7 @@ def up(  # noqa: PLR0913 - each option is one
     slots: Annotated[int | None, typer.Option(metavar="N", help="Steps at once; 50 unless told.")] = None,
     workers: Annotated[int | None, typer.Option(metavar="N", help="Worker processes of the agent.")] = None,
     beat: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Between two beats; a lease is four of them.")
+        str | None, typer.Option(metavar="SPAN", help="Between two beats, at most 22.5s; a lease is four of them.")
     ] = None,
     grace: Annotated[str | None, typer.Option(metavar="SPAN", help="For steps that are asked to stop; 10s.")] = None,
     name: Annotated[str, typer.Option(metavar="NAME", help="What people call its agent; else host and pid.")] = "",
