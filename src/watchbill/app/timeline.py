@@ -52,6 +52,7 @@ _WORDS: Final = {
     Kind.LATE: "late",
     Kind.EDITED: "edited",
     Kind.STOPPED: "stopped",
+    Kind.SPARED: "not_undone",
 }
 
 
@@ -116,6 +117,9 @@ def _of_entry(entry: JournalEntry, ended_as: RunState, judged: int, by: str) -> 
         actor, note = by, f"by {by}"
     elif kind in (Kind.CANCEL, Kind.LATE, Kind.STOPPED):
         note = reason_in(entry.body)
+    elif kind is Kind.SPARED:
+        why = final_in(entry.body, step_name(entry.key))
+        note = f"it took no effect ({why.type}: {why.message})"
     elif kind is Kind.REWOUND:
         actor = reason_in(entry.body)
         note = f"by {actor}"

@@ -79,6 +79,8 @@ def replay(loop: WorkflowLoop, entry: JournalEntry) -> bool:
         loop.cancel(entry.at, str(plain(entry.body)), stopped=True)
     elif entry.kind == Kind.EDITED:
         loop.edit(entry.key, entry.body)
+    elif entry.kind == Kind.SPARED:
+        loop.spare(entry.at, entry.key)
     elif entry.kind == Kind.MESSAGE:
         loop.message(entry.at, message_of(entry))
     else:

@@ -35,7 +35,7 @@ from watchbill.flow.failures import step_failed
 from watchbill.flow.futures import Call, Evicted, Handle, Promise, Receive, Timer, UndoableCall, nothing, untie
 from watchbill.flow.mailbox import Mailbox, Message
 from watchbill.flow.switched import take_over
-from watchbill.flow.undo import Ended, undo_all
+from watchbill.flow.undo import Ended, undo_all, undo_key
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.failure import FinalFailure
 
@@ -54,6 +54,7 @@ __all__ = [
 
 FOREVER: Final = 10_000_000_000  # seconds: sleep(math.inf) is a due time in three centuries, which a store can hold
 SWITCHED: Final = Outcome.SWITCHED  # on the way of every step
+NONE_SPARED: Final[frozenset[str]] = frozenset()  # shared by all runs: few have any
 KEPT_AT_FIRST: Final = 32  # of a list, before what is over in it is looked for
 
 # asyncio's callbacks of timers, by what the author wrote.
@@ -100,6 +101,7 @@ class WorkflowLoop(Drain):
         "patches",
         "published",
         "seed",
+        "spared",
         "sparing",
         "stale",
         "stopped",
@@ -150,6 +152,7 @@ class WorkflowLoop(Drain):
         self.stopped: str | None = None  # why a person stopped it as a failure
         self.undo = False  # what can be undone is, when it fails
         self.undoable: list[UndoableCall] = []
+        self.spared = NONE_SPARED  # cancelled calls that took no effect
         self.sparing = False
         self.undoing: Ended | None = None  # why
         self.undo_from = 0  # the number of the last call before
@@ -205,6 +208,18 @@ class WorkflowLoop(Drain):
             raise not_asked(key, None, self.calls, ended=self.ended is not None)
         call.args = read(call, call.target.signature.decode_args, body)
         call.body = body
+
+    def spare(self, at: Micros, key: str) -> None:
+        """Undo a call not that the workflow had cancelled: it took no effect. Raises Diverged."""
+        if not any(call.key == key for call in self.undoable):
+            raise not_asked(key, None, self.calls, ended=self.ended is not None)
+        if at > self.now:
+            self.now = at
+        self.spared = self.spared | {key}
+        undo = self.calls.get(undo_key(key))
+        if undo is not None:
+            undo.cancel()
+        self._drain()
 
     def message(self, at: Micros, message: Message) -> bool:
         """Deliver a message, then run until nothing is ready; False when it was delivered before."""

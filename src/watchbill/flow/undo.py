@@ -31,6 +31,7 @@ class Undoing(Protocol):
     """What is needed of the loop."""
 
     undoable: list[UndoableCall]
+    spared: frozenset[str]  # keys of cancelled calls that took no effect: the journal says so
 
 
 async def undo_all(loop: Undoing, ended: Ended) -> Ended:
@@ -41,18 +42,27 @@ async def undo_all(loop: Undoing, ended: Ended) -> Ended:
             await asyncio.wait([call])  # its attempt has been asked to stop
     for call in reversed(begun):
         undo = call.target.undone_by
-        if undo is None or not may_have_taken_effect(call):
+        if undo is None or call.key in loop.spared or not may_have_taken_effect(call):
             continue
         result = None if call.cancelled() or call.exception() is not None else call.result()
         args, kwargs = call.args
-        undone += 1
         try:
-            await undo.options(key=f"undo:{call.key}")(result, *args, **kwargs)
+            await undo.options(key=undo_key(call.key))(result, *args, **kwargs)
         except StepFailed as failed:
             trouble.append(f"{call.key!r} is not undone: {failed}")
+        except asyncio.CancelledError:
+            if call.key not in loop.spared:
+                raise
+            continue  # it was asked for, and is not needed: the last attempt has ended without an effect
+        undone += 1
     if trouble:
         return Ended(Outcome.UNDO_FAILED, None, ended.error, tuple(trouble))
     return ended if not undone or ended.outcome is Outcome.CANCELLED else ended._replace(outcome=Outcome.UNDONE)
+
+
+def undo_key(key: str) -> str:
+    """Name the call that undoes another one."""
+    return f"undo:{key}"
 
 
 def may_have_taken_effect(call: UndoableCall) -> bool:
@@ -60,4 +70,11 @@ def may_have_taken_effect(call: UndoableCall) -> bool:
     if call.cancelled():
         return call.handed_out  # by the workflow itself, while it ran
     failure = call.exception()
-    return failure is None or (isinstance(failure, StepFailed) and failure.cause in UNKNOWN and failure.attempts > 0)
+    if failure is None:
+        return True
+    return isinstance(failure, StepFailed) and is_unknown(failure.cause, failure.attempts)
+
+
+def is_unknown(cause: str, attempts: int) -> bool:
+    """Say whether a call that failed may have taken effect all the same."""
+    return cause in UNKNOWN and attempts > 0

@@ -22,6 +22,7 @@ class Kind(IntEnum):
     LATE = 10  # its deadline has passed
     EDITED = 11  # a person gave a call that is open other arguments
     STOPPED = 12  # a person stopped the run as a failure, so that it is undone
+    SPARED = 13  # a call that the workflow had cancelled took no effect: it is not undone
 
 
 class Outcome(IntEnum):

@@ -22,6 +22,7 @@ from watchbill.flow.recheck import open_loop
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Call, Continued, Diverged, WorkflowLoop
 from watchbill.flow.switched import switched_body
+from watchbill.flow.undo import is_unknown
 from watchbill.flow.watchdog import Watchdog
 from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import AttemptRow, RowKind
@@ -141,6 +142,8 @@ class Advance:
         self._stopping.dropped.pop(row.id, None)
         call = None if resident.gone else resident.loop.calls.get(row.call)
         if call is None or not _is_row_of(resident, row):
+            if self._stopping.fades(resident, row.id):
+                self._spare(resident, row, batch)
             if self._stopping.faded(resident, row.id):
                 self._begin_the_undo(resident, batch)
             return  # cancelled meanwhile: the outcome is dropped
@@ -233,6 +236,21 @@ class Advance:
             self._begin_the_undo(resident, batch)
         for call, cause in self._stopping.take_gone(resident, there, coming, batch):
             self.settle_stopped(resident, call, cause or Cause.CANCELLED, int(cause is not None), batch)
+
+    def _spare(self, resident: Resident, row: AttemptRow, batch: Batch) -> None:
+        """Write down that a call which the workflow had cancelled took no effect, so that nobody undoes it."""
+        if row.state is not AttemptState.GAVE_UP or resident.gone:
+            return
+        failure = final_failure(row)
+        if is_unknown(failure.cause, failure.attempts):
+            return
+        try:
+            resident.loop.spare(batch.now, row.call)
+        except Broken as broken:
+            self._leaving.broken(resident, broken, batch)
+            return
+        batch.append(resident, Kind.SPARED, row.call, 0, Outcome.FAILED, _encode(failure))
+        self.rest(resident, batch)
 
     def _begin_the_undo(self, resident: Resident, batch: Batch) -> None:
         """Begin what had to wait until the last attempt of a cancelled call was gone."""

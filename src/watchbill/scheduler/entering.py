@@ -221,8 +221,8 @@ class Entering:
         for row in rows:
             if row.call in resident.loop.calls and row.part == resident.part:
                 resident.rows[row.call] = row.id
-            elif row.state < AttemptState.DONE:
-                if not row.cancel:
+            else:
+                if row.state < AttemptState.DONE and not row.cancel:
                     batch.turn.terms[resident.shard] = resident.term
                     batch.turn.dropped.append(row.id)
                 if any(call.key == row.call for call in resident.loop.undoable):

@@ -82,6 +82,11 @@ class Stopping:
         resident.fading[row] = attempt
         self.runs.add(resident.num)
 
+    @staticmethod
+    def fades(resident: Resident, row: int) -> bool:
+        """Say whether a row is such a one."""
+        return bool(resident.fading) and row in (resident.fading or {})
+
     def faded(self, resident: Resident, row: int) -> bool:
         """Forget such a row, which is gone; True when it was the last: what had to wait for them may begin."""
         if not resident.fading or row not in resident.fading:

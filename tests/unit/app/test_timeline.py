@@ -1,5 +1,7 @@
 """What has happened to a run, in order."""
 
+from typing import Any
+
 import msgspec
 
 from tests.unit.cli.records import (
@@ -84,13 +86,15 @@ def test_what_is_under_way_is_told_with_its_progress():
 
 
 def test_every_kind_of_entry_has_its_word():
-    bodies = {Kind.CANCEL: "too late", Kind.LATE: "its deadline has passed", Kind.REWOUND: "ada", Kind.STOPPED: "no"}
+    bodies: dict[Kind, Any] = {Kind.CANCEL: "too late", Kind.LATE: "its deadline has passed"}
+    bodies |= {Kind.REWOUND: "ada", Kind.STOPPED: "no"}
+    bodies[Kind.SPARED] = {"step": "k", "type": "Ambiguous", "message": "no answer", "attempts": 1, "cause": "raised"}
     others = [kind for kind in Kind if kind not in (Kind.END, Kind.STEP)]
     entries = [an_entry(n, kind, "k", body=bodies.get(kind)) for n, kind in enumerate(others, 1)]
     events = timeline_of(a_record(journal=entries))[2:]
     assert [event.kind for event in events] == [
         *("timer", "cancel", "message", "child_ended", "answered", "patched", "rewound", "continued", "late"),
-        *("edited", "stopped"),
+        *("edited", "stopped", "not_undone"),
     ]
     assert all(event.kind for event in events)
     assert {event.kind: event.note for event in events if event.note} == {
@@ -98,6 +102,7 @@ def test_every_kind_of_entry_has_its_word():
         "rewound": "by ada",
         "late": "its deadline has passed",
         "stopped": "no",
+        "not_undone": "it took no effect (Ambiguous: no answer)",
     }
 
 
