@@ -1,11 +1,12 @@
 """Questions with a deadline: who is asked when, who holds them, what becomes of those that nobody answers."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
 
-from tests.rooms.scene import ends
+from tests.rooms.scene import LONG, LOOK_EVERY, ends
 from tests.rooms.test_people import asked
 from watchbill import (
     App,
@@ -18,6 +19,10 @@ from watchbill import (
     ask,
     sleep,
 )
+from watchbill.clock import to_datetime
+from watchbill.store.open import open_store
+from watchbill.store.protocol import Told
+from watchbill.testing.virtual import Life
 from watchbill.testing.watch import Watch
 
 virtual = App("sqlite:///:memory:")
@@ -40,6 +45,21 @@ async def asks_later(wait: str) -> str:
         answer = "nobody"
     await sleep("1h")
     return str(answer)
+
+
+@virtual.step
+async def takes_ten_seconds(order: str) -> str:
+    await asyncio.sleep(10)
+    return order
+
+
+@virtual.workflow
+async def asks_then(order: str) -> str:
+    await takes_ten_seconds(order)
+    try:
+        return str(await ask("may I?", form=str, to="team", within="1h"))
+    except TimeoutError:
+        return "nobody"
 
 
 class Room:
@@ -133,6 +153,23 @@ def test_a_question_that_is_answered_in_time_reminds_nobody_and_expires_never(ro
     assert room.heard("question.reminded") == 0
 
 
+def test_the_time_of_a_question_that_a_pause_puts_off_has_begun(room: Room) -> None:
+    run = room.watch.start(asks_then, "a", id="r")
+    room.watch.jump("2s")
+    run.pause("wait")
+    room.watch.jump("40m")
+    run.resume()
+    room.watch.jump("1s")
+    [item] = room.inbox()
+    assert item.due_at is not None
+    until = f"{to_datetime(item.due_at):%Y-%m-%d %H:%M:%S}Z"
+    assert f"wakes at {until}" in str(run.explain())
+    assert f"There is time until {until}" in str(run.explain())
+    room.watch.jump("21m")
+    assert run.result() == "nobody"
+    assert [event.kind for event in run.timeline()].count("remind") == 1
+
+
 def test_crashes_anywhere_change_nothing_about_it(watch: Watch) -> None:
     results = []
 
@@ -142,6 +179,28 @@ def test_crashes_anywhere_change_nothing_about_it(watch: Watch) -> None:
 
     watch.crash_everywhere(asks_later, ("1m",), check)
     assert len(results) > 5
+
+
+def test_who_answers_too_late_and_was_told_that_it_is_heard_is_in_the_timeline(room: Room) -> None:
+    """While the time ran out no process was there: then somebody answered, and only then it was seen to."""
+    run = room.watch.start(approves, "1h", id="r")
+    room.watch.jump("1m")
+    [item] = room.inbox()
+    [trial] = room.watch._trials.values()
+    dead = trial._processes[-1]
+    dead.leave()
+    for _ in range(2):  # a death ends the first one early
+        room.watch.jump("2h")
+
+    async def answer() -> None:
+        store = await open_store("sqlite:///:memory:", dead.hall._store_env, memory=trial._memory)
+        assert await store.client.answer("default", int(item.id, 16), "ada", b'"yes"') is Told.TOLD
+
+    trial._loop.play(Life("somebody", trial._loop), answer())
+    trial.start_process()
+    room.watch.jump("1s")
+    assert run.result().startswith("late")
+    assert any("an answer by ada came too late" in event.note for event in run.timeline())
 
 
 # --- claims, on every store
@@ -213,6 +272,56 @@ async def test_odd_deadlines_are_refused(app: App) -> None:
         for case, said in enumerate(("within of ask", "give within, too")):
             with pytest.raises(RunFailed, match=said):
                 await ends(await app.start(odd, case))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"to": None}, {"to": 5}, {"to": ["a"]}, {"escalate_to": 5, "within": "1h"}, {"question": 5}],
+    ids=str,
+)
+async def test_odd_groups_are_refused_where_they_are_given_and_stop_nobody_else(
+    app: App, given: dict[str, Any]
+) -> None:
+    @app.workflow
+    async def odd() -> Any:
+        return await ask(**{"question": "how many?", "form": int, **given})
+
+    @app.workflow
+    async def other() -> str:
+        return "there"
+
+    async with app.rooms():
+        run = await app.start(odd)
+        assert await ends(await app.start(other)) == "there"
+        with pytest.raises(RunFailed, match=r"ask\(\)"):
+            await ends(run)
+        assert await app.inbox() == []
+
+
+async def test_each_answer_that_is_refused_is_told(app: App) -> None:
+    @app.workflow
+    async def counts() -> int:
+        return await ask("how many?", form=int)
+
+    async with app.rooms():
+        run = await app.start(counts)
+        item = await asked(app)
+        said: list[str] = []
+        for wrong in ("one", [2]):
+            await app.answer(item.id, wrong, by="ada")
+            said.append(await refused(app, but=said))
+        await app.answer(item.id, 3, by="ada")
+        assert await ends(run) == 3
+    assert "'one'" in said[0] or '"one"' in said[0]
+    assert "[2]" in said[1]
+
+
+async def refused(app: App, but: list[str]) -> str:
+    """Wait until an answer is refused for another reason than those."""
+    async with asyncio.timeout(LONG):
+        while (why := (await app.inbox())[0].refused) is None or why in but:
+            await asyncio.sleep(LOOK_EVERY)
+    return why
 
 
 async def test_a_deadline_in_real_time_goes_to_the_next_group(app: App) -> None:

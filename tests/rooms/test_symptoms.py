@@ -12,8 +12,9 @@ from watchbill.model.agent import Act, Answer, ProgressMark
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Failure, Remedy
-from watchbill.model.policy import Cures, Policy
+from watchbill.model.policy import Cures, Policy, Rung
 from watchbill.model.profile import PROFILES, STOPS_WITHIN
+from watchbill.model.question import inbox_item
 from watchbill.model.states import AttemptState
 from watchbill.testing.conformance.scene import AGENT
 
@@ -139,6 +140,49 @@ async def test_what_is_late_under_a_long_lease_is_not_asked_about_before_that_ha
     assert asked_at == began + batch + STOPS_WITHIN, "it may have been cut off right after it came"
     [settled] = [one for one in await decisions(here) if one.chosen == "wait until it can be asked"]
     assert "the lease of its agent ends in 86.0 s" in settled.rule, settled.rule
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+async def test_what_a_stopped_run_lost_is_not_given_up_while_its_agent_may_act(here: Watched, idempotent: bool) -> None:
+    """Its connection went away, so it is buried early: the end of the call would begin the undo."""
+    batch = PROFILES["batch"].lease
+    await here.joins(OTHER, batch)
+    [id] = await here.ready(**a_policy(cures=Cures(idempotent=idempotent)))
+    await leased(here, OTHER)
+    await here.scene.turn(dropped=[id])
+    await here.passes(31)
+    await here.scene.store.supervisor.bury([OTHER], unheard=True)
+    await here.looks()
+    row = await here.scene.row(id)
+    if row.state is AttemptState.RUNNING:
+        pytest.skip("its connection cannot be missed on this store")
+    assert (row.state, row.why, row.cancel) == (AttemptState.PARKED, "settle", True)
+    await here.passes((batch + STOPS_WITHIN) // SECOND - 33)
+    assert (await here.scene.row(id)).state is AttemptState.PARKED
+    await here.passes(4)
+    row = await here.scene.row(id)
+    assert (row.state, msgspec.json.decode(row.result or b"", type=Failure).cause) == (AttemptState.GAVE_UP, Cause.LOST)
+
+
+# --- people
+
+
+async def test_the_time_that_people_have_begins_when_they_are_told(here: Watched) -> None:
+    await here.joins(OTHER)
+    [id] = await here.ready(**a_policy(retries=0, cures=Cures((Rung(to="clerks", within=60 * SECOND),))))
+    row = await leased(here)
+    await here.report(row, Act.FAILED, msgspec.json.encode(Failure("ConnectionError", "no line")))
+    here.supervisor.hint()
+    while await here.supervisor.turn() == 0:
+        pass
+    here.clock.pass_by(3_600 * SECOND)  # all died before anybody was told, and are back now
+    [item] = await here.scene.store.client.inbox("default", MANY)
+    assert inbox_item(item).due_at is None
+    await here.passes(40)
+    assert [kind.word for kind, _ in here.sent] == ["opened", "reminded"]
+    assert (await here.scene.row(id)).why == "escalate"
+    await here.passes(22)
+    assert (await here.scene.row(id)).state is AttemptState.GAVE_UP
 
 
 # --- by class of error

@@ -16,12 +16,15 @@ from watchbill import (
     Event,
     InboxItem,
     InvalidOptionError,
+    NotDone,
+    Permanent,
     RunCancelled,
     RunUndone,
     StepFailed,
     Switch,
     Unknown,
     attempt,
+    sleep,
 )
 from watchbill.testing.watch import Watch
 
@@ -86,6 +89,57 @@ async def hand_over(order: str) -> str:
 @virtual.workflow
 async def blindly(order: str) -> str:
     return await hand_over(order)
+
+
+@virtual.step(retry=0)
+async def fails(order: str) -> str:
+    raise Permanent("no")
+
+
+def broken_probe(order: str) -> Unknown:
+    raise RuntimeError("the bank does not answer")
+
+
+@virtual.step(undo=refund, probe=broken_probe, then=[Escalate("clerks")])
+async def draw(order: str) -> str:
+    tries.append((order, "draw"))
+    raise Ambiguous("no answer")
+
+
+@virtual.step(idempotent=False, undo=refund, then=[Escalate("clerks")])
+async def send(order: str) -> str:
+    tries.append((order, "send"))
+    raise ConnectionError("the line broke, before it or after")
+
+
+@virtual.workflow
+async def beside(what: str, after: int) -> Any:
+    async def late() -> None:
+        await sleep(after)
+        await fails("x")
+
+    return await asyncio.gather(draw("o-1") if what == "draw" else send("o-1"), late())
+
+
+async def nobody_saw(order: str) -> NotDone:
+    tries.append((order, "probe"))
+    return NotDone()
+
+
+@virtual.step(idempotent=False, timeout="5s", probe=nobody_saw)
+async def holds_on(order: str) -> str:
+    tries.append((order, "hold on"))
+    try:
+        await asyncio.sleep(20)
+    except asyncio.CancelledError:
+        await asyncio.sleep(8)  # it has been told, and still acts
+        raise
+    return "x"
+
+
+@virtual.workflow
+async def holding(order: str) -> str:
+    return await holds_on(order)
 
 
 class Room:
@@ -182,6 +236,26 @@ def test_what_raised_in_doubt_is_undone_when_nobody_decides(room: Room) -> None:
     with pytest.raises(RunUndone, match="the line broke"):
         run.result()
     assert (tries, refunds) == ([("o-1", "hand over")], [None])
+
+
+@pytest.mark.parametrize(("what", "after"), [("send", 60), ("draw", 3), ("draw", 60)])
+def test_what_is_in_doubt_is_undone_when_something_else_in_its_run_fails(room: Room, what: str, after: int) -> None:
+    run = room.watch.start(beside, what, after, id="r")
+    room.watch.jump("3m")
+    with pytest.raises(RunUndone):
+        run.result()
+    assert (tries, refunds) == ([("o-1", what)], [None])
+
+
+def test_a_retry_of_the_run_does_not_try_blindly_what_may_still_act(room: Room) -> None:
+    run = room.watch.start(holding, "o-1", id="r")
+    room.watch.jump("7s")
+    assert tries == [("o-1", "hold on")]
+    run.retry()
+    room.watch.jump("2s")
+    assert tries == [("o-1", "hold on")]
+    room.watch.jump("50s")
+    assert tries[1] == ("o-1", "probe")
 
 
 def test_who_decides_in_time_is_heard_and_a_decision_that_does_not_fit_gives_time_anew(room: Room) -> None:

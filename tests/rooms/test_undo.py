@@ -9,8 +9,10 @@ import pytest
 
 from tests.rooms.scene import LONG, LOOK_EVERY, Ear, becomes, ends
 from watchbill import (
+    Ambiguous,
     App,
     Escalate,
+    NotDone,
     Permanent,
     Retry,
     RunCancelled,
@@ -22,6 +24,7 @@ from watchbill import (
     sleep,
 )
 from watchbill.model.facts import FactKind
+from watchbill.testing.watch import Watch, Watched
 
 
 class Saga:
@@ -516,3 +519,141 @@ async def test_an_undo_that_cannot_even_be_called_fails_the_undo_and_nothing_els
         with pytest.raises(RunUndoFailed, match="'slow' is not undone"):
             await ends(run)
     assert ear.of("turn.failed") == []
+
+
+# --- what may have taken effect, in virtual time
+
+virtual = App("sqlite:///:memory:")
+did: list[str] = []
+
+
+@virtual.step
+async def take_back(receipt: str | None, order: str) -> None:
+    did.append("undo")
+
+
+async def not_done(order: str) -> NotDone:
+    did.append("probe")
+    return NotDone()
+
+
+async def slowly_not_done(order: str) -> NotDone:
+    did.append("probe")
+    await asyncio.sleep(10)
+    return NotDone()
+
+
+async def _holds_on(order: str) -> str:
+    did.append("charge")
+    try:
+        await asyncio.sleep(20)
+    except asyncio.CancelledError:
+        await asyncio.sleep(8)  # it has been told, and still acts
+        did.append("stopped")
+        raise
+    return "paid"
+
+
+holds_on = virtual.step(name="holds_on", idempotent=False, undo=take_back, timeout="5s", probe=not_done)(_holds_on)
+blind = virtual.step(
+    name="blind", idempotent=False, undo=take_back, timeout="5s", then=[Escalate("clerks", within="1h")]
+)(_holds_on)
+
+
+@virtual.step(undo=take_back, probe=slowly_not_done)
+async def ambiguous(order: str) -> str:
+    did.append("charge")
+    raise Ambiguous("no answer")
+
+
+@virtual.step(retry=0)
+async def fails(order: str) -> str:
+    raise Permanent("no")
+
+
+STEPS = {"holds on": holds_on, "blind": blind, "ambiguous": ambiguous}
+
+
+@virtual.workflow
+async def alone(which: str) -> str:
+    return await STEPS[which]("o-1")
+
+
+@virtual.workflow
+async def beside(which: str, after: int) -> Any:
+    async def late() -> None:
+        await sleep(after)
+        await fails("x")
+
+    return await asyncio.gather(STEPS[which]("o-1"), late())
+
+
+def stopped(watch: Watch, how: str, which: str, after: int) -> Watched:
+    """Let a run be stopped so many seconds after it began, by a person or because something else in it fails."""
+    did.clear()
+    run = watch.start(alone, which, id="r") if how == "cancel" else watch.start(beside, which, after, id="r")
+    watch.jump(after)
+    if how == "cancel":
+        run.cancel("not any more")
+    return run
+
+
+BOTH = pytest.mark.parametrize("how", ["cancel", "sibling"])
+
+
+@BOTH
+def test_what_may_still_act_when_its_run_is_stopped_is_asked_about_when_it_cannot(watch: Watch, how: str) -> None:
+    run = stopped(watch, how, "holds on", 7)
+    watch.jump("2s")
+    assert "it may still act until" in str(run.explain())
+    assert "then its probe is asked" in str(run.explain())
+    watch.jump("2m")
+    with pytest.raises((RunCancelled, RunFailed)):
+        run.result()
+    assert did == ["charge", "stopped", "probe"], "and what did not take effect is not undone"
+
+
+@BOTH
+def test_what_nobody_knows_when_its_run_is_stopped_is_undone_when_it_can_no_longer_act(watch: Watch, how: str) -> None:
+    run = stopped(watch, how, "blind", 7)
+    watch.jump("2s")
+    assert "then it is undone, if it can be" in str(run.explain())
+    watch.jump("2m")
+    with pytest.raises((RunCancelled, RunUndone)):
+        run.result()
+    assert did == ["charge", "stopped", "undo"]
+
+
+@BOTH
+def test_what_a_probe_says_did_not_take_effect_is_not_undone_however_its_run_was_stopped(
+    watch: Watch, how: str
+) -> None:
+    run = stopped(watch, how, "ambiguous", 3)
+    watch.jump("1m")
+    with pytest.raises((RunCancelled, RunFailed)) as caught:
+        run.result()
+    assert type(caught.value) is (RunCancelled if how == "cancel" else RunFailed), "nothing was undone"
+    assert "undo" not in did
+    assert [event.kind for event in run.timeline()].count("not_undone") == int(how == "cancel")
+
+
+def test_that_it_is_not_undone_survives_crashes_anywhere(watch: Watch) -> None:
+    """Cancelled by its own workflow, a call has no outcome there: that it took no effect is an entry of its own."""
+
+    def check(result: str, _: Any) -> None:
+        assert result == "no"
+        assert "undo" not in did
+
+    watch.crash_everywhere(gives_up, (), check, fresh=did.clear)
+
+
+@virtual.workflow
+async def gives_up() -> str:
+    async def part() -> None:
+        async with asyncio.timeout(3):
+            await ambiguous("o-1")
+
+    with contextlib.suppress(TimeoutError):
+        await part()
+    await sleep(60)
+    return "no"

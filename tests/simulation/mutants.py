@@ -447,7 +447,7 @@ def m12_the_next_one_has_the_same_id(patch: Patch) -> None:
 
 def m13_a_late_look_overwrites_success(patch: Patch) -> None:
     change_sql(patch, "judge", "    AND state = :state\n", "    AND (state = :state OR (:state = 1 AND state = 4))\n")
-    change_sql(patch, "judge", "why IN ('escalate', 'doubt')))\n", "why IN ('escalate', 'doubt'))) ELSE 1\n")
+    change_sql(patch, "judge", "ELSE :after = 0\n            END\n", "ELSE :after = 0\n            END ELSE 1\n")
 
 
 def the_dead_keep_their_slots(patch: Patch) -> None:

@@ -1,6 +1,7 @@
 """Somebody decides about a call at the moment at which the time for it is over: forced step by step on PostgreSQL."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Told
 from watchbill.testing.conformance.people import WHY, gathering
 from watchbill.testing.conformance.scene import Scene, a_change, a_run, a_verdict
+from watchbill.testing.conformance.undecided import untold
 
 THE_ROW = "SELECT id FROM watchbill.attempt FOR UPDATE"
 ENDINGS = [AttemptState.READY, AttemptState.PARKED, AttemptState.GAVE_UP]
@@ -96,3 +98,29 @@ async def test_an_order_for_all_members_meets_the_end_of_their_time(stage: Stage
     [order] = (await a.store.supervisor.muster(10)).orders
     assert await a.store.supervisor.feed(order, 50) == int(ordered_first)
     assert await told(a) == int(ordered_first)
+
+
+@pytest.mark.parametrize("decided_first", [True, False])
+async def test_a_decision_meets_the_begin_of_the_time_that_people_have(stage: Stage, decided_first: bool) -> None:
+    a, b = await stage.scene(), await stage.store()
+    row = await untold(a, 1)
+
+    pin = await stage.pin(THE_ROW)
+    moves: dict[str, Coroutine[Any, Any, Any]] = {
+        "decide": b.client.resolve("default", row.id, "ada", WHY),
+        "tell": a.store.supervisor.attach([gathering(1, [row], within=SECOND)]),
+    }
+    begun = {}
+    for name in ("decide", "tell") if decided_first else ("tell", "decide"):
+        begun[name] = stage.begin(moves[name])
+        await stage.waits(begun[name])
+    await pin.release()
+
+    assert await stage.ended(begun["decide"]) is Told.TOLD
+    [attached] = await stage.ended(begun["tell"])
+    assert attached.calls == int(not decided_first), "as it was seen it was not decided about"
+    row = await a.row(row.id)
+    assert (row.state, row.watch_at) == (AttemptState.PARKED, None)
+    again = await a.store.supervisor.attach([gathering(2, [row], within=SECOND)])
+    assert again[0].calls == int(decided_first)
+    assert (await a.row(row.id)).watch_at is None

@@ -384,6 +384,7 @@ RARE_PARTS: Mapping[str, set[str]] = {
     "facts": {"run_pkey (num)", "run_namespace_id_key (namespace, id)"},
     "holds": {"attempt_run (run)"},
     "released": {"attempt_pkey (id)"},
+    "decided": {"attempt_pkey (id)"},
 }
 HELD = {"lease_pkey (role, shard)"}
 

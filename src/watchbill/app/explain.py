@@ -97,7 +97,8 @@ def standstills(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
     yield from _told(record, facts)
     yield from _overdue(record)
     yield from _paused(record, facts)
-    rows = [row for row in record.attempts if not (row.cancel and row.state is not AttemptState.RUNNING)]
+    # Of what its run wants no more, all that has to end before anything is undone.
+    rows = [row for row in record.attempts if not (row.cancel and row.state >= AttemptState.DONE)]
     facts["calls"] = []
     yield from _state(record, facts, moving=bool(rows))
     for row in rows:

@@ -22,7 +22,17 @@ from watchbill.model.attempt import STARVED, AttemptRow, RowKind
 from watchbill.model.breaker import CANARY, USES, BreakerState
 from watchbill.model.gate import GateRow
 from watchbill.model.limits import Limits, limits_of, mark_of, slowness
-from watchbill.model.parked import BACKOFF, DOUBT, ESCALATE, QUARANTINE, SETTLE, People, next_group, people_of
+from watchbill.model.parked import (
+    BACKOFF,
+    DOUBT,
+    ESCALATE,
+    QUARANTINE,
+    SETTLE,
+    People,
+    next_group,
+    people_of,
+    told_until,
+)
 from watchbill.model.policy import QUARANTINE_AT, decode_policy
 from watchbill.model.question import Patience
 from watchbill.model.states import AttemptState
@@ -323,7 +333,12 @@ def _parked(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Standstill:
         case Because.SETTLE:
             tried = _tried(row, told)
             told["asked_at"] = at = to_datetime(row.watch_at or scene.now)
-            said = f"{tried}. It may have taken effect, and may still act: its probe is asked at {moment(at)}."
+            probes = decode_policy(row.policy).probes
+            if row.cancel:
+                then = "its probe is asked" if probes else "it is undone, if it can be"
+                said = f"{tried}. Its run wants it no more; it may still act until {moment(at)}, then {then}."
+            else:
+                said = f"{tried}. It may have taken effect, and may still act: its probe is asked at {moment(at)}."
             return _of(row, because, said, SUPERVISOR, told, row.watch_at)
         case Because.BACKOFF:
             return _backing_off(row, scene, told)
@@ -369,7 +384,7 @@ def _escalated(row: AttemptRow, scene: Scene, told: dict[str, Any], because: Bec
     how = f"`watchbill incidents retry|provide|skip|undo|abort {row.id:x} --reason ...` decides it."
     until = _time_to_decide(row, people, told)
     said = f"{told_of} {how}{until}{_on_desk(row, scene, told)}"
-    return _of(row, because, said, _decider(row, scene, whom), told, row.watch_at)
+    return _of(row, because, said, _decider(row, scene, whom), told, told_until(row.watch_at))
 
 
 def _time_to_decide(row: AttemptRow, people: People, told: dict[str, Any]) -> str:
@@ -377,13 +392,17 @@ def _time_to_decide(row: AttemptRow, people: People, told: dict[str, Any]) -> st
     if row.watch_at is None:
         return ""
     ladder, others = decode_policy(row.policy).ladder, next_group(row.why or "", people, row.policy)
-    told["due_at"], told["escalate_to"] = at, _ = to_datetime(row.watch_at), others
+    told["escalate_to"] = others
     if others is not None:
         then = f"{somebody(others)} decides"
     elif row.why == ESCALATE and people.rung < len(ladder):
         then = f"it is tried another way ({ladder[people.rung].said})"
     else:
         then = "the call fails"
+    until = told_until(row.watch_at)
+    if until is None:
+        return f" There is {(people.within or 0) / SECOND:g} s for it from when its incident is opened; then {then}."
+    told["due_at"] = at = to_datetime(until)
     return f" There is time until {moment(at)}; then {then}."
 
 

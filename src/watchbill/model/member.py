@@ -25,7 +25,7 @@ class WaitingCall(NamedTuple):
     rung: int
     policy: bytes
     result: bytes | None  # a Failure
-    watch_at: Micros | None = None  # when the time is over of those whom it waits for
+    watch_at: Micros | None = None  # when the time is over of those whom it waits for; UNTOLD later until they are told
 
 
 class Evidence(NamedTuple):
@@ -34,7 +34,8 @@ class Evidence(NamedTuple):
     id: int
     fence: int
     why: str
-    watch_at: Micros | None = None  # another one: others are asked
+    watch_at: Micros | None = None  # another one: others are asked, or somebody has decided
+    within: Micros | None = None  # so long people have from now on, if their time has not begun and nobody has decided
 
 
 class Gathering(NamedTuple):

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from watchbill.clock import Micros
+from watchbill.clock import SECOND, Micros
 from watchbill.model.policy import Policy, Rung, decode_policy
 
 BACKOFF: Final = "backoff"
@@ -14,6 +14,15 @@ ESCALATE: Final = "escalate"
 DOUBT: Final = "doubt"
 FOR_PERSONS: Final = frozenset({QUARANTINE, ESCALATE, DOUBT})  # the statements of the stores say the same
 
+# A thousand years: so much later the time of people ends while nobody was told that they are asked. It begins with the
+# incident, for that is what tells them; that they have one is the row's until then, so that who decides takes it away.
+UNTOLD: Final[Micros] = 1_000 * 365 * 86_400 * SECOND
+
+
+def told_until(watch_at: Micros | None) -> Micros | None:
+    """Say until when people have time for a row, if that has begun."""
+    return None if watch_at is None or watch_at >= UNTOLD else watch_at
+
 
 class People(NamedTuple):
     """Whom a call waits for."""
@@ -21,11 +30,6 @@ class People(NamedTuple):
     rung: int = 0  # of its ladder, from 1 on; 0: nobody was named
     group: str = ""  # "" is everybody
     within: Micros | None = None  # so long they have
-
-    @property
-    def remind_in(self) -> Micros | None:
-        """When they are reminded: half way."""
-        return None if self.within is None else self.within // 2
 
 
 def people_of(why: str, rung: int, policy: bytes | Policy) -> People:

@@ -8,7 +8,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.model.attempt import RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Failure
-from watchbill.model.parked import next_group, people_of
+from watchbill.model.parked import next_group, people_of, told_until
 from watchbill.model.resolution import ACTIONS
 from watchbill.model.sealed import is_sealed, shown
 
@@ -124,7 +124,7 @@ def inbox_item(asked: Asked) -> InboxItem:
             f"{asked.id:x}", asked.run, asked.call, what_waits(asked.step, why, asked.result),
             people.group, {}, asked.asked_at, _why(asked.refused), asked.answered_by, why,
             ACTIONS, None if asked.incident is None else f"{asked.incident:x}", asked.claimed_by, claimed_until,
-            asked.due_at, None if asked.due_at is None else next_group(why, people, asked.policy),
+            told_until(asked.due_at), None if asked.due_at is None else next_group(why, people, asked.policy),
         )  # fmt: skip
     question = Question(shown(asked.body), "", {}) if is_sealed(asked.body) else _decode_question(asked.body)
     patience = _decode_patience(asked.policy)

@@ -111,13 +111,19 @@ ATTEMPT_MOVES: Final = (
     AttemptMove(_A.FAILED, _A.GAVE_UP, Room.SUPERVISOR, "give up"),
     AttemptMove(_A.PARKED, _A.READY, Room.SUPERVISOR, "the backoff is over; or the time of people: another way"),
     AttemptMove(_A.PARKED, _A.PARKED, Room.SUPERVISOR, "the time of people is over: others are asked"),
-    AttemptMove(_A.PARKED, _A.GAVE_UP, Room.SUPERVISOR, "the time of people is over, and nobody is left"),
+    AttemptMove(
+        _A.PARKED,
+        _A.GAVE_UP,
+        Room.SUPERVISOR,
+        "the time of people is over, and nobody is left; or what nobody wants any more can no longer act",
+    ),
     AttemptMove(_A.PARKED, _A.READY, Room.SCHEDULER, "a person wants it to be tried again"),
     AttemptMove(_A.DONE, None, Room.SCHEDULER, "into the journal"),
     AttemptMove(_A.GAVE_UP, None, Room.SCHEDULER, "into the journal"),
     AttemptMove(_A.READY, None, Room.SCHEDULER, "the call was cancelled"),
-    AttemptMove(_A.FAILED, None, Room.SCHEDULER, "the call was cancelled"),
-    AttemptMove(_A.PARKED, None, Room.SCHEDULER, "the call was cancelled"),
+    AttemptMove(_A.PARKED, None, Room.SCHEDULER, "the call was cancelled, or a person has given its outcome"),
+    AttemptMove(_A.READY, _A.PARKED, Room.SCHEDULER, "the call was cancelled before its probe was asked"),
+    AttemptMove(_A.PARKED, _A.FAILED, Room.SCHEDULER, "the call was cancelled, and nobody knew whether it took effect"),
 )
 
 

@@ -67,6 +67,7 @@ class Unreadable:
     """It ended badly, and how is sealed with a key that is not here."""
 
     why: str
+    acts_for: Micros | None = None  # as of Failed
 
 
 Symptom = Failed | Late | Stalled | NotYet | AgentDead | CancelOverdue | BackoffOver | PersonLate | Unreadable

@@ -52,13 +52,18 @@ class Climb:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Parked until whoever had it can no longer act: to ask before would tell nothing."""
+    """Parked until whoever had it can no longer act: to ask, or to undo it, before would be too soon."""
 
-    chosen: ClassVar[str] = "wait until it can be asked"
     rejected: ClassVar[tuple[str, ...]] = ("retry",)
     rule: str
     delay: Micros
     doubt: Doubt
+    asks: bool = True  # whether it took effect; else it is given up then
+
+    @property
+    def chosen(self) -> str:
+        """What is decided."""
+        return "wait until it can be asked" if self.asks else "wait until it cannot act"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,5 +165,5 @@ class Judgement(NamedTuple):
     progress: bytes | None = None
     recast: Recast | None = None
     policy: bytes | None = None  # evidence: what it was judged by; None: that does not matter
-    remind_in: Micros | None = None  # of what people have a time for
     watch_at: Micros | None = None  # evidence, of what is parked: until when it was
+    cancel: bool = False  # evidence, of what does not run: whether it was wanted

@@ -77,7 +77,7 @@ def asked_again(row: AttemptRow) -> AskedAgain | None:
         return None
     if row.why == DOUBT:
         people = people._replace(within=max(people.within, LONGEST_LEASE + STOPS_WITHIN))
-    return AskedAgain(row.id, people.within or 0, people.remind_in or 0)
+    return AskedAgain(row.id, people.within or 0)
 
 
 def decided(run: int, call: str, fact: Fact, resolution: Resolution) -> DecisionRow:

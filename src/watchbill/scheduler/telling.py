@@ -238,7 +238,7 @@ class Telling:
             return
         row = resident.rows.pop(call.key)
         if self._advance.feed(resident, call, Outcome.OK, fact.body, batch):
-            batch.turn.dropped.append(row)
+            batch.turn.decided.append(row)
             batch.turn.decisions.append(answered_by(resident.num, call.key, fact))
 
     def _too_late(self, resident: Resident, fact: Fact, batch: Batch) -> None:
@@ -286,7 +286,7 @@ class Telling:
             case Provided(body=body):
                 del resident.rows[call.key]
                 if self._advance.feed(resident, call, Outcome.OK, body, batch, UNSET, row.fence):
-                    batch.turn.dropped.append(row.id)
+                    batch.turn.decided.append(row.id)
             case Edited(body=body):
                 self._edit(resident, call, row, body, batch)
             case None if resolution.action is Action.ABORT:
@@ -308,7 +308,7 @@ class Telling:
         """Try a call again with other arguments: in a row of its own, for what it had gone through is not of these."""
         resident.loop.edit(call.key, body)
         batch.append(resident, Kind.EDITED, call.key, 0, Outcome.OK, body)
-        batch.turn.dropped.append(row.id)
+        batch.turn.decided.append(row.id)
         self._rows.insert(
             resident, call, batch, lambda facts, new: ready_row(facts, new, resident.term)._replace(fence=row.fence)
         )

@@ -1,7 +1,8 @@
 """Hints: who in this process wants to be woken after a commit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from watchbill.model.member import Attached, Gathering
 from watchbill.model.parked import FOR_PERSONS
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.verdict import Judgement
@@ -48,6 +49,14 @@ def concerned(judgement: Judgement) -> set[Hint]:
             return {Hint.SUPERVISOR}  # it has a time for its next look now
 
 
+def begins(gatherings: Sequence[Gathering], became: Sequence[Attached]) -> bool:
+    """Say whether people have a time from now on: then there is one for a look."""
+    return any(
+        attached.calls and any(call.watch_at is not None for call in gathering.calls)
+        for gathering, attached in zip(gatherings, became, strict=True)
+    )
+
+
 def turned(turn: Turn) -> set[Hint]:
     """Say whom a turn concerns that was written."""
     hints = set()
@@ -55,7 +64,7 @@ def turned(turn: Turn) -> set[Hint]:
         hints.add(Hint.AGENT)  # something to do, or to stop
     if turn.dropped or any(row.state == AttemptState.FAILED or row.watch_in is not None for row in turn.attempts):
         hints.add(Hint.SUPERVISOR)
-    if turn.released or turn.asked_again:
+    if turn.released or turn.asked_again or turn.decided:
         hints.add(Hint.SUPERVISOR)  # an incident may be healed; there is a time for a look
     if turn.starts or turn.facts or turn.schedules:
         hints.add(Hint.SCHEDULER)  # of whatever shard

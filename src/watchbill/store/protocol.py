@@ -433,7 +433,6 @@ class AskedAgain(NamedTuple):
 
     row: int
     watch_in: Micros
-    remind_in: Micros
 
 
 class Turn(msgspec.Struct):
@@ -446,7 +445,10 @@ class Turn(msgspec.Struct):
     runs: list[RunChange] = []
     facts_done: list[int] = []  # consumed
     finals_done: list[int] = []  # rows in state done or gave_up, journalled or no longer asked for
-    dropped: list[int] = []  # rows of cancelled calls: deleted, or if running: cancel = true and looked at after grace
+    # Rows of cancelled calls: deleted; if running: cancel = true and looked at after grace; if an attempt has ended and
+    # was not judged, or may have taken effect: cancel = true, and judged.
+    dropped: list[int] = []
+    decided: list[int] = []  # parked rows about which a person has decided: deleted
     decisions: list[DecisionRow] = []
     doing: dict[int, int | None] = {}  # shard -> the run named before it is advanced, or None again
     starts: list[NewRun] = []  # runs to insert, unless their ids are there: a call starts its run once
@@ -475,6 +477,7 @@ class Turn(msgspec.Struct):
             or self.facts_done
             or self.finals_done
             or self.dropped
+            or self.decided
             or self.decisions
             or self.starts
             or self.facts

@@ -11,13 +11,19 @@ def acts_for(row: AttemptRow, now: Micros) -> Micros | None:
 
     An agent that is alive may be cut off at this moment, with all of its lease before it; one whose connection went
     away is buried early, and keeps the end of its lease. Of one that is provably dead, or has left, that is the past.
+    Whoever has renewed its lease since the attempt was taken away was told so then: no lease that it had before lasts
+    longer than the longest.
     """
-    until = row.leased_until
-    if not until:
+    until, ended_at = row.leased_until, row.ended_at
+    if not until and ended_at is None:
         return None
-    if until >= FOREVER:
+    if not until:
+        until = FOREVER - 1
+    elif until >= FOREVER:
         # It owns the store, and hears of it at once; unless a step holds its interpreter.
-        until = (now if row.ended_at is None else row.ended_at) + INLINE_LEASE
+        until = (now if ended_at is None else ended_at) + INLINE_LEASE
+    if ended_at is not None:
+        until = min(until, ended_at + LONGEST_LEASE)
     return max(0, until - now)
 
 

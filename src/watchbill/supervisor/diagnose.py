@@ -32,7 +32,7 @@ def diagnose(row: AttemptRow, now: Micros, *, orphaned: bool = False) -> Symptom
     """Say what is wrong with this row, if anything; `orphaned` when its agent's lease has ended."""
     match row.state:
         case AttemptState.FAILED if row.result is not None and is_sealed(row.result):
-            return Unreadable(why_sealed(row.result))
+            return Unreadable(why_sealed(row.result), acts_for(row, now))
         case AttemptState.FAILED:
             return Failed(_failure(row), acts_for(row, now))
         case AttemptState.RUNNING if orphaned and row.agent is not None:

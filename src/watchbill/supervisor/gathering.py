@@ -42,5 +42,10 @@ def _gathering(  # noqa: PLR0913 - what an incident is made of
     remedy = f"decide: watchbill incidents retry|provide|skip|undo|abort {id:x} --reason WHY"
     examples = tuple(dict.fromkeys(call.run for call in calls))[:EXAMPLES]
     body = _encode(Told(said[:LONGEST_SAID], remedy, examples))
-    evidence = tuple([Evidence(call.id, call.fence, call.why, call.watch_at) for call in calls])
+    evidence = tuple([_evidence(call) for call in calls])
     return Gathering(NewIncident(id, namespace, cause, len(calls), body, group, marks_for(routes, group)), evidence)
+
+
+def _evidence(call: WaitingCall) -> Evidence:
+    within = people_of(call.why, call.rung, call.policy).within
+    return Evidence(call.id, call.fence, call.why, call.watch_at, within)

@@ -69,11 +69,14 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
             # A thread, or code that swallows it. Called ended while it runs, it would be undone while it still acts.
             return LetEnd("asked to stop, and did not within the grace: it runs on until it returns or its agent dies")
         case BackoffOver() if row.why == SETTLE:
-            return _ask(_doubt_of(row))
+            return _settled(row, policy)
         case BackoffOver():
             return TryNow("the backoff is over")
         case PersonLate():
             return _undecided(row, policy)
+        case Unreadable(why=why, acts_for=acts_for) if row.cancel:
+            sealed = Failure("Sealed", f"how it failed is {why}", cause=Cause.UNKNOWN)
+            return _unwanted(sealed, policy, may_act_for(acts_for))
         case Unreadable(why=why):
             return Quarantine(f"how it failed is {why}")  # nobody here can tell whether trying again would help
         case Failed(failure=failure, acts_for=acts_for):
@@ -109,9 +112,17 @@ def _after_failure(failure: Failure, row: AttemptRow, policy: Policy, chance: fl
     if is_in_doubt(failure, policy) and (policy.probes or not row.cancel):
         return _in_doubt(Doubt(failure, unwanted=row.cancel), row, policy, acts_for)
     if row.cancel:
-        unknown = _unsure(failure) if is_in_doubt(failure, policy) else None
-        return GiveUp("the run does not want it any more", unknown)
+        return _unwanted(failure, policy, acts_for if failure.cause in TAKEN_AWAY else 0)
     return _after_attempt(failure, row, policy, chance, row.failures)
+
+
+def _unwanted(failure: Failure, policy: Policy, acts_for: Micros) -> Verdict:
+    """Decide about an attempt whose run does not want it any more: that the call has ended begins the undo."""
+    rule = "the run does not want it any more"
+    if acts_for:
+        until = f"{rule}, and until then it may still act: not undone before ({_lease_words(acts_for)})"
+        return Settle(until, acts_for + STOPS_WITHIN, Doubt(failure, unwanted=True), asks=policy.probes)
+    return GiveUp(rule, _unsure(failure) if is_in_doubt(failure, policy) else None)
 
 
 def _after_attempt(failure: Failure, row: AttemptRow, policy: Policy, chance: float, failures: int) -> Verdict:
@@ -173,13 +184,25 @@ def is_in_doubt(failure: Failure, policy: Policy) -> bool:
 def _in_doubt(doubt: Doubt, row: AttemptRow, policy: Policy, acts_for: Micros) -> Verdict:
     settles_in = acts_for + STOPS_WITHIN if doubt.failure.cause in TAKEN_AWAY else 0
     if policy.probes and settles_in:
-        lease = f"the lease of its agent ends in {acts_for / SECOND:.1f} s" if acts_for else "its agent has no lease"
         rule = f"it may have taken effect ({doubt.failure.cause}), and until then it may still act: not asked before"
-        return Settle(f"{rule} ({lease}, and it stops within {STOPS_WITHIN / SECOND:g} s)", settles_in, doubt)
+        return Settle(f"{rule} ({_lease_words(acts_for)})", settles_in, doubt)
     if policy.probes:
         return _ask(doubt)
     rule = f"it may have taken effect ({doubt.failure.cause}), and has no probe"
     return _unknown(rule, doubt, row, policy, settles_in)
+
+
+def _lease_words(acts_for: Micros) -> str:
+    lease = f"the lease of its agent ends in {acts_for / SECOND:.1f} s" if acts_for else "its agent has no lease"
+    return f"{lease}, and it stops within {STOPS_WITHIN / SECOND:g} s"
+
+
+def _settled(row: AttemptRow, policy: Policy) -> Verdict:
+    """Decide about what can no longer act: it is asked about, or, if nobody wants it any more, given up."""
+    doubt = _doubt_of(row)
+    if doubt.unwanted and not policy.probes:
+        return GiveUp("the run does not want it any more, and it can no longer act", _unsure(doubt.failure))
+    return _ask(doubt)
 
 
 def _ask(doubt: Doubt) -> Ask:

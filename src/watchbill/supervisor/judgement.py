@@ -11,7 +11,7 @@ from watchbill.model.failure import Cause, Failure
 from watchbill.model.limits import SLOW, limits_of
 from watchbill.model.overridden import span_of
 from watchbill.model.override import override_words
-from watchbill.model.parked import BACKOFF, DOUBT, QUARANTINE, SETTLE, people_of
+from watchbill.model.parked import BACKOFF, DOUBT, QUARANTINE, SETTLE, UNTOLD, people_of
 from watchbill.model.policy import Cures, Policy, decode_policy
 from watchbill.model.question import failure_in
 from watchbill.model.states import AttemptState
@@ -68,8 +68,8 @@ def _change(row: AttemptRow, verdict: Verdict, symptom: Symptom) -> Judgement:  
             return _to(row, AttemptState.PARKED, watch_in=delay, why=SETTLE)
         case AskPerson(why=why, people=people, failure=failure):
             result = row.result if failure is None else _encode(failure)
-            change = _to(row, AttemptState.PARKED, watch_in=people.within, why=why, result=result)
-            return change._replace(remind_in=people.remind_in)
+            within = None if people.within is None else people.within + UNTOLD
+            return _to(row, AttemptState.PARKED, watch_in=within, why=why, result=result)
         case GiveUp(failure=failure):
             return _to(row, AttemptState.GAVE_UP, result=row.result if failure is None else _encode(failure))
         case LetEnd():
@@ -219,4 +219,5 @@ def _to(
         body=None,
         policy=row.policy,
         watch_at=row.watch_at,
+        cancel=row.cancel,
     )

@@ -13,7 +13,7 @@ import msgspec
 from watchbill.clock import SECOND
 from watchbill.model.breaker import CANARY, TOGETHER, Breaker, BreakerState, gate_of, read_breaker
 from watchbill.model.decision import Decision
-from watchbill.model.parked import FOR_PERSONS, People, people_of
+from watchbill.model.parked import DOUBT, FOR_PERSONS, People, people_of, told_until
 from watchbill.model.policy import Policy
 from watchbill.model.resolution import ACTIONS
 from watchbill.model.states import AttemptState
@@ -104,14 +104,14 @@ class Remedies:
         if old == AttemptState.FAILED and new != old:
             self._owed.append((row, "evidence"))
         elif old == AttemptState.PARKED and before.why in FOR_PERSONS:
-            if new != old or (None not in (row.watch_at, before.watch_at) and row.watch_at != before.watch_at):
+            if _goes_on(before, row):
                 self._owed.append((row, "a person"))
                 self._passed_over(before)
         elif old == AttemptState.PARKED and new != old:
             self._owed.append((row, "a supervisor"))
         if row.rung != before.rung:
             self._climbed(before, row)
-        if row.why in FOR_PERSONS and row.watch_at is not None and row.watch_at != before.watch_at:
+        if row.why in FOR_PERSONS and told_until(row.watch_at) is not None and row.watch_at != before.watch_at:
             self._asked_at[row.id] = self._now()
 
     def _passed_over(self, before: AttemptSeen) -> None:
@@ -266,3 +266,15 @@ class Remedies:
 
 def _people(row: AttemptSeen) -> People:
     return people_of(row.why or "", row.rung, row.policy)
+
+
+def _goes_on(before: AttemptSeen, row: AttemptSeen) -> bool:
+    """Say whether a call that waited for people goes on, or goes to others: then somebody has decided, or was too late.
+
+    That they are told, and their time begins, is neither; nor that its run is stopped while nobody knows its outcome.
+    """
+    if row.state != before.state:
+        return not (before.why == DOUBT and row.state == AttemptState.FAILED and row.cancel)
+    if None in (row.watch_at, before.watch_at) or row.watch_at == before.watch_at:
+        return False
+    return told_until(before.watch_at) is not None or told_until(row.watch_at) is None

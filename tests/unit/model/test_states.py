@@ -55,9 +55,9 @@ def test_only_schedulers_insert_and_delete_rows() -> None:
             assert move.owner is Room.SCHEDULER
 
 
-def test_a_running_row_is_never_deleted() -> None:
+def test_a_running_row_is_never_deleted_nor_one_that_nobody_has_judged() -> None:
     deleted = {move.before for move in ATTEMPT_MOVES if move.after is None}
-    assert deleted == set(AttemptState) - {AttemptState.RUNNING}
+    assert deleted == set(AttemptState) - {AttemptState.RUNNING, AttemptState.FAILED}
 
 
 def test_what_is_final_only_goes_into_the_journal() -> None:

@@ -17,12 +17,12 @@ def again(why: str, within: int | None) -> AskedAgain | None:
 
 
 def test_they_have_the_time_of_their_rung_anew() -> None:
-    assert again(ESCALATE, 60 * SECOND) == AskedAgain(1, 60 * SECOND, 30 * SECOND)
+    assert again(ESCALATE, 60 * SECOND) == AskedAgain(1, 60 * SECOND)
     assert again(ESCALATE, None) is None
     assert again(QUARANTINE, 60 * SECOND) is None
 
 
 def test_about_what_may_have_taken_effect_at_least_until_nobody_can_act_on_it() -> None:
     least = LONGEST_LEASE + STOPS_WITHIN
-    assert again(DOUBT, SECOND) == AskedAgain(1, least, least // 2)
-    assert again(DOUBT, 2 * least) == AskedAgain(1, 2 * least, least)
+    assert again(DOUBT, SECOND) == AskedAgain(1, least)
+    assert again(DOUBT, 2 * least) == AskedAgain(1, 2 * least)

@@ -67,7 +67,7 @@ def test_the_fifth_loss_is_quarantined() -> None:
 
 
 def test_what_nobody_wants_any_more_is_given_up_whatever_it_is() -> None:
-    for failure in (a_failure(), a_failure(Cause.LOST), a_failure(Cause.CANCELLED)):
+    for failure in (a_failure(), a_failure(Cause.KILLED), a_failure(Cause.CANCELLED)):
         assert verdict_on(failure, cancel=True) == GiveUp("the run does not want it any more")
 
 

@@ -12,7 +12,7 @@ from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
 from watchbill.model.ladder import arguments
-from watchbill.model.parked import DOUBT, ESCALATE, SETTLE, People, next_group, people_of
+from watchbill.model.parked import DOUBT, ESCALATE, SETTLE, UNTOLD, People, next_group, people_of
 from watchbill.model.policy import QUARANTINE_AT, Change, Cures, Policy, Rung, decode_policy
 from watchbill.model.profile import LONGEST_LEASE, STOPS_WITHIN
 from watchbill.model.states import AttemptState
@@ -68,7 +68,7 @@ def test_when_the_time_of_people_is_over_the_next_rung_comes() -> None:
         ESCALATE, 2, People(2, "boss", 600 * SECOND), None,
     )  # fmt: skip
     change = judgement(there, PersonLate(0), verdict)
-    assert (change.after, change.watch_in, change.remind_in) == (AttemptState.PARKED, 600 * SECOND, 300 * SECOND)
+    assert (change.after, change.watch_in) == (AttemptState.PARKED, UNTOLD + 600 * SECOND), "when they are told"
     assert (change.result, change.failures, change.losses) == (there.result, 0, 0)
     reason = msgspec.json.decode(change.body or b"", type=Decision)
     assert (reason.undecided, reason.since, reason.cause) == ("team", there.watch_at, Cause.RAISED)

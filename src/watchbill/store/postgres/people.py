@@ -6,7 +6,7 @@ from typing import Any, cast
 from watchbill.model.facts import FactKind
 from watchbill.model.incident import IncidentState, NewIncident
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
-from watchbill.model.parked import FOR_PERSONS
+from watchbill.model.parked import FOR_PERSONS, UNTOLD
 from watchbill.model.question import Asked, DeskItem
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.stuck import StuckGathering, StuckRun
@@ -75,6 +75,8 @@ def attach_values(gatherings: Sequence[Gathering]) -> dict[str, object]:
         "fences": [call.fence for call, _ in calls],
         "whys": [call.why for call, _ in calls],
         "watch_ats": [call.watch_at for call, _ in calls],
+        "withins": [call.within for call, _ in calls],
+        "untold": UNTOLD,
         "places": [place for _, place in calls],
         "parked": AttemptState.PARKED,
         **_new_values([one.incident for one in gatherings]),

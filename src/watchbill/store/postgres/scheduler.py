@@ -220,6 +220,7 @@ class PostgresScheduler:
             self._open.open((row.id, row.shard) for row in turn.attempts)
             self._open.close(turn.finals_done)
             self._open.close(turn.dropped)
+            self._open.close(turn.decided)
         else:
             self._open.forget(shard for shard in turn.terms if shard not in answer.held)
         return answer

@@ -14,12 +14,13 @@ from watchbill.model.doings import Roll, Suspending
 from watchbill.model.incident import RESOLVED_KEPT_FOR, Able, CodeLook, IncidentRow, IncidentState, NewIncident
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.orphan import AuditLook, AuditPlace, Repair
+from watchbill.model.parked import told_until
 from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
 from watchbill.model.stuck import StuckGathering
 from watchbill.model.verdict import Judgement, Recast
 from watchbill.model.watcher import Standing, Watcher
-from watchbill.store.hints import concerned
+from watchbill.store.hints import begins, concerned
 from watchbill.store.postgres.alerts import settled_values, take_alerts
 from watchbill.store.postgres.audit import audit, count, repair
 from watchbill.store.postgres.blobs import Blobs
@@ -146,6 +147,8 @@ class PostgresSupervisor:
         found = await self._lines.door(lambda: opening(self._lines, "attach", values))
         became = attached(gatherings, cast(Sequence[Any], found))
         self._herald([one.new for one in became])
+        if begins(gatherings, became):
+            self._hints.give(Hint.SUPERVISOR)
         return became
 
     async def attach_runs(self, gatherings: Sequence[StuckGathering]) -> list[Attached]:
@@ -292,7 +295,7 @@ async def watch(
     watch = Watch(
         tuple(due[:limit]),
         tuple(orphans[:limit]),
-        next_at,
+        told_until(next_at),
         more,
         now,
         guests=True,  # where many processes share a store, there may always be agents of others
@@ -357,8 +360,8 @@ def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, obj
         "unmoved": [verdict.unmoved for verdict in ordered],
         "progresses": [verdict.progress for verdict in ordered],
         "judged_by": [verdict.policy for verdict in ordered],
-        "remind_ins": [verdict.remind_in for verdict in ordered],
         "watch_ats": [verdict.watch_at for verdict in ordered],
+        "cancels": [verdict.cancel for verdict in ordered],
         **_recasts([(verdict.id, verdict.recast) for verdict in ordered if verdict.recast is not None]),
         "ready_ids": [verdict.id for verdict in ordered if verdict.after == AttemptState.READY],
         "avoid_for": AVOID_FOR,

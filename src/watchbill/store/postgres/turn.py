@@ -12,6 +12,7 @@ from typing import Final
 from watchbill.env import Env
 from watchbill.model.call import JournalRow
 from watchbill.model.limit import hidden_key
+from watchbill.model.parked import UNTOLD
 from watchbill.model.states import AttemptState, source_bits
 from watchbill.store.bodies import fits
 from watchbill.store.postgres.blobs import Blobs
@@ -33,6 +34,7 @@ _PARTS: Final = {
     "facts_done": (("facts_done", "turn_facts_done"),),
     "finals_done": (("finals_done", "turn_finals_done"),),
     "dropped": (("dropping", "turn_dropping"), ("dropped", "turn_drop"), ("cancelled", "turn_cancel")),
+    "decided": (("decided", "turn_decided"),),
     "released": (("released", "turn_released"),),
     "asked_again": (("asked_again", "turn_asked_again"),),
     "holds": (("holds", "turn_holds"),),
@@ -77,12 +79,14 @@ def turn_values(turn: Turn, env: Env, homes: Homes, *, hidden: bool = False) -> 
     values |= _schedule_columns(turn, Blobs(env)) if turn.schedules else {}
     values |= _columns("fact", ("runs", "namespaces", "ids", "kinds", "refs", "actors", "bodies"), turn.facts)
     values |= _columns("hold", ("runs", "helds"), turn.holds)
-    values |= _columns("again", ("rows", "watch_ins", "remind_ins"), sorted(turn.asked_again))
+    values |= _columns("again", ("rows", "watch_ins"), sorted(turn.asked_again))
+    values["untold"] = UNTOLD
     values["released"] = sorted(turn.released)
     values["parked"] = AttemptState.PARKED
     values["facts_done"] = sorted(turn.facts_done)
     values["finals_done"] = sorted(turn.finals_done)
     values["dropped"] = sorted(turn.dropped)
+    values["decided"] = sorted(turn.decided)
     values["doing_shards"] = list(turn.doing)
     values["doing_runs"] = list(turn.doing.values())
     return values | blobs.values()

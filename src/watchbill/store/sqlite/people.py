@@ -8,6 +8,7 @@ from watchbill.model.decision import WARDROOM
 from watchbill.model.facts import FactKind
 from watchbill.model.incident import IncidentState
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
+from watchbill.model.parked import UNTOLD
 from watchbill.model.question import Asked, Claim
 from watchbill.model.states import RunState
 from watchbill.model.stuck import StuckGathering, StuckRun
@@ -49,13 +50,13 @@ def attach(db: Writer, gatherings: Sequence[Gathering]) -> list[Attached]:
 
 
 def _attach(db: Writer, gathering: Gathering, now: int) -> Attached:
-    there = [one.id for one in gathering.calls if db.run("still_waits", one).fetchone() is not None]
+    there = [one for one in gathering.calls if db.run("still_waits", one[:4]).fetchone() is not None]
     if not there:
         return Attached(0, new=False)
     new = gathering.incident
     values = (new.id, new.namespace, new.cause, len(there), new.body, new.people, now)
     (incident,) = db.run("gather", values).fetchone()
-    db.run_many("attach", [(id, incident) for id in there])
+    db.run_many("attach", [(one.id, incident, one.within, now, UNTOLD) for one in there])
     if incident == new.id:
         tell_of(db, new, now)
     return Attached(len(there), new=incident == new.id)

@@ -12,6 +12,7 @@ from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.lease import Member, Taken, Terms
+from watchbill.model.parked import UNTOLD
 from watchbill.model.policies import Policies
 from watchbill.model.run import RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange
@@ -382,11 +383,13 @@ def _clear(db: Writer, turn: Turn, now: Micros) -> None:
         db.run_many("turn_finals_done", [(id,) for id in turn.finals_done])
     if turn.dropped:
         db.run_many("turn_drop", [(id,) for id in turn.dropped])
-        db.run_many("turn_cancel", [(id, now + CANCEL_GRACE) for id in turn.dropped])
+        db.run_many("turn_cancel", [(id, now + CANCEL_GRACE, now) for id in turn.dropped])
+    if turn.decided:
+        db.run_many("turn_decided", [(id,) for id in turn.decided])
     if turn.released:
         db.run_many("turn_released", [(id, now) for id in turn.released])
     if turn.asked_again:
-        db.run_many("turn_asked_again", [(*again, now) for again in turn.asked_again])
+        db.run_many("turn_asked_again", [(*again, now, UNTOLD) for again in turn.asked_again])
     if turn.holds:
         db.run_many("turn_holds", turn.holds)
     if turn.decisions:

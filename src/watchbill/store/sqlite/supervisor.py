@@ -14,12 +14,13 @@ from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.orphan import AuditLook, AuditPlace, Repair
+from watchbill.model.parked import told_until
 from watchbill.model.queue import QueueDepth
 from watchbill.model.stuck import StuckGathering
 from watchbill.model.verdict import Judgement
 from watchbill.model.watcher import Standing, Watcher
 from watchbill.store.bodies import fits
-from watchbill.store.hints import concerned
+from watchbill.store.hints import begins, concerned
 from watchbill.store.presence import Presence
 from watchbill.store.protocol import AVOID_FOR, Hint, Watch
 from watchbill.store.sqlite.alerts import due_alerts, next_alert, settle_alerts, take_alerts
@@ -140,8 +141,13 @@ class SqliteSupervisor:
     async def attach(self, gatherings: Sequence[Gathering]) -> list[Attached]:
         """Attach calls that still wait to the open incident of their cause, or open it."""
         return await self._lanes.write(
-            lambda db: attach(db, gatherings), lambda became: self._herald([one.new for one in became])
+            lambda db: attach(db, gatherings), lambda became: self._tell_attached(gatherings, became)
         )
+
+    def _tell_attached(self, gatherings: Sequence[Gathering], became: Sequence[Attached]) -> None:
+        self._herald([one.new for one in became])
+        if begins(gatherings, became):
+            self._lanes.hints.give(Hint.SUPERVISOR)
 
     async def attach_runs(self, gatherings: Sequence[StuckGathering]) -> list[Attached]:
         """Attach runs that nothing moves to the open incident of their cause, or open it."""
@@ -268,7 +274,7 @@ def watch(
     (next_at,) = db.run("watch_next", values).fetchone()
     (guests,) = db.run("watch_guests", values).fetchone()
     breaker_due, breaker_at = db.run("watch_breakers", values).fetchone()
-    next_at = min([at for at in (next_at, breaker_at) if at is not None], default=None)
+    next_at = min([at for at in (told_until(next_at), breaker_at) if at is not None], default=None)
     more = len(due) > limit or len(orphans) > limit
     agents = sorted({row.agent for row in orphans[:limit] if row.agent is not None})
     strangers = tuple([id for (id,) in db.run("strangers", {"agents": json_text(agents)})]) if agents else ()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from watchbill.clock import SECOND
+from watchbill.clock import SECOND, Micros
 from watchbill.model.alert import AlertKind, AlertState, SettledAlert
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.facts import FactKind
@@ -46,9 +46,11 @@ async def a_question(scene: Scene, num: int, patience: Patience | None = None, *
     return row.id
 
 
-def gathering(id: int, rows: Sequence[AttemptRow], cause: str = "c", routes: tuple[str, ...] = ()) -> Gathering:
+def gathering(
+    id: int, rows: Sequence[AttemptRow], cause: str = "c", routes: tuple[str, ...] = (), within: Micros | None = None
+) -> Gathering:
     body = msgspec.json.encode(Told("it died", "decide", ("o-1",)))
-    calls = tuple([Evidence(row.id, row.fence, row.why or "", row.watch_at) for row in rows])
+    calls = tuple([Evidence(row.id, row.fence, row.why or "", row.watch_at, within) for row in rows])
     return Gathering(NewIncident(id, "default", cause, len(rows), body, "team", routes), calls)
 
 

@@ -83,12 +83,11 @@ def a_verdict(
     message: str | None = "",
     unmoved: bool = False,
     recast: Recast | None = None,
-    remind_in: Micros | None = None,
 ) -> Judgement:
     return Judgement(
         row.id, row.fence, row.state, row.progress_at, dead_agent, after, failures, losses, watch_in, why, result,
         row.run, row.call, None if message is None else a_reason(message), unmoved, row.progress, recast,
-        remind_in=remind_in, watch_at=row.watch_at,
+        watch_at=row.watch_at, cancel=row.cancel,
     )  # fmt: skip
 
 

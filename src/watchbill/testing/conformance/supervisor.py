@@ -296,11 +296,17 @@ async def test_each_verdict_stands_on_its_own(scene, run):
     assert await scene.store.supervisor.judge(verdicts) == [True, False, True]
 
 
-async def test_a_verdict_on_a_row_that_was_dropped_is_refused(scene, run):
+@pytest.mark.parametrize("why", [None, "settle"])
+async def test_a_verdict_on_a_row_that_is_not_wanted_any_more_is_refused_unless_it_knew_that(scene, run, why):
     row = await scene.row_in(AttemptState.FAILED, run)
+    if why is not None:
+        assert await scene.judge(a_verdict(row, AttemptState.PARKED, why=why, watch_in=0))
+        row = await scene.row(row.id)
+    known = await scene.decisions("o-1")
     await scene.turn(dropped=[row.id])
     assert not await scene.judge(a_verdict(row, AttemptState.READY))
-    assert await scene.decisions("o-1") == []
+    assert await scene.decisions("o-1") == known
+    assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.GAVE_UP))
 
 
 async def test_an_agent_at_work_beside_the_supervisor_is_never_silent_whatever_the_time(scene, held_by_other, clock):

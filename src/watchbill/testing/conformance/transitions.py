@@ -1,11 +1,14 @@
 """THE table of model/states.py, walked: all that is in it is accepted, all that is not is refused."""
 
+import msgspec
 import pytest
 
+from watchbill.clock import SECOND
 from watchbill.model.agent import Act
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.states import ATTEMPT_MOVES, AttemptState, Room, RunState, run_may_move
-from watchbill.testing.conformance.scene import Scene, a_change, a_run, a_verdict, an_entry
+from watchbill.testing.conformance.people import FAILED, gathering
+from watchbill.testing.conformance.scene import NOON, Scene, a_change, a_recast, a_run, a_verdict, an_entry
 
 A = AttemptState
 REPORTED = {Act.DONE: A.DONE, Act.FAILED: A.FAILED, Act.DIED: A.FAILED, Act.HAND_BACK: A.READY}
@@ -106,7 +109,73 @@ async def test_every_cancellation(scene, before):
     await scene.turn(dropped=[row.id])
     allowed = may(before, None, Room.SCHEDULER, "the call was cancelled")
     assert await scene.state_of(row.id) is (None if allowed else before)
-    assert allowed or (await scene.row(row.id)).cancel is (before is A.RUNNING)  # what is final is taken in first
+    # What runs is asked to stop, and what has failed is judged; what is final is taken in first.
+    assert allowed or (await scene.row(row.id)).cancel is (before in (A.RUNNING, A.FAILED))
+
+
+@pytest.mark.parametrize("before", list(A))
+async def test_every_deletion_after_a_decision(scene, before):
+    row = await the_row(scene, before)
+    await scene.turn(decided=[row.id])
+    allowed = may(before, None, Room.SCHEDULER, "a person has given its outcome")
+    assert await scene.state_of(row.id) is (None if allowed else before)
+
+
+async def in_doubt(scene: Scene, why: str, doubt: bytes, watch_in: int | None = None) -> AttemptRow:
+    """Bring a call to where an attempt of it may have taken effect."""
+    row = await the_row(scene, A.FAILED)
+    recast = a_recast(row, doubt=doubt)
+    assert await scene.judge(a_verdict(row, A.PARKED, why=why, result=FAILED, watch_in=watch_in, recast=recast))
+    return await scene.row(row.id)
+
+
+async def test_what_may_still_act_is_not_dropped_but_judged_when_it_was_to_be(scene):
+    row = await in_doubt(scene, "settle", b"{}", 60 * SECOND)
+    await scene.turn(dropped=[row.id])
+    assert await scene.row(row.id) == msgspec.structs.replace(row, cancel=True)
+
+
+async def test_what_may_still_act_is_not_let_go_either(scene):
+    row = await in_doubt(scene, "settle", b"{}", 60 * SECOND)
+    await scene.turn(released=[row.id])
+    assert await scene.row(row.id) == row
+
+
+async def test_what_nobody_knows_is_not_dropped_but_judged_again(scene):
+    row = await in_doubt(scene, "doubt", b"{}")
+    await scene.store.supervisor.attach([gathering(1, [row])])
+    assert may(A.PARKED, A.FAILED, Room.SCHEDULER, "nobody knew")
+    await scene.turn(dropped=[row.id])
+    after = await scene.row(row.id)
+    assert (after.state, after.why, after.cancel, after.watch_at) == (A.FAILED, None, True, NOON)
+    assert (after.doubt, after.result) == (b"{}", FAILED)
+    assert await scene.store.client.inbox("default", 10) == []
+    assert await scene.judge(a_verdict(after, A.PARKED, why="settle", watch_in=SECOND))
+
+
+async def test_a_probe_that_nobody_has_begun_is_not_dropped_but_asked_for_the_undo(scene):
+    row = await the_row(scene, A.FAILED)
+    asks = a_recast(row, kind=RowKind.PROBE, doubt=b"{}")
+    assert await scene.judge(a_verdict(row, A.READY, recast=asks))
+    assert may(A.READY, A.PARKED, Room.SCHEDULER, "before its probe was asked")
+    await scene.turn(dropped=[row.id])
+    after = await scene.row(row.id)
+    assert (after.state, after.kind, after.why, after.cancel) == (A.PARKED, RowKind.STEP, "settle", True)
+    assert (after.watch_at, after.doubt, await scene.lease()) == (NOON, b"{}", [])
+    assert await scene.judge(a_verdict(after, A.READY, recast=asks))
+    [leased] = await scene.lease()
+    await scene.report(leased, Act.FAILED, FAILED)
+    await scene.turn(dropped=[row.id])
+    after = await scene.row(row.id)
+    assert (after.state, after.kind, after.cancel, after.doubt) == (A.FAILED, RowKind.PROBE, True, b"{}")
+
+
+@pytest.mark.parametrize("after", [A.READY, A.PARKED, A.GAVE_UP])
+async def test_what_may_still_act_is_asked_about_or_given_up_when_it_cannot(scene, clock, after):
+    row = await in_doubt(scene, "settle", b"{}", SECOND)
+    assert not await scene.judge(a_verdict(row, after))
+    clock.pass_by(SECOND)
+    assert await scene.judge(a_verdict(row, after)) == (after is not A.PARKED)
 
 
 async def test_a_row_for_an_agent_does_not_begin_as_parked(scene):
@@ -131,4 +200,5 @@ def test_nothing_in_the_table_is_left_out():
     walked |= {(before, after, Room.SUPERVISOR) for before in A for after in A}
     walked |= {(before, None, Room.SCHEDULER) for before in A}
     walked |= {(before, A.READY, Room.SCHEDULER) for before in A}
+    walked |= {(A.READY, A.PARKED, Room.SCHEDULER), (A.PARKED, A.FAILED, Room.SCHEDULER)}
     assert {move[:3] for move in ATTEMPT_MOVES} <= walked

@@ -1,12 +1,19 @@
 -- Attach calls that still wait, as they were seen, to the open incident of their cause, or open it; not for none of them.
--- That somebody is to be told of what is new is written with it.
+-- That somebody is to be told of what is new is written with it; and the time that people have begins, unless one of them
+-- has decided: it never ends before those who had an attempt in doubt can no longer act, as it was judged.
 WITH seen AS MATERIALIZED (
     SELECT *
-    FROM unnest(:ids::bigint[], :fences::bigint[], :whys::text[], :watch_ats::bigint[], :places::integer[])
-        AS one (id, fence, why, watch_at, place)
+    FROM unnest(:ids::bigint[], :fences::bigint[], :whys::text[], :watch_ats::bigint[], :withins::bigint[], :places::integer[])
+        AS one (id, fence, why, watch_at, within, place)
 ),
 belonging AS MATERIALIZED (
-    SELECT attempt.id, seen.place
+    SELECT
+        attempt.id, seen.place,
+        CASE
+            WHEN attempt.watch_at >= :untold::bigint
+                THEN greatest((SELECT watchbill.at(:now::bigint)) + seen.within, attempt.watch_at - :untold::bigint)
+            ELSE attempt.watch_at
+        END AS until
     FROM seen
     CROSS JOIN watchbill.attempt
     WHERE attempt.id = seen.id
@@ -37,7 +44,14 @@ opened AS (
 ),
 attached AS (
     UPDATE watchbill.attempt
-    SET incident = opened.id
+    SET
+        incident = opened.id,
+        watch_at = belonging.until,
+        remind_at = CASE
+            WHEN attempt.watch_at >= :untold
+                THEN (SELECT watchbill.at(:now::bigint)) + (belonging.until - (SELECT watchbill.at(:now::bigint))) / 2
+            ELSE attempt.remind_at
+        END
     FROM belonging
     CROSS JOIN news
     CROSS JOIN opened

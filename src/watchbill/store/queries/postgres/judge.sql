@@ -1,6 +1,7 @@
 -- Apply verdicts whose evidence still holds: fence, state, progress, policy, and the death of the agent if they say so.
 -- What runs on is looked at again without a reason; only what was asked to stop is left to itself, with one.
 -- The agents are locked before that is judged: one that beats at this moment is waited for, and is alive.
+-- What its run wants no more since is not moved as if it did.
 -- What is parked is moved when its time is over: then by nobody who decided meanwhile, for that takes the time away.
 -- What becomes ready is kept from the agent that had it, for a while, if another one could do it by what it has.
 WITH agents AS MATERIALIZED (
@@ -36,7 +37,7 @@ judged AS (
         failures = attempt.failures + verdict.failures,
         losses = attempt.losses + verdict.losses,
         watch_at = (SELECT watchbill.at(:now::bigint)) + verdict.watch_in,
-        remind_at = (SELECT watchbill.at(:now::bigint)) + verdict.remind_in,
+        remind_at = NULL,
         why = verdict.why,
         incident = NULL,
         claimed_by = NULL,
@@ -71,10 +72,10 @@ judged AS (
         :ids::bigint[], :fences::bigint[], :states::smallint[], :progress_ats::bigint[], :dead_agents::bigint[],
         :afters::smallint[], :failures::integer[], :losses::integer[], :watch_ins::bigint[], :whys::text[],
         :results::bytea[], :runs::bigint[], :calls::text[], :decisions::bytea[], :unmoved::boolean[],
-        :progresses::bytea[], :judged_by::bytea[], :remind_ins::bigint[], :watch_ats::bigint[]
+        :progresses::bytea[], :judged_by::bytea[], :watch_ats::bigint[], :cancels::boolean[]
     ) AS verdict (
         id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result, run, call, reason,
-        unmoved, progress, judged_by, remind_in, watch_at
+        unmoved, progress, judged_by, watch_at, cancel
     )
     LEFT JOIN unnest(
         :recast_ids::bigint[], :kinds::smallint[], :steps::text[], :rungs::integer[], :policies::bytea[],
@@ -90,10 +91,16 @@ judged AS (
         AND (verdict.judged_by IS NULL OR attempt.policy = verdict.judged_by)
         AND CASE verdict.state
             WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND attempt.cancel = (verdict.reason IS NOT NULL))
-            WHEN 2 THEN verdict.after IN (0, 3, 5)
+            WHEN 2 THEN verdict.after IN (0, 3, 5) AND attempt.cancel = verdict.cancel
             WHEN 3 THEN attempt.watch_at = verdict.watch_at
+                AND attempt.cancel = verdict.cancel
                 AND attempt.watch_at <= (SELECT watchbill.at(:now::bigint))
-                AND (verdict.after = 0 OR (verdict.after IN (3, 5) AND attempt.why IN ('escalate', 'doubt')))
+                AND CASE attempt.why
+                    WHEN 'settle' THEN verdict.after IN (0, 5)
+                    WHEN 'escalate' THEN verdict.after IN (0, 3, 5)
+                    WHEN 'doubt' THEN verdict.after IN (0, 3, 5)
+                    ELSE verdict.after = 0
+                END
         END
         AND (
             verdict.dead_agent IS NULL

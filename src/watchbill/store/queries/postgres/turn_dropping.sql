@@ -1,5 +1,8 @@
 -- Lock the rows of cancelled calls as they are now: one that ends meanwhile must not slip between the next two parts.
-SELECT id, state, (state = 3 AND why = 'settle') IS TRUE AS settles
+-- Those are judged of which an attempt has ended and nobody has said what that means, or may have taken effect.
+SELECT
+    id, state,
+    (state = 2 OR (state = 0 AND kind = 2) OR (state = 3 AND why IN ('settle', 'doubt'))) IS TRUE AS judged
 FROM watchbill.attempt
 WHERE (SELECT whole FROM mine)
     AND id = ANY (:dropped::bigint[])

@@ -1,5 +1,6 @@
 -- Apply a verdict if its evidence still holds: fence, state, progress, policy, and the death of the agent if it says so.
 -- What runs on is looked at again without a reason; only what was asked to stop is left to itself, with one.
+-- What its run wants no more since is not moved as if it did.
 -- What is parked is moved when its time is over: then by nobody who decided meanwhile, for that takes the time away.
 -- What becomes ready is kept from the agent that had it, for a while, if another one could do it by what it has.
 UPDATE attempt
@@ -8,7 +9,7 @@ SET
     failures = failures + :failures,
     losses = losses + :losses,
     watch_at = :now + :watch_in,
-    remind_at = :now + :remind_in,
+    remind_at = NULL,
     why = :why,
     incident = NULL,
     claimed_by = NULL,
@@ -45,10 +46,16 @@ WHERE id = :id
     AND (:policy IS NULL OR policy = :policy)
     AND CASE state
         WHEN 1 THEN :after = 2 OR (:after = 1 AND cancel = (:body IS NOT NULL))
-        WHEN 2 THEN :after IN (0, 3, 5)
+        WHEN 2 THEN :after IN (0, 3, 5) AND cancel = :cancel
         WHEN 3 THEN watch_at = :watch_at
+            AND cancel = :cancel
             AND watch_at <= :now
-            AND (:after = 0 OR (:after IN (3, 5) AND why IN ('escalate', 'doubt')))
+            AND CASE why
+                WHEN 'settle' THEN :after IN (0, 5)
+                WHEN 'escalate' THEN :after IN (0, 3, 5)
+                WHEN 'doubt' THEN :after IN (0, 3, 5)
+                ELSE :after = 0
+            END
     END
     AND (
         :dead_agent IS NULL

@@ -1,6 +1,7 @@
--- Delete the row of a cancelled call, unless it runs or is final: then its outcome is taken in; or may still act: then it is
--- asked about first.
+-- Delete the row of a cancelled call, unless it runs or is final: then its outcome is taken in; or is judged first: an
+-- attempt of it has ended and nobody has said what that means, or may have taken effect.
 DELETE FROM attempt
 WHERE id = ?1
-    AND state NOT IN (1, 4, 5)
-    AND why IS NOT 'settle'
+    AND state NOT IN (1, 2, 4, 5)
+    AND NOT (state = 0 AND kind = 2)
+    AND NOT (state = 3 AND why IN ('settle', 'doubt'))
