@@ -11,7 +11,7 @@ from watchbill.store.migrate import upgrade
 from watchbill.store.queries import load_queries
 
 SQL = load_queries("sqlite")
-LARGE = {"run", "journal", "attempt", "fact", "decision", "blob", "schedule", "log", "alert"}
+LARGE = {"run", "journal", "attempt", "fact", "decision", "chain", "blob", "schedule", "log", "alert"}
 WHOLE = re.compile(r"SCAN (\w+)")
 INDEXES = {
     "look_due": "run_due",
@@ -59,6 +59,7 @@ INDEXES = {
     "watch_orphans": "attempt_agent",
     "attempts_of_run": "attempt_run",
     "endings": "attempt_run",
+    "unlinked": "decision_unlinked",
 }
 
 

@@ -5,7 +5,8 @@ CREATE TABLE chain (
     last BLOB NOT NULL -- the link that should be the last one of the run
 ) STRICT;
 
-CREATE INDEX decision_unlinked ON decision (run) WHERE chain IS NULL;
+-- Of those without a link: oldest first.
+CREATE INDEX decision_unlinked ON decision (chain) WHERE chain IS NULL;
 
 CREATE TRIGGER decision_only_grows BEFORE UPDATE ON decision
 WHEN old.chain IS NOT NULL
