@@ -280,7 +280,7 @@ def paced(breaker: Breaker, waiting: int, now: Micros) -> Breaker:
     that is more. So a crowd that is small for this dependency leaves within seconds, another no faster than it bore.
     """
     if not waiting:
-        return WELL
+        return WELL if breaker.budget == WELL.budget else Breaker(budget=breaker.budget)
     if not breaker.told:
         came = waiting * SECOND / max(SECOND, now - breaker.opened_at)
         steady, rate = max(sum(breaker.paces.values()), came), 0.0
