@@ -369,3 +369,31 @@ def test_a_dependency_is_said_to_be_down_and_up(desk: Desk) -> None:
     told = desk("gates", "close", "step:work")
     assert (told.code, told.out) == (2, "")
     assert "only a dependency (uses:NAME) can be closed" in told.err
+
+
+def test_a_name_that_nobody_knows_is_paused_and_what_was_probably_meant_is_said(desk: Desk) -> None:
+    desk.json("run", "start", "mail")
+    for name, meant in (("step:wrok", "work"), ("workflow:oder", "order")):
+        told = desk("gates", "pause", name, "-o", "json")
+        assert (told.code, told.json[0]["paused"], told.json[0]["paused_by"]) == (0, True, getpass.getuser())
+        assert f"watchbill: {name} is paused, but nobody knows" in told.err
+        assert f"did you mean '{meant}'?; `watchbill gates open {name}` takes it back" in told.err
+    for name in ("step:work", "workflow:mail"):
+        assert "nobody knows" not in desk("gates", "pause", name).err
+
+
+def test_without_the_program_the_store_says_what_it_has_met_and_a_broken_one_keeps_nobody_from_pausing(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.json("run", "start", "mail")
+    store = ("--store", desk.url)
+    told = watchbill("gates", "pause", "workflow:mial", *store)
+    assert (told.code, "did you mean 'mail'?" in told.err) == (0, True)
+    assert watchbill("gates", "pause", "workflow:mail", *store).err == ""
+    for name in ("needs:gpu", "uses:bank", "step:x"):
+        told = watchbill("gates", "pause", name, *store)
+        assert (told.code, f"{name} is paused, but nobody knows" in told.err) == (0, True)
+    broken = tmp_path / "broken.py"
+    broken.write_text("1 / 0\n")
+    told = watchbill("gates", "pause", "step:work", "--app", str(broken), "--namespace", "default", *store)
+    assert (told.code, "cannot be read" in told.err, "step:work is paused" in told.err) == (0, True, True)

@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import count, pairwise
+from itertools import count, cycle, pairwise
 from typing import Any, cast
 
 import msgspec
@@ -17,8 +17,10 @@ from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.events import Events
 from watchbill.model.agent import Act, Report, Room
+from watchbill.model.alert import AlertKind, AlertState, SettledAlert, read_routes
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import CANARY
+from watchbill.model.budget import FLOOR, SHARE, SLICE, WINDOW
 from watchbill.model.gate import GateAct
 from watchbill.model.policy import Policy
 from watchbill.model.run import RunRow
@@ -30,6 +32,7 @@ from watchbill.testing.conformance.scene import HandClock, Scene, a_change, a_ru
 from watchbill.testing.watch import Watch
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+ROUTES = read_routes("http://127.0.0.1:9/nobody")
 
 # --- what an author writes
 
@@ -257,7 +260,7 @@ class Hand:
         self.asks_at = None if found.next_at is None else boot + max(1, found.next_at - found.now)
         for row in found.rows:
             uses = yard.uses[row.queue]
-            self.paces.note(uses, boot)
+            self.paces.note(uses, boot, again=row.failures > 0)
             yard.starts[uses].append((boot, row))
             heapq.heappush(yard.running, (boot + yard.takes, row.id, row, self))
 
@@ -265,13 +268,14 @@ class Hand:
         """Report how an attempt went."""
         if self.dead:
             return
-        uses = self.yard.uses[row.queue]
-        if uses in self.yard.down:
-            pace = self.paces.of(uses, self.yard.clock.boot())
+        uses, boot = self.yard.uses[row.queue], self.yard.clock.boot()
+        firsts = self.paces.firsts(uses, boot)
+        if self.yard.fails(uses):
+            pace, error = self.paces.of(uses, boot), "ConnectionError: no"
             body = b'{"type":"ConnectionError","message":"no"}'
-            report = Report(row.id, row.fence, Act.FAILED, body, uses=uses, error="ConnectionError: no", pace=pace)
+            report = Report(row.id, row.fence, Act.FAILED, body, uses=uses, error=error, pace=pace, firsts=firsts)
         else:
-            report = Report(row.id, row.fence, Act.DONE, b"1", uses=uses)
+            report = Report(row.id, row.fence, Act.DONE, b"1", uses=uses, firsts=firsts if row.failures else None)
         await self.yard.store.agent.report(self.id, [report])
 
 
@@ -286,6 +290,7 @@ class Yard:
         self.queues: dict[str, int] = {}
         self.uses: dict[int, str] = {}
         self.down: set[str] = set()
+        self.flaky: Iterator[bool] | None = None  # which calls fail, as they end
         self.starts: dict[str, list[tuple[Micros, AttemptRow]]] = {}
         self.running: list[tuple[Micros, int, AttemptRow, Hand]] = []
         self.takes: Micros = SECOND // 10
@@ -355,7 +360,18 @@ class Yard:
         env, events = SystemEnv(), Events()
         env.clock = self.clock
         events.subscribe(self.told.extend)
-        return Supervisor(env, events, store=self.store.supervisor, lasting=8 * SECOND)
+        return Supervisor(env, events, store=self.store.supervisor, lasting=8 * SECOND, routes=ROUTES)
+
+    def fails(self, uses: str) -> bool:
+        """Say whether a call that ends now fails."""
+        return uses in self.down or (self.flaky is not None and next(self.flaky))
+
+    async def alerts(self) -> list[AlertKind]:
+        """Send the alerts that are due."""
+        doors = self.store.supervisor
+        due = (await doors.take_alerts([route.mark for route in ROUTES], 20, SECOND)).alerts
+        await doors.settle_alerts([SettledAlert(one.incident.id, one.kind, one.route, AlertState.SENT) for one in due])
+        return [one.kind for one in due]
 
     def heard(self, kind: str) -> list[Event]:
         return [event for event in self.told if event.kind == kind]
@@ -446,6 +462,49 @@ async def test_what_two_supervisors_see_is_told_once(yard: Yard) -> None:
     assert [event.cause for event in yard.heard("incident.resolved")] == ["dependency 'stripe' is down"]
     assert len(yard.heard("gate.closed")) == 1
     assert len(yard.heard("gate.half_opened")) == len(yard.heard("gate.opened"))
+
+
+async def test_whoever_wants_alerts_hears_once_that_a_dependency_is_down_and_once_that_it_is_up(yard: Yard) -> None:
+    await yard.hire()
+    yard.down = {"stripe"}
+    await yard.put(5)
+    await yard.passes(20 * SECOND)
+    assert await yard.alerts() == [AlertKind.OPENED]
+    await yard.passes(40 * SECOND)
+    assert await yard.alerts() == []
+    yard.down = set()
+    await yard.passes(60 * SECOND)
+    assert (await yard.alerts(), await yard.alerts()) == ([AlertKind.RESOLVED], [])
+
+
+async def test_of_what_fails_every_third_call_retries_wait_so_that_first_tries_pass_and_all_get_through(
+    yard: Yard,
+) -> None:
+    for _ in range(2):
+        await yard.hire()
+    yard.supervisors.pop()
+    yard.flaky = cycle((True, False, False))
+    await yard.passes(40 * SECOND, every=SECOND // 12)
+    starts = yard.starts["stripe"]
+    retries = [at for at, row in starts if row.failures]
+    firsts = [at for at, row in starts if not row.failures]
+    assert len(firsts) >= 40 * 12  # none of them waits
+    [gate] = [gate for gate in await yard.store.client.gates("default") if gate.name == "uses:stripe"]
+    assert (gate.breaker, gate.retries, gate.waiting >= 10) == ("closed", gate.budget, True)
+    assert not yard.heard("gate.opened")
+    for at in retries:
+        within = sum(at - WINDOW < one <= at for one in retries)
+        assert within <= FLOOR + SHARE * sum(at - 2 * WINDOW - SLICE < one <= at for one in firsts)
+    waiting = [row for row in (await yard.scene.rows()).values() if row.state is AttemptState.READY]
+    assert {row.losses for row in waiting} == {0}  # nobody was charged for waiting
+    yard.flaky, up = None, yard.clock.boot()
+    await yard.passes(60 * SECOND)
+    after = [at for at, row in starts if row.failures and at >= up]
+    states = {row.state for row in (await yard.scene.rows()).values()}
+    assert len(after) >= 10
+    assert states <= {AttemptState.DONE, AttemptState.GAVE_UP}
+    for begin in after:
+        assert sum(begin <= at < begin + SECOND for at in after) <= 2 * 12
 
 
 async def test_a_canary_that_is_late_is_charged_nothing_and_opens_it_again(yard: Yard) -> None:

@@ -20,7 +20,7 @@ from watchbill.flow import execute, replay, undo
 from watchbill.flow.context import Attempt
 from watchbill.flow.replay import WorkflowLoop
 from watchbill.model import gate
-from watchbill.model.breaker import BreakerState, may_start
+from watchbill.model.breaker import UNLIMITED, BreakerState, may_start
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.failure import Cause, Failure
 from watchbill.model.profile import INLINE_LEASE
@@ -42,7 +42,15 @@ from watchbill.supervisor import supervisor
 from watchbill.supervisor.judge import judge
 from watchbill.supervisor.judgement import judgement
 from watchbill.testing.envs import Machine, Place
-from watchbill.testing.simulation import is_crewed, is_embedded, is_quiet, is_scheduled, is_troubled, is_unhurried
+from watchbill.testing.simulation import (
+    is_crewed,
+    is_embedded,
+    is_moody,
+    is_quiet,
+    is_scheduled,
+    is_troubled,
+    is_unhurried,
+)
 
 Patch = pytest.MonkeyPatch
 
@@ -647,6 +655,10 @@ def they_leave_all_at_once(patch: Patch) -> None:
     patch.setattr(gate, "may_start", start_all)
 
 
+def no_retry_budget(patch: Patch) -> None:
+    patch.setattr(gate, "may_retry", lambda breaker, now: UNLIMITED)
+
+
 def what_is_paused_is_leased(patch: Patch) -> None:
     for module in (agent, gatehouse):
         patch.setattr(module, "leasable", lambda stops, room: (json_text(room.steps), None))
@@ -755,6 +767,7 @@ MUTANTS = (
     Mutant("many canaries", many_canaries, frozenset({"I12"}), is_troubled, begin=28),
     Mutant("used while down", what_is_down_is_used, frozenset({"I12"}), is_troubled, begin=28),
     Mutant("leave at once", they_leave_all_at_once, frozenset({"I17"}), is_troubled, begin=28),
+    Mutant("no retry budget", no_retry_budget, frozenset({"I17"}), is_moody),
     Mutant("pause unheard", what_is_paused_is_leased, frozenset({"I12"}), is_troubled, begin=50),
     Mutant("not verified", a_result_is_not_verified, frozenset({"I2"}), is_troubled),
     Mutant("unknown not undone", what_may_have_taken_effect_is_not_undone, frozenset({"I14"}), is_troubled),

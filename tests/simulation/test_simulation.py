@@ -63,6 +63,7 @@ LEAST = {
     "effects": 20,
     "canaries": 5,
     "breakers closing": 3,
+    "retries by budget": 100,
     "names paused": 5,
     "decided by people": 10,
     "undecided": 2,

@@ -8,6 +8,7 @@ from tests.store.stage import Stage, a_stage
 from watchbill.clock import SECOND
 from watchbill.model.agent import Act, Report, Room
 from watchbill.model.breaker import CANARY, Ended, Move, encode, read_breaker, tended, watch_at
+from watchbill.model.budget import FLOOR
 from watchbill.model.states import AttemptState
 from watchbill.testing.conformance.scene import AGENT, STEPS, Scene, a_run, a_verdict
 
@@ -81,6 +82,33 @@ async def test_13_a_verdict_on_the_gate_waits_for_the_canary_that_starts_and_fin
     await a.store.agent.report(AGENT, [Report(canary.id, canary.fence, Act.DONE, b"1", uses="stripe")])
     [gate] = await a.store.client.gates("default")
     assert gate.breaker == "closing"
+
+
+async def test_two_agents_ask_at_the_same_moment_and_one_gets_the_last_retry_that_the_budget_allows(stage: Stage):
+    a = await stage.scene()
+    queue = await a.store.scheduler.queue("default", "", (), "stripe")
+    [run] = await a.submit(a_run(1))
+    await a.turn(attempts=[a.a_row(run, queue=queue, failures=1) for _ in range(FLOOR - 1)])
+    assert len((await a.store.agent.lease_limited(AGENT, 1, [queue], Room(99, 99, STEPS))).rows) == FLOOR - 1
+    rows = [a.a_row(run, AttemptState.FAILED, result=LARGE, queue=queue) for _ in range(2)]
+    await a.turn(attempts=rows)
+    for row in rows:
+        assert await a.judge(a_verdict(await a.row(row.id), AttemptState.READY, failures=1))
+    x = await stage.store()
+    await x.agent.join(X, "default", "", "x", b"{}", None)
+
+    # A has the gate, and a row; it is held inside before it can commit. X has to wait for the gate.
+    pin = await stage.pin("SELECT n FROM watchbill.blob FOR UPDATE")
+    first = stage.begin(a.store.agent.lease_limited(AGENT, 2, [queue], Room(9, 9, STEPS)))
+    await stage.waits(first)
+    second = stage.begin(x.agent.lease_limited(X, 1, [queue], Room(9, 9, STEPS)))
+    await stage.waits(second)
+    await pin.release()
+
+    assert len((await stage.ended(first)).rows) == 1
+    assert (await stage.ended(second)).rows == []
+    [gate] = await a.store.client.gates("default")
+    assert (gate.retries, gate.budget) == (FLOOR, FLOOR)
 
 
 async def test_a_step_without_a_dependency_is_leased_while_a_gate_is_open(stage: Stage):

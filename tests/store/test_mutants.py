@@ -192,6 +192,11 @@ MUTANTS = (
         breakers.test_13_two_agents_ask_at_the_same_moment_and_one_gets_the_canary,
     ),
     Mutant(
+        "a retry without the gate's lock",
+        sql("lock_breakers", "\nFOR UPDATE", ""),
+        breakers.test_two_agents_ask_at_the_same_moment_and_one_gets_the_last_retry_that_the_budget_allows,
+    ),
+    Mutant(
         "M32 lost lease reply never given again",
         lost_reply_never_given_again,
         interleaving.test_8_reply_of_lease_lost_and_asked_again,

@@ -228,6 +228,7 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_ready (queue, (alone OR (losses >= 2)), rank, id)",
         "attempt_pkey (id)",
         "all of gate_stopped",  # has what is paused or in trouble: mostly nothing
+        "attempt_retry (queue)",
     },
     "lease_stopped": {
         "agent_alive (id)",
@@ -237,6 +238,7 @@ INDEXES: Mapping[str, set[str]] = {
         "run_pkey (num)",  # only while a workflow is paused
         "all of gate_stopped",
         STOPPED,
+        "attempt_retry (queue)",
     },
     "limited_queues": {"queue_pkey (id)"},
     "limited_gates": {
@@ -250,7 +252,15 @@ INDEXES: Mapping[str, set[str]] = {
     },
     "limited_rows": {"attempt_gated ((queue)::bigint, gate, (alone OR (losses >= 2)))", *STOPS},
     "dependent_rows": {"attempt_ready (queue, (alone OR (losses >= 2)))", *STOPS},
-    "passing": {"queue_pkey (id)", "gate_pkey (namespace, name)", "attempt_pkey (id)", "attempt_ready (queue)"},
+    "retrying_rows": {"attempt_retry (queue, (alone OR (losses >= 2)))", *STOPS},
+    "meet_dependencies": set(),
+    "passing": {
+        "queue_pkey (id)",
+        "gate_pkey (namespace, name)",
+        "attempt_pkey (id)",
+        "attempt_ready (queue)",
+        "attempt_retry (queue)",
+    },
     "lock_breakers": {"gate_pkey (namespace, name)"},
     "breakers_locked": {"gate_pkey (namespace, name)", "attempt_pkey (id)"},
     "set_breakers": {"gate_pkey (namespace, name)"},

@@ -47,7 +47,7 @@ class Endings:
         work = None if row.kind == RowKind.PROBE else Work(row.queue, row.step, row.rung)
         self._leased[row.id, row.fence] = Leased(row.run, row.call, row.queue, work, row.failures > 0)
         if uses:
-            self._paces.note(uses, boot)
+            self._paces.note(uses, boot, again=row.failures > 0)
 
     def report(self, attempt: Errand, boot: Micros, *, stopped: bool) -> Report:
         """Say how an attempt ended, and what that tells of the dependency that it uses."""
@@ -62,10 +62,13 @@ class Endings:
             return report
         report = report._replace(queue=leased.queue)
         if failure is None:
-            return report._replace(uses=uses)
+            # With retries too: where those wait that failed before, all may be well by now, and nobody else says it.
+            firsts = self._paces.firsts(uses, boot) if leased.again else None
+            return report._replace(uses=uses, firsts=firsts)
         if not is_ill(failure) or attempt.cancelled:
             return report
-        return report._replace(uses=uses, error=shown_error(failure), pace=self._paces.of(uses, boot))
+        pace, firsts = self._paces.of(uses, boot), self._paces.firsts(uses, boot)
+        return report._replace(uses=uses, error=shown_error(failure), pace=pace, firsts=firsts)
 
     def forget(self, attempt: Errand) -> None:
         """Forget an attempt: it was reported, or is somebody else's."""

@@ -20,6 +20,7 @@ from watchbill.app.words import moment, said_of
 from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.model.attempt import STARVED, AttemptRow, RowKind
 from watchbill.model.breaker import CANARY, USES, BreakerState
+from watchbill.model.budget import WINDOW
 from watchbill.model.gate import GateRow
 from watchbill.model.limits import Limits, limits_of, mark_of, slowness
 from watchbill.model.parked import (
@@ -277,6 +278,15 @@ def stopped_by(gate: GateRow) -> Kept:
     if gate.breaker == BreakerState.CLOSING.word:
         said = f"its turn: {name} is up again, and those who wait leave at {gate.pace or 0:g} a second"
         return Kept(Because.LEAVING, said, "an agent, when it is its turn")
+    if gate.breaker == BreakerState.CLOSED.word:
+        window = f"{WINDOW // SECOND} s"
+        said = (
+            f"the retry budget of {name}: {gate.retries or 0:,} retries of {gate.budget or 0:,} started within {window}"
+        )
+        later = "" if gate.next_retry_at is None else f", the next may at {moment(gate.next_retry_at)}"
+        return Kept(
+            Because.RETRY_BUDGET, f"{said}{later}", "an agent, when the budget has room for it", gate.next_retry_at
+        )
     opened = "" if gate.opened_at is None else f" at {moment(gate.opened_at)}"
     said = f"{name}: its breaker opened{opened} after {gate.why}"
     if gate.next_try_at is None:

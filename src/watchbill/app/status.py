@@ -159,6 +159,7 @@ class Because(StrEnum):
     BREAKER_OPEN = "breaker_open"
     CANARY_TRIES = "canary_tries"  # another call does
     LEAVING = "leaving"  # the breaker closes, and lets those who wait out at a pace
+    RETRY_BUDGET = "retry_budget"  # it has failed, and first tries go first where many have
     LIMIT_PAUSED = "limit_paused"
     AT_ONCE = "at_once"
     RATE = "rate"

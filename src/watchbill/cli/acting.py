@@ -11,6 +11,7 @@ import typer
 from watchbill.app.hall import Hall
 from watchbill.app.handle import Handle
 from watchbill.app.search import Search
+from watchbill.cli.escape import visible
 from watchbill.cli.fields import Acted
 from watchbill.cli.place import Where
 from watchbill.cli.program import load_app
@@ -126,6 +127,11 @@ def handle_on(hall: Hall, id: str) -> Handle[Any]:
     handle: Handle[Any] = Handle(hall, id, None)
     handle.by = user()
     return handle
+
+
+def warn(message: str) -> None:
+    """Say what may be wrong with what was done all the same."""
+    typer.echo(f"watchbill: {visible(message)}", err=True)
 
 
 def user() -> str:

@@ -1,6 +1,6 @@
 """Gates: `watchbill gates list`, `pause`, `open` and `close`: limits, dependencies, and what is paused by its name."""
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -19,7 +19,7 @@ Name: TypeAlias = Annotated[
     ),
 ]
 Reason: TypeAlias = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: whoever finds it so will ask.")]
-By: TypeAlias = Annotated[str, typer.Option(envvar="USER", metavar="NAME", help="Who wants it.")]
+By: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="Who wants it; else who gives the command.")]
 
 
 @gates.command("list")
@@ -40,13 +40,16 @@ def list_gates(
 def pause_gate(  # noqa: PLR0913 - each option is one
     name: Name,
     reason: Reason = "",
-    by: By = "somebody",
+    by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Let nothing of this name start, anywhere, until it is opened; what runs goes on."""
+    """Let nothing of this name start, anywhere, until it is opened; what runs goes on.
+
+    A name that nobody knows yet is paused, too, and that is said: it may be misspelt.
+    """
     _order(name, "pause", (by, reason), (store, namespace, program), output)
 
 
@@ -54,7 +57,7 @@ def pause_gate(  # noqa: PLR0913 - each option is one
 def open_gate(  # noqa: PLR0913 - each option is one
     name: Name,
     reason: Reason = "",
-    by: By = "somebody",
+    by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
@@ -68,7 +71,7 @@ def open_gate(  # noqa: PLR0913 - each option is one
 def close_gate(  # noqa: PLR0913 - each option is one
     name: Name,
     reason: Reason = "",
-    by: By = "somebody",
+    by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
@@ -81,22 +84,45 @@ def close_gate(  # noqa: PLR0913 - each option is one
 def _order(
     name: str,
     act: str,
-    why: tuple[str, str],
+    why: tuple[str | None, str],
     place: tuple[str | None, str | None, str | None],
     output: Format,
 ) -> None:
     from watchbill.app.hall import Hall
-    from watchbill.cli.acting import at_the_hall
+    from watchbill.app.known import doubt_about
+    from watchbill.cli.acting import at_the_hall, user, warn
     from watchbill.cli.output import print_gates
     from watchbill.cli.place import found
     from watchbill.cli.reading import check_there
     from watchbill.model.gate import GateAct, GateRow, bare_gate
 
-    async def order(hall: Hall) -> list[GateRow]:
-        await hall.order_gate(name, GateAct(act), by=why[0], reason=why[1])
-        # A name that is paused no longer is no gate; that it is not is the answer.
-        return [gate for gate in await hall.gates() if gate.name == name] or [bare_gate(name)]
-
-    where = found(*place)
+    wanted, where = GateAct(act), found(*place)
     check_there(where.url)
-    print_gates(at_the_hall(where, order), output)
+    registry = _code(where.program)
+
+    async def order(hall: Hall) -> tuple[list[GateRow], str | None]:
+        await hall.order_gate(name, wanted, by=why[0] or user(), reason=why[1])
+        # Only then: in an emergency nothing may keep anybody from pausing.
+        doubt = None if wanted is GateAct.OPEN else await doubt_about(name, hall, registry)
+        # A name that is paused no longer is no gate; that it is not is the answer.
+        return [gate for gate in await hall.gates() if gate.name == name] or [bare_gate(name)], doubt
+
+    gates, doubt = at_the_hall(where, order, registry)
+    print_gates(gates, output)
+    if doubt is not None:
+        done = "paused" if wanted is GateAct.PAUSE else "closed"
+        warn(f"{name} is {done}, but {doubt}; `watchbill gates open {name}` takes it back")
+
+
+def _code(program: str | None) -> Any:  # noqa: ANN401 - a Registry: help is printed without reading it
+    """Give what the program has; one that cannot be read keeps nobody from pausing what it does."""
+    from watchbill.cli.acting import warn
+    from watchbill.cli.program import load_app
+    from watchbill.errors import WatchbillError
+    from watchbill.flow.registry import Registry
+
+    try:
+        return load_app(program).registry if program else Registry()
+    except WatchbillError as error:
+        warn(str(error))
+        return Registry()

@@ -31,17 +31,19 @@ def list_schedules(
 def pause_schedule(  # noqa: PLR0913 - each option is one
     name: Name,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why: whoever finds it paused will ask.")],
-    by: Annotated[str, typer.Option(envvar="USER", metavar="NAME", help="Who wants it.")] = "somebody",
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who wants it; else who gives the command.")] = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Start no slot until the schedule is resumed; what runs goes on."""
+    from watchbill.cli.acting import user
     from watchbill.cli.ordering import ordered
     from watchbill.cli.output import print_schedules
 
-    print_schedules(ordered(*_at(store, namespace, program), name, lambda asked: asked.pause(name, reason, by)), output)
+    who, where = by or user(), _at(store, namespace, program)
+    print_schedules(ordered(*where, name, lambda asked: asked.pause(name, reason, who)), output)
 
 
 @schedules.command("resume")

@@ -301,7 +301,7 @@ def list_of_gates(gates: Sequence[GateRow]) -> list[Block]:
     """Give a line for each gate."""
     if not gates:
         return [Text("no gates")]
-    table = _table("NAME", "AT ONCE", "RATE", "RUNNING", "WAITING", "FAILURES", "STANDING")
+    table = _table("NAME", "AT ONCE", "RATE", "RUNNING", "WAITING", "FAILURES", "RETRIES", "STANDING")
     for gate in gates:
         waiting = f"{gate.waiting:,} or more" if gate.waiting >= MOST_COUNTED else str(gate.waiting)
         table.add_row(
@@ -311,6 +311,7 @@ def list_of_gates(gates: Sequence[GateRow]) -> list[Block]:
             _cell(str(gate.running)),
             _cell(waiting),
             _cell("" if gate.failures is None else str(gate.failures)),
+            _cell("" if gate.budget is None else f"{gate.retries or 0:,} of {gate.budget:,}"),
             _cell(_gate_standing(gate), style="yellow" if gate.paused or gate.next_try_at is not None else ""),
         )
     return [table]
@@ -337,6 +338,8 @@ def _gate_standing(gate: GateRow) -> str:
     if gate.paused:
         by = f" by {gate.paused_by}" if gate.paused_by else ""
         return f"paused{by}: {gate.paused_why}" if gate.paused_why else f"paused{by}"
+    if gate.next_retry_at is not None:
+        return f"{gate.breaker}, the next retry may start at {moment(gate.next_retry_at)}"
     if gate.breaker is None or gate.opened_at is None:
         return gate.breaker or ""
     if gate.pace is not None:

@@ -74,11 +74,14 @@ class Report(NamedTuple):
     pace: float = 0.0  # what this agent has started in a second, of late, that uses it
     run: int = 0  # whose call it is, and which: of a row that is gone nobody else knows it
     call: str = ""
+    firsts: int | None = None  # what it has tried first, of late, that uses it: with failures, and with ends of retries
 
 
 def ended_by(report: Report, agent: int | None, queue: int) -> Ended:
     """Give what a report says of the dependency that its attempt uses."""
-    return Ended(queue, report.id, report.fence, report.act == Act.DONE, report.error, agent, report.pace)
+    return Ended(
+        queue, report.id, report.fence, report.act == Act.DONE, report.error, agent, report.pace, report.firsts
+    )
 
 
 def says_late(report: Report) -> bool:

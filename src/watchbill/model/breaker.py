@@ -2,7 +2,8 @@
 
 Closed: everything starts. Open: nothing starts, and nothing is charged. Half-open: one attempt may try, the canary.
 Closing: the canary was done, and those who wait leave at a pace. Only failures are written down while all is well, and
-of the successes after one no more than can matter: a dependency that is well costs no write.
+of the successes after one no more than can matter: a dependency that is well costs no write. While it is closed,
+retries start by their budget (`model/budget.py`).
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import SECOND, Micros
+from watchbill.model import budget as budgeting
+from watchbill.model.budget import Budget
 from watchbill.model.failure import Cause, Failure, Remedy
 
 IN_A_ROW: Final = 5  # failures: chance alone rarely makes five of a dependency that is well
@@ -72,6 +75,7 @@ class Breaker(msgspec.Struct, frozen=True, omit_defaults=True):
     waiting: int = 0  # when they were last counted
     paced_at: Micros = 0  # that was then
     told: bool = True  # the supervisor has told how it is
+    budget: Budget = Budget()  # for retries
 
     @property
     def failed(self) -> int:
@@ -99,6 +103,7 @@ class Ended(NamedTuple):
     error: str = ""
     agent: int | None = None
     pace: float = 0.0  # what that agent has started in a second of late
+    firsts: int | None = None  # of these, first tries, in all; None: nothing is said of it
 
 
 class BreakerRow(NamedTuple):
@@ -163,7 +168,15 @@ def heard(breaker: Breaker, ended: Ended, now: Micros) -> Breaker:
         case BreakerState.OPEN | BreakerState.HALF_OPEN:
             return breaker if ended.well else _noted(breaker, ended)  # it began before
         case _:
+            breaker = _told_of_firsts(breaker, ended, now)
             return _counted_done(breaker, now) if ended.well else _counted_failed(breaker, ended, now)
+
+
+def _told_of_firsts(breaker: Breaker, ended: Ended, now: Micros) -> Breaker:
+    if ended.firsts is None or ended.agent is None:
+        return breaker
+    budget = budgeting.told(breaker.budget, ended.agent, ended.firsts, now)
+    return breaker if budget is breaker.budget else msgspec.structs.replace(breaker, budget=budget)
 
 
 def _noted(breaker: Breaker, ended: Ended) -> Breaker:
@@ -267,7 +280,7 @@ def paced(breaker: Breaker, waiting: int, now: Micros) -> Breaker:
     that is more. So a crowd that is small for this dependency leaves within seconds, another no faster than it bore.
     """
     if not waiting:
-        return WELL
+        return WELL if breaker.budget == WELL.budget else Breaker(budget=breaker.budget)
     if not breaker.told:
         came = waiting * SECOND / max(SECOND, now - breaker.opened_at)
         steady, rate = max(sum(breaker.paces.values()), came), 0.0
@@ -327,18 +340,32 @@ def may_start(breaker: Breaker, now: Micros, *, canary_runs: bool) -> int:
             return int(tokens(breaker, now) + 1 - _WHOLE)
 
 
+def may_retry(breaker: Breaker, now: Micros) -> int:
+    """Say how many of those may be retries: while all may start, as many as the budget allows.
+
+    A canary tries for all the others, and those who leave when it is done do so at a pace, which is not more than twice
+    what is steady: they have waited long enough.
+    """
+    return budgeting.left(breaker.budget, now) if breaker.state is BreakerState.CLOSED else UNLIMITED
+
+
 def next_start_at(breaker: Breaker, now: Micros) -> Micros | None:
-    """Say when to ask again, when the pace keeps somebody back: not for each that may leave, if they are many."""
+    """Say when to ask again, when budget or pace keeps somebody back: not for each that may leave, if they are many."""
+    if breaker.state is BreakerState.CLOSED:
+        return budgeting.next_at(breaker.budget, now)
     if breaker.state is not BreakerState.CLOSING or breaker.rate <= 0 or (there := tokens(breaker, now)) >= _WHOLE:
         return None
     wanted = max(1.0, breaker.rate * TOGETHER / 2)
     return now + max(1, int((wanted - there) * SECOND / breaker.rate) + 1)
 
 
-def started(breaker: Breaker, rows: Mapping[int, int], now: Micros) -> Breaker:
-    """Take note of rows (with their fences) that have started."""
-    if not rows or breaker.state is BreakerState.CLOSED:
+def started(breaker: Breaker, rows: Mapping[int, int], now: Micros, *, retries: int = 0) -> Breaker:
+    """Take note of rows (with their fences) that have started, and how many of them are retries."""
+    if not rows:
         return breaker
+    if breaker.state is BreakerState.CLOSED:
+        budget = budgeting.retried(breaker.budget, retries, now)
+        return breaker if budget is breaker.budget else msgspec.structs.replace(breaker, budget=budget)
     if breaker.state is BreakerState.HALF_OPEN:
         [(id, fence)] = rows.items()
         return msgspec.structs.replace(breaker, canary=(id, fence))

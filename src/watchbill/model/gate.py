@@ -7,11 +7,13 @@ tokens come steadily, up to a second's worth, and each start takes one.
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
 
 from watchbill.clock import SECOND, Micros, to_datetime
+from watchbill.model import budget as budgeting
 from watchbill.model.breaker import (
     UNLIMITED,
     USES,
@@ -19,7 +21,9 @@ from watchbill.model.breaker import (
     BreakerState,
     closing,
     gate_of,
+    may_retry,
     may_start,
+    next_start_at,
     opened,
     read_breaker,
 )
@@ -66,6 +70,9 @@ class GateRow(msgspec.Struct, frozen=True):
     opened_at: datetime | None = None
     next_try_at: datetime | None = None
     pace: float | None = None  # what may leave in a second while it is closing
+    retries: int | None = None  # that have started of late, while it is closed
+    budget: int | None = None  # how many may: those beyond wait, and let first tries pass
+    next_retry_at: datetime | None = None  # if none may start now
 
 
 class Standing(NamedTuple):
@@ -107,6 +114,10 @@ class Dependency(NamedTuple):
         """Give how many more may start now."""
         return 0 if self.paused else may_start(self.breaker, now, canary_runs=self.canary_runs)
 
+    def budget(self, now: Micros) -> int:
+        """Give how many of those may have failed before."""
+        return may_retry(self.breaker, now)
+
 
 class Candidate(NamedTuple):
     """A row that waits behind gates: of its limit, of its dependency, or both."""
@@ -115,6 +126,7 @@ class Candidate(NamedTuple):
     id: int
     rank: Micros
     lonely: bool  # it needs a process of its own
+    retry: bool = False  # it has failed before
 
 
 def tokens(gate: Gate, now: Micros) -> float:
@@ -155,8 +167,8 @@ def shown_gate(name: str, gate: Gate, waiting: int, now: Micros) -> GateRow:
     return GateRow(name, gate.allowed.at_once, gate.allowed.rate_text, gate.running, waiting, there, gate.paused)
 
 
-def shown_standing(row: GateRow, standing: Standing) -> GateRow:
-    """Give a gate with how it stands: its breaker if it is of a dependency, and who has paused it."""
+def shown_standing(row: GateRow, standing: Standing, now: Micros) -> GateRow:
+    """Give a gate with how it stands: its breaker and budget if it is of a dependency, and who has paused it."""
     paused_at = None if standing.paused_at is None else to_datetime(standing.paused_at)
     row = msgspec.structs.replace(
         row,
@@ -169,7 +181,15 @@ def shown_standing(row: GateRow, standing: Standing) -> GateRow:
         return row
     breaker = read_breaker(standing.breaker)
     if breaker.state is BreakerState.CLOSED:
-        return msgspec.structs.replace(row, breaker=breaker.state.word, failures=breaker.failed)
+        next_at = next_start_at(breaker, now)
+        return msgspec.structs.replace(
+            row,
+            breaker=breaker.state.word,
+            failures=breaker.failed,
+            retries=budgeting.used(breaker.budget, now),
+            budget=budgeting.allowed(breaker.budget, now),
+            next_retry_at=None if next_at is None else to_datetime(next_at),
+        )
     return msgspec.structs.replace(
         row,
         breaker=breaker.state.word,
@@ -197,12 +217,15 @@ def is_forgotten_by(order: GateOrder) -> bool:
 
 
 def with_dependencies(
-    gates: Iterable[GateRow], dependencies: Iterable[tuple[str, int, int]], standings: Mapping[str, Standing]
+    gates: Iterable[GateRow],
+    dependencies: Iterable[tuple[str, int, int]],
+    standings: Mapping[str, Standing],
+    now: Micros,
 ) -> list[GateRow]:
     """Give all gates as people see them, by name: also dependencies that were never in trouble."""
     rows = {gate.name: gate for gate in gates}
     rows |= {gate_of(uses): bare_gate(gate_of(uses), running, waiting) for uses, running, waiting in dependencies}
-    return [shown_standing(rows[name], standings.get(name, Standing())) for name in sorted(rows)]
+    return [shown_standing(rows[name], standings.get(name, Standing()), now) for name in sorted(rows)]
 
 
 def bare_gate(name: str, running: int = 0, waiting: int = 0) -> GateRow:
@@ -221,18 +244,26 @@ def ordered(breaker: Breaker, order: GateOrder, now: Micros) -> Breaker:
 
 
 def admitted(
-    candidates: Iterable[Candidate], rooms: Mapping[GateKey, int], *, slots: int, alone: int
+    candidates: Iterable[Candidate],
+    rooms: Mapping[GateKey, int],
+    *,
+    slots: int,
+    alone: int,
+    budgets: Mapping[GateKey, int] = MappingProxyType({}),
 ) -> list[Candidate]:
-    """Choose the most urgent rows that their gates and the agent have room for."""
-    left = dict(rooms)
+    """Choose the most urgent rows that their gates and the agent have room for; of retries, what budgets allow."""
+    left, retries = dict(rooms), dict(budgets)
     chosen: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda one: (one.rank, one.id)):
         if len(chosen) >= slots:
             break
         if any(left.get(gate, 0) <= 0 for gate in candidate.gates) or (candidate.lonely and alone <= 0):
             continue
+        if candidate.retry and any(retries.get(gate, UNLIMITED) <= 0 for gate in candidate.gates):
+            continue
         for gate in candidate.gates:
             left[gate] -= 1
+            retries[gate] = retries.get(gate, UNLIMITED) - candidate.retry
         alone -= candidate.lonely
         chosen.append(candidate)
     return chosen

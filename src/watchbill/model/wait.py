@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import Micros
+from watchbill.model.breaker import gate_of, may_retry, read_breaker
 from watchbill.model.gate import GateRow, Standing, bare_gate, shown_standing
 from watchbill.model.needs import fits, free_amounts, meets, parse_needs
 from watchbill.model.stop import Stops
@@ -65,19 +66,28 @@ def help_for(needs: Sequence[str], region: str, helpers: Sequence[Helper]) -> He
 
 
 def kept_by(
-    stopped: Mapping[str, Standing], asks: tuple[Sequence[str], str, str, str], limit: str | None
+    stopped: Mapping[str, Standing],
+    asks: tuple[Sequence[str], str, str, str],
+    limit: str | None,
+    now: Micros,
+    retry: Standing | None = None,
 ) -> GateRow | None:
-    """Give what is paused, or in trouble, and keeps a call with these needs, dependency, step, workflow and limit."""
-    if not stopped:
+    """Give what is paused, or in trouble, and keeps a call with these needs, dependency, step, workflow and limit.
+
+    `retry`: how its dependency stands, if it has failed before: also what is well has a budget for that.
+    """
+    name = Stops(frozenset(stopped)).of(*asks) or (limit if limit in stopped else None) if stopped else None
+    if name is not None:
+        return shown_standing(bare_gate(name), stopped[name], now)
+    if retry is None or not asks[1] or may_retry(read_breaker(retry.breaker), now):
         return None
-    name = Stops(frozenset(stopped)).of(*asks) or (limit if limit in stopped else None)
-    return None if name is None else shown_standing(bare_gate(name), stopped[name])
+    return shown_standing(bare_gate(gate_of(asks[1])), retry, now)
 
 
-def stop_of_workflow(stopped: Mapping[str, Standing], workflow: str) -> GateRow | None:
+def stop_of_workflow(stopped: Mapping[str, Standing], workflow: str, now: Micros) -> GateRow | None:
     """Give the pause of a workflow, if somebody has paused it."""
     name = Stops(frozenset(stopped)).of_workflow(workflow) if stopped else None
-    return None if name is None else shown_standing(bare_gate(name), stopped[name])
+    return None if name is None else shown_standing(bare_gate(name), stopped[name], now)
 
 
 def lacking(needs: Sequence[str], region: str) -> str:

@@ -6,12 +6,13 @@ nothing and decide nothing: whoever takes rows counts again, under the locks of 
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol
 
 from watchbill.clock import SECOND, Micros
 from watchbill.model.agent import Room
 from watchbill.model.attempt import AttemptRow
-from watchbill.model.breaker import next_start_at
+from watchbill.model.breaker import BreakerState, next_start_at
 from watchbill.model.gate import Candidate, Dependency, Gate, GateKey, admitted, next_token_at, room
 from watchbill.model.limit import Allowance
 from watchbill.model.policy import OWN_CHILD_FROM, decode_policy
@@ -35,7 +36,7 @@ class Met(NamedTuple):
 
 
 class Passing(NamedTuple):
-    """A dependency that is troubled and lets some start, before a queue whose rows have no limit."""
+    """A dependency before a queue whose rows have no limit: troubled, it lets some start; well, retries wait there."""
 
     queue: int
     dependency: Dependency
@@ -47,6 +48,14 @@ def read_gate(*columns: Any) -> Gate:  # noqa: ANN401 - as the statements of bot
     return Gate(Allowance(at_once, starts, per), bool(paused), there, tokens_at, said, running)
 
 
+class Which(StrEnum):
+    """Of the rows behind a gate, those that may start."""
+
+    ALL = "all"
+    FIRSTS = "firsts"  # the budget for the others is spent
+    RETRIES = "retries"  # the others pass no gate
+
+
 class Opening(NamedTuple):
     """Gates that have room, before one queue; of those with a limit that gate is the first."""
 
@@ -54,6 +63,7 @@ class Opening(NamedTuple):
     gates: tuple[GateKey, ...]
     room: int
     limited: bool = True
+    which: Which = Which.ALL
 
 
 class Gatehouse(Protocol):
@@ -64,7 +74,7 @@ class Gatehouse(Protocol):
         ...
 
     async def passing(self, queues: Sequence[int]) -> tuple[Micros, list[Passing]]:
-        """Find which of these queues use a dependency that lets some start; and the time, if there are any."""
+        """Find which of these queues use a dependency that lets some start, or have retries; and the time, if any."""
         ...
 
     async def waiting(self, openings: Sequence[Opening], slots: int, alone: int) -> list[Candidate]:
@@ -93,6 +103,7 @@ class Tour:
         self._gates: dict[GateKey, Gate] = {}
         self._rooms: dict[GateKey, int] = {}
         self._dependencies: dict[GateKey, Dependency] = {}
+        self._budgets: dict[GateKey, int] = {}
         self._later: Micros | None = None
 
     @property
@@ -135,18 +146,26 @@ class Tour:
         for met in found:
             gates = (met.key,) if met.dependency is None else (met.key, met.dependency.key)
             if all(key in self._rooms for key in gates):
-                openings.append(Opening(met.queue, gates, min(self._rooms[key] for key in gates)))
+                which = Which.ALL if self._budgets.get(gates[-1], 1) > 0 else Which.FIRSTS
+                openings.append(Opening(met.queue, gates, min(self._rooms[key] for key in gates), which=which))
         return openings
 
     def met_passing(self, found: Sequence[Passing], now: Micros) -> list[Opening]:
         """Take in which dependencies let some start; gives those that have room."""
         self._gates, self._rooms = {}, {}
         self._depend_on([passing.dependency for passing in found], now)
-        keys = [(passing.queue, passing.dependency.key) for passing in found]
-        return [Opening(queue, (key,), self._rooms[key], limited=False) for queue, key in keys if key in self._rooms]
+        openings = []
+        for queue, dependency in found:
+            key, well = dependency.key, dependency.breaker.state is BreakerState.CLOSED
+            room = min(self._rooms.get(key, 0), self._budgets[key])
+            if room > 0:
+                which = Which.RETRIES if well else Which.ALL
+                openings.append(Opening(queue, (key,), room, limited=False, which=which))
+        return openings
 
     def _depend_on(self, dependencies: Sequence[Dependency], now: Micros) -> None:
         self._dependencies = {dependency.key: dependency for dependency in dependencies}
+        self._budgets = {key: dependency.budget(now) for key, dependency in self._dependencies.items()}
         for key, dependency in self._dependencies.items():
             self._more_at[key] = next_start_at(dependency.breaker, now)
             if (free := dependency.room(now)) > 0:
@@ -154,7 +173,7 @@ class Tour:
 
     def chosen(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Choose whom to take."""
-        return admitted(candidates, self._rooms, slots=self._slots, alone=self._alone)
+        return admitted(candidates, self._rooms, slots=self._slots, alone=self._alone, budgets=self._budgets)
 
     def before(self, chosen: Iterable[Candidate]) -> dict[GateKey, Gate]:
         """Give the gates of limits that these must pass, in order of their names."""
@@ -231,8 +250,9 @@ async def lease_both(  # noqa: PLR0913 - what the two stores have in common
 ) -> Limited:
     """Lease from queues without limits, whose rows use dependencies, and from those with limits.
 
-    Of a dependency that is well anything is taken at once, as from any queue. Only when one was found to be in trouble
-    its gate is asked; the next time it is asked first, so that the others leave room for the canary.
+    Of a dependency that is well first tries are taken at once, as from any queue. Only when one was found to be in
+    trouble, or something that has failed waits, its gate is asked; the next time it is asked first, so that the others
+    leave room for the canary, and for the retries that its budget allows: those are few.
     """
     found = Limited([], None)
     known = agent in troubled

@@ -5,6 +5,7 @@ told, a canary is let out when it is time, and those who wait leave at a pace. S
 moment: a breaker is moved by whoever finds it as it was read.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -13,6 +14,7 @@ from watchbill import events as happened
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.events import Event
+from watchbill.model.alert import Route, marks_for
 from watchbill.model.breaker import (
     USES,
     Breaker,
@@ -33,9 +35,10 @@ _encode: Final = msgspec.json.Encoder().encode
 class Dependencies:
     """The breakers of all dependencies."""
 
-    def __init__(self, env: Env, store: SupervisorStore) -> None:
+    def __init__(self, env: Env, store: SupervisorStore, routes: Sequence[Route] = ()) -> None:
         self._env = env
         self._store = store
+        self._marks = marks_for(routes, "")  # whom to tell of incidents
 
     async def tend(self) -> list[Event]:
         """Move on the breakers that are due; gives what has happened.
@@ -72,7 +75,15 @@ class Dependencies:
             said = f"{cause}: {_why(breaker)}; {calls}"
             remedy = f"it is tried again by itself; `watchbill gates open {row.name}` lets all of it go now"
             body = _encode(Told(said, remedy))
-            new = NewIncident(self._env.new_id(), row.namespace, cause, row.waiting, body, everywhere=not breaker.error)
+            new = NewIncident(
+                self._env.new_id(),
+                row.namespace,
+                cause,
+                row.waiting,
+                body,
+                routes=self._marks,
+                everywhere=not breaker.error,
+            )
             [opened] = await self._store.open_incidents([new])
             note = f"{said}; {remedy}"
             return [Event(happened.INCIDENT_OPENED, row.now, "supervisor", cause=cause, note=note)] if opened else []

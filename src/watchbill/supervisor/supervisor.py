@@ -79,7 +79,7 @@ class Supervisor(Loop):
         self._pulse = Pulse() if pulse is None else pulse
         self._at_least_every = at_least_every  # it looks, also if nothing can be due: somebody counts its pulse
         self._late = False
-        self._dependencies = Dependencies(env, store)
+        self._dependencies = Dependencies(env, store, routes)
         self._sickbay = Sickbay(env, store, routes)
         self._shared = lasting is not None
         self._guests = False  # the one owner of a store has neighbours, too, while agents of other processes are there

@@ -21,7 +21,8 @@ I12 no more rows run behind a gate than its limit allows, and no more attempts r
 I14 what took effect, or may have, is undone in reverse order when its run fails or is cancelled, nothing else is,
     nothing while an attempt of it runs, and no undo is tried more often than its budgets allow
 I15 nobody waits for what is there: no message, no end of a child, no timer is left behind
-I17 what comes back does so at the pace of those who do the work: no herd, and no going round in circles
+I17 what comes back does so at the pace of those who do the work: no herd, and no going round in circles; of what uses a
+    dependency at most twice as much starts after a trouble as is steady, and no more retries than its budget allows
 I18 nobody is overtaken by what is less urgent, and what comes back keeps its place; nobody starves
 I19 whatever a supervisor does is explained by a decision in the same commit, which names its evidence
 I20 enough was done to mean something

@@ -21,6 +21,7 @@ KILLS: Final = {poisoned.name: 2, deadly.name: 5}  # processes that each takes a
 
 MOST_CUTS: Final = 2  # likewise, of links
 CRAWLERS: Final = 4  # so that whoever is cut off is at one of them
+RUSHES: Final = 3  # together more than a budget for retries can bear at once
 
 PATIENCE: Final = 20  # seconds to lie in wait
 
@@ -88,6 +89,7 @@ class Troubles:
     pauses: int
     cuts: int = 0  # of the link between one process and the store
     crawlers: int = 0  # purchases that go on for longer than most leases, though they are late
+    rushes: int = 0  # runs that want much of a bank which fails every third call
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,12 @@ def with_troubles(usual: Plan, chance: Chance) -> Plan:
             10 + chance.below(5), outages, chance.below(4), 0 if lossless else chance.below(MOST_CUTS + 1)
         ),
     )
+
+
+def with_a_moody_bank(usual: Plan) -> Plan:
+    """Give a plan whose bank is never down, and fails every third call of many."""
+    assert usual.troubles is not None  # noqa: S101 - drawn before
+    return replace(usual, troubles=replace(usual.troubles, outages=(), rushes=RUSHES))
 
 
 def with_long_leases(usual: Plan, chance: Chance) -> Plan:

@@ -1,12 +1,15 @@
 """Outside: the world that simulated steps act upon. Nothing is ever done to it but what is planned.
 
-It has a till that takes whatever it is given, as often as it is given it; a bank that is down for a while; and things
-that do not work before somebody has mended them.
+It has a till that takes whatever it is given, as often as it is given it; a bank that is down for a while, or
+fails every third call; and things that do not work before somebody has mended them.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 Account = tuple[str, int, str]  # run, part and call
+
+MOODS: Final = 3  # calls of which a moody bank fails the last: never five in a row, nor half of them
 
 
 class Outside:
@@ -14,6 +17,8 @@ class Outside:
 
     def __init__(self) -> None:
         self.outages: Sequence[tuple[float, float]] = ()  # of the bank, from when until when
+        self.moody = False  # the bank fails every third call
+        self._calls = 0
         self._charges: dict[Account, list[str]] = {}  # by which processes
         self._refunded: set[Account] = set()
         self._mended: set[str] = set()
@@ -44,6 +49,11 @@ class Outside:
     def is_down(self, now: float) -> bool:
         """Say whether the bank is down."""
         return any(since <= now < until for since, until in self.outages)
+
+    def is_refused(self) -> bool:
+        """Call the bank; says whether it fails this time."""
+        self._calls += 1
+        return self.moody and self._calls % MOODS == 0
 
     def mend(self, run: str) -> None:
         """Let work whatever does not, for a run."""

@@ -6,12 +6,13 @@ keeps to what the author allowed. The numbers of the invariants are those of `te
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from watchbill.clock import SECOND
-from watchbill.model.breaker import CANARY, TOGETHER, Breaker, BreakerState, gate_of, read_breaker
+from watchbill.model.breaker import CANARY, SLOWEST, Breaker, BreakerState, gate_of, read_breaker
+from watchbill.model.budget import FLOOR, SHARE, SLICE, WINDOW
 from watchbill.model.decision import Decision
 from watchbill.model.parked import DOUBT, FOR_PERSONS, People, people_of, told_until
 from watchbill.model.policy import Policy
@@ -24,11 +25,23 @@ from watchbill.testing.outside import Outside
 
 PEOPLE: Final = ("ada", "bob", "eve")
 
+STEADY_FOR: Final = WINDOW / SECOND + 1  # seconds: in which agents count what they start
+COUNTED_FOR: Final = (2 * WINDOW + SLICE) / SECOND  # seconds: what an agent says of its window counts for as long again
+
 KEPT_FOR: Final = 30.0  # seconds: so long after a pause nobody asks why something has waited
 
 CLOCKS: Final = 0.001  # seconds: what is rounded
 
 _decode_decision = msgspec.json.Decoder(Decision).decode
+
+
+class Start(NamedTuple):
+    """A row that uses a dependency was leased."""
+
+    at: float
+    agent: int | None
+    again: bool  # it had failed before
+    free: bool  # nothing but the budget kept it
 
 
 class Remedies:
@@ -57,6 +70,8 @@ class Remedies:
         self._kept_at = -KEPT_FOR  # when a gate was last in trouble, or ceased to be
         self._canaries: dict[str, set[int]] = {}  # rows that run to try for all the others, by dependency
         self._leaving: dict[str, deque[float]] = {}  # when rows left that had waited for a dependency
+        self._steady: dict[str, float] = {}  # what starts in a second of what uses it, at most, before and by now
+        self._starts: dict[str, deque[Start]] = {}  # by dependency
         self._decided: dict[tuple[int, str], int] = {}  # attempts that had begun when a person last decided
 
     # --- the store
@@ -80,6 +95,8 @@ class Remedies:
         if before is None and not troubled:
             return
         self._kept_at = self._now()
+        if breaker.state is BreakerState.CLOSING and breaker.told:
+            self._note_steady(gate.name, breaker, None if before is None else before[1])
         if before is None or before[1].state is not breaker.state:
             self._leaving.pop(gate.name, None)
             self.counts[f"breakers {breaker.state.word}"] += breaker.state is not BreakerState.CLOSED
@@ -172,6 +189,8 @@ class Remedies:
     # --- gates
 
     def _leased(self, row: AttemptSeen, policy: Policy, workflow: str) -> None:
+        if policy.uses:
+            self._note_start(row, policy.uses)
         if not self._gates:
             return
         stops = Stops(frozenset(name for name, (paused, _) in self._gates.items() if paused))
@@ -185,7 +204,7 @@ class Remedies:
         if breaker.state is BreakerState.OPEN:
             self._violated("I12", f"{row} was leased, and {policy.uses!r} is down")
         elif breaker.state is BreakerState.CLOSING:
-            self._check_pace(row, name, breaker)
+            self._check_pace(row, name)
 
     def _note_canary(self, row: AttemptSeen, uses: str) -> None:
         canaries = self._canaries.setdefault(uses, set())
@@ -193,15 +212,50 @@ class Remedies:
         (canaries.add if tries else canaries.discard)(row.id)
         self.counts["canaries"] += tries
 
-    def _check_pace(self, row: AttemptSeen, name: str, breaker: Breaker) -> None:
-        """Check that those who waited for a dependency do not all leave together."""
+    def _note_start(self, row: AttemptSeen, uses: str) -> None:
+        """Check that no more retries start than there is a budget for, by what really was tried first of late."""
+        now, starts = self._now(), self._starts.setdefault(gate_of(uses), deque())
+        gate = self._gates.get(gate_of(uses))
+        free = gate is None or gate[1].state is BreakerState.CLOSED
+        starts.append(Start(now, row.agent, row.failures > 0, free))
+        while starts[0].at <= now - COUNTED_FOR:
+            starts.popleft()
+        if not free or not row.failures:
+            return
+        self.counts["retries by budget"] += 1
+        retries = sum(one.again and one.free and one.at > now - WINDOW / SECOND for one in starts)
+        most = FLOOR + SHARE * sum(not one.again for one in starts)
+        if retries > most:
+            said = f"{retries} retries that use {uses!r} started within {WINDOW // SECOND} s, and {most:g} may"
+            self._violated("I17", f"{said}: {row}")
+
+    def _note_steady(self, name: str, breaker: Breaker, before: Breaker | None) -> None:
+        """Reckon what is steady: what each agent really started in a second at most, or what came meanwhile."""
+        now = self._now()
+        if before is None or not before.told or before.state is not BreakerState.CLOSING:
+            down = max(1.0, (breaker.paced_at - breaker.opened_at) / SECOND)
+            self._steady[name] = max(self._peak(name, now), breaker.waiting / down)
+        else:
+            grown = max(0, breaker.waiting - before.waiting)
+            self._steady[name] += grown * SECOND / max(1, breaker.paced_at - before.paced_at)
+
+    def _peak(self, name: str, now: float) -> int:
+        down = max(0.0, now - STEADY_FOR - KEPT_FOR)
+        by_agent: dict[int | None, list[float]] = {}
+        for start in self._starts.get(name, ()):
+            if start.at >= down:
+                by_agent.setdefault(start.agent, []).append(start.at)
+        return sum(max(sum(at <= one < at + 1 for one in times) for at in times) for times in by_agent.values())
+
+    def _check_pace(self, row: AttemptSeen, name: str) -> None:
+        """Check that of those who waited for a dependency at most twice as many leave in a second as is steady."""
         now, leaving = self._now(), self._leaving.setdefault(name, deque())
         leaving.append(now)
         while leaving[0] <= now - 1:
             leaving.popleft()
-        most = max(2.0, breaker.rate * (1 + TOGETHER) + 1)
+        most = 2 * max(SLOWEST, self._steady.get(name, 0.0)) + 1
         if len(leaving) > most:
-            self._violated("I17", f"{len(leaving)} rows left {name} within 1 s, and {breaker.rate:g} may: {row}")
+            self._violated("I17", f"{len(leaving)} rows left {name} within 1 s, and {most:g} may: {row}")
 
     def is_kept(self, policy: Policy) -> bool:
         """Say whether something may keep a row that is ready from being leased, or did so until a moment ago."""

@@ -23,11 +23,20 @@ from watchbill.store.protocol import EVERY
 from watchbill.testing.chance import Chance
 from watchbill.testing.hosts import hire, hosts_of
 from watchbill.testing.invariants import Violation
-from watchbill.testing.nemesis import Nemesis, Plan, Style, Troubles, plan, with_long_leases, with_troubles
+from watchbill.testing.nemesis import (
+    Nemesis,
+    Plan,
+    Style,
+    Troubles,
+    plan,
+    with_a_moody_bank,
+    with_long_leases,
+    with_troubles,
+)
 from watchbill.testing.network import at
 from watchbill.testing.people import People
 from watchbill.testing.saboteur import Saboteur, plan_crew
-from watchbill.testing.troubles import crawlers, troubled_wishes
+from watchbill.testing.troubles import crawlers, rushes, troubled_wishes
 from watchbill.testing.virtual import StandstillError, VirtualLoop, rest
 from watchbill.testing.workload import Wish, wishes
 from watchbill.testing.world import NAMESPACE, Clients, Line, World
@@ -103,6 +112,11 @@ def is_unhurried(seed: int) -> bool:
     return is_troubled(seed) and is_crewed(seed) and seed % 5 in (0, 2, 4)
 
 
+def is_moody(seed: int) -> bool:
+    """Say whether the bank of that world fails every third call: some of those that are troubled and not crewed."""
+    return is_troubled(seed) and not is_crewed(seed) and seed % 5 == 2
+
+
 def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
@@ -114,6 +128,8 @@ def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Resu
         planned = with_troubles(planned, chance.fork("troubles"))
     if is_unhurried(seed):
         planned = with_long_leases(planned, chance.fork("long leases"))
+    if is_moody(seed):
+        planned = with_a_moody_bank(planned)
     loop = VirtualLoop(chance.fork("order"))
     world = World(loop, chance)
     collecting = gc.isenabled()
@@ -164,7 +180,9 @@ def _trouble(world: World, planned: Plan, troubles: Troubles) -> list[Wish]:
     """Let people come, and things go wrong that they have to deal with; gives what clients want of it."""
     wanted = list(troubled_wishes(world.chance.fork("troubled wishes"), troubles.many, planned.demand.within))
     wanted += crawlers(world.chance.fork("crawlers"), troubles.crawlers, planned.demand.within)
+    wanted += rushes(troubles.rushes)
     world.ledger.outside.outages = troubles.outages
+    world.ledger.outside.moody = troubles.rushes > 0
     People(world, wanted, troubles.pauses, planned.storm)
     return wanted
 

@@ -32,6 +32,7 @@ MOODS: Final = (
 )
 CRAWLING: Final = "crawling"  # in worlds with long leases: the first time it goes on for
 CRAWL: Final = 120.0  # seconds, if nobody stops it
+RUSH: Final = 70  # transfers of one run
 
 
 # --- what takes effect, and must not do so twice
@@ -131,7 +132,8 @@ async def _transfer(n: int, after: list[str]) -> int:
     """Need the bank."""
     with recorded(after):
         await rest(0.1)
-        if LEDGER.get().outside.is_down(asyncio.get_running_loop().time()):
+        outside = LEDGER.get().outside
+        if outside.is_down(asyncio.get_running_loop().time()) or outside.is_refused():
             raise ConnectionError("the bank is down")
     return n + 1
 
@@ -264,6 +266,14 @@ def troubled_wishes(chance: Chance, many: int, within: float) -> Iterator[Wish]:
             _states(workflow, args),
             (cancel,) if chance.happens(0.12) else (),
             chance.happens(0.15),
+        )
+
+
+def rushes(many: int) -> Iterator[Wish]:
+    """Give runs that want much of the bank, all at once."""
+    for number in range(many):
+        yield Wish(
+            f"{banking.name}-rush-{number}", banking, (1, RUSH, 1), float(number), (1,), ("completed",), (), twice=False
         )
 
 

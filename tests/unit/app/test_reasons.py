@@ -185,6 +185,18 @@ SCENES: dict[Because, tuple[Record, str, int | None]] = {
         "whoever opens 'step:charge'",
         None,
     ),
+    Because.RETRY_BUDGET: (
+        ready(
+            waits(
+                stop=msgspec.structs.replace(
+                    STRIPE, breaker="closed", why=None, retries=36, budget=36, next_retry_at=to_datetime(LATER)
+                )
+            ),
+            failures=1,
+        ),
+        "an agent, when the budget has room for it",
+        LATER,
+    ),
     Because.BREAKER_OPEN: (stopped(next_try_at=to_datetime(LATER)), "the supervisor", LATER),
     Because.CANARY_TRIES: (stopped(breaker="half-open"), "an agent, with one attempt that tries it", None),
     Because.LEAVING: (stopped(breaker="closing", pace=2.0), "an agent, when it is its turn", None),
@@ -405,3 +417,11 @@ def test_room_is_what_slots_and_amounts_leave() -> None:
     assert help_for(("gpu=1",), "", [one, other]) == Help(1, 1, 1)
     assert help_for(("gpu=2",), "", [one, other]) == Help(1, 1, 0)
     assert help_for((), "eu", [one, other]) == Help(0, 0, 0)
+
+
+def test_a_call_beyond_the_retry_budget_says_how_much_of_it_is_used_and_when_the_next_may_start():
+    record, _, _ = SCENES[Because.RETRY_BUDGET]
+    said = str(explain(record))
+    assert "waits for the retry budget of dependency 'stripe': 36 retries of 36 started within 30 s" in said
+    assert "the next may at" in said
+    assert status_of(record).health is Health.WAITING_FOR_DEPENDENCY

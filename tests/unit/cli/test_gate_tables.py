@@ -19,7 +19,7 @@ def test_a_gate_is_a_line_with_what_it_allows_and_who_is_there():
     busy = GateRow("limit:charge", 5, "10/s", 5, 12, 0.5, paused=False)
     crowded = GateRow("limit:send:ann", None, "1/m", 0, MOST_COUNTED, 1.0, paused=True)
     header, first, second = drawn(list_of_gates([busy, crowded])).splitlines()
-    assert header.split() == ["NAME", "AT", "ONCE", "RATE", "RUNNING", "WAITING", "FAILURES", "STANDING"]
+    assert header.split() == ["NAME", "AT", "ONCE", "RATE", "RUNNING", "WAITING", "FAILURES", "RETRIES", "STANDING"]
     assert first.split() == ["limit:charge", "5", "10/s", "5", "12"]
     assert second.split() == ["limit:send:ann", "1/m", "0", "1,000", "or", "more", "paused"]
     assert drawn(list_of_gates([])) == "no gates"
@@ -32,7 +32,16 @@ def test_a_dependency_is_a_line_with_how_it_is_and_when_it_is_tried():
     down = change(breaker="open", failures=5, why="5 in a row", opened_at=NOON, next_try_at=tried)
     leaving = change(breaker="closing", opened_at=NOON, pace=2.5)
     paused = change(paused=True, paused_by="ann", paused_why="a flood")
-    _, *lines = drawn(list_of_gates([well, down, leaving, paused])).splitlines()
+    trying = change(retries=7, budget=1_030)
+    spent = change(retries=30, budget=30, next_retry_at=tried)
+    _, *lines, some, all_of_them = drawn(list_of_gates([well, down, leaving, paused, trying, spent])).splitlines()
+    assert some.split() == ["uses:stripe", "0", "3", "0", "7", "of", "1,030", "closed"]
+    assert all_of_them.split(maxsplit=7)[4:] == [
+        "30",
+        "of",
+        "30",
+        "closed, the next retry may start at 2026-06-01 12:00:05Z",
+    ]
     assert [line.split(maxsplit=4)[-1] for line in lines] == [
         "closed",
         "open since 2026-06-01 12:00:00Z, the next try is at 2026-06-01 12:00:05Z: 5 in a row",

@@ -218,13 +218,17 @@ class PostgresAgent:
         self._leased(rows)
         return rows
 
-    async def _lease_from(
-        self, heads: Heads, agent: int, lease_no: int, queues: Sequence[int], room: Room
+    async def _lease_from(  # noqa: PLR0913 - as the doors have it
+        self, heads: Heads, agent: int, lease_no: int, queues: Sequence[int], room: Room, *, retries: bool = True
     ) -> tuple[list[AttemptRow], bool]:
-        """Lease what is ready; says whether some of the queues are shut, by what they use or need."""
-        rows, shut = await self._lease_behind(heads, agent, lease_no, queues, room)
+        """Lease what is ready; says whether some of the queues are shut, by what they use or need.
+
+        `retries=False`: not what has failed before, and where there is such it is shut, too.
+        """
+        asked = lease_values(agent, lease_no, room, retries=retries)
+        rows, shut = await self._lease_behind(heads, queues, asked)
         if not rows and heads.found_nothing():
-            rows, shut = await self._lease_behind(heads, agent, lease_no, queues, room)
+            rows, shut = await self._lease_behind(heads, queues, asked)
         return rows, shut
 
     async def _lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
@@ -241,7 +245,7 @@ class PostgresAgent:
 
         async def take(room: Room) -> tuple[list[AttemptRow], bool]:
             heads = self._dependent_heads.setdefault(agent, Heads(self._lines.env.clock))
-            rows, shut = await self._lease_from(heads, agent, lease_no, free, room)
+            rows, shut = await self._lease_from(heads, agent, lease_no, free, room, retries=False)
             self._leased(rows)
             return rows, shut
 
@@ -273,10 +277,10 @@ class PostgresAgent:
             self._hints.give(Hint.SUPERVISOR)
 
     async def _lease_behind(
-        self, heads: Heads, agent: int, lease_no: int, queues: Sequence[int], room: Room
+        self, heads: Heads, queues: Sequence[int], asked: Mapping[str, object]
     ) -> tuple[list[AttemptRow], bool]:
         """Lease what is ready behind the marks."""
-        values, shut = lease_values(agent, lease_no, heads.begin(queues), room), False
+        values, shut = {**asked, **places(heads.begin(queues))}, False
         for _ in range(TRIES):
             statement = "lease_stopped" if self._stopped else "lease"
             found = await self._lines.rows(self._lines.others, statement, values)
@@ -344,15 +348,22 @@ def news_values(progress: Sequence[ProgressMark], starved: Sequence[tuple[int, i
     }
 
 
-def lease_values(agent: int, lease_no: int, begins: Mapping[Queue, Place], room: Room) -> dict[str, object]:
-    """Give a request for a lease as columns."""
+def places(begins: Mapping[Queue, Place]) -> dict[str, object]:
+    """Give places from which queues are looked through as columns."""
     return {
-        "agent": agent,
-        "lease_no": lease_no,
         "queues": [queue for queue, _ in begins],
         "lonelies": [lonely for _, lonely in begins],
         "ranks": [rank for rank, _ in begins.values()],
         "ids": [id for _, id in begins.values()],
+    }
+
+
+def lease_values(agent: int, lease_no: int, room: Room, *, retries: bool) -> dict[str, object]:
+    """Give a request for a lease as columns, but for where it begins."""
+    return {
+        "agent": agent,
+        "lease_no": lease_no,
+        "retries": retries,
         "slots": room.slots,
         "alone": room.alone,
         "steps": list(room.steps),

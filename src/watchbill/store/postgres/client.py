@@ -598,7 +598,7 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         parent=None if run.parent is None else await _id_of(db, run.parent),
         known=cast(bool, known),
         waits=await waits(db, namespace, run, cast(Micros, now)),
-        stop=stop_of_workflow(await stopped_gates(db, namespace), run.workflow),
+        stop=stop_of_workflow(await stopped_gates(db, namespace), run.workflow, cast(Micros, now)),
         region=cast(str, region),
         served=cast(bool, served),
         lasted=await lasted(db, namespace, run.workflow, run.version),

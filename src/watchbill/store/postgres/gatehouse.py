@@ -5,7 +5,7 @@ else has locked are passed over. So whoever waits here waits for nobody who wait
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from watchbill.clock import Micros
 from watchbill.model.agent import Room
@@ -17,9 +17,15 @@ from watchbill.model.states import AttemptState
 from watchbill.store.postgres.breakers import write_breakers
 from watchbill.store.postgres.connections import Connections, Session
 from watchbill.store.postgres.rows import attempt_rows
-from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, Passing, read_gate
+from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, Passing, Which, read_gate
 
 SPARE = 100  # rows that are read beside those there is room for: some are behind a gate that has none left for them
+_STATEMENTS: Final = {
+    (True, Which.ALL): "limited_rows",
+    (True, Which.FIRSTS): "limited_rows",
+    (False, Which.ALL): "dependent_rows",
+    (False, Which.RETRIES): "retrying_rows",
+}
 
 
 class PostgresGatehouse:
@@ -64,7 +70,7 @@ class PostgresGatehouse:
         return (found[0][0] if found else 0), met
 
     async def passing(self, queues: Sequence[int]) -> tuple[Micros, list[Passing]]:
-        """Find which of these queues use a dependency that lets some start."""
+        """Find which of these queues use a dependency that lets some start, or have retries."""
         passing_states = [BreakerState.HALF_OPEN, BreakerState.CLOSING]
         values = {
             "queues": list(queues),
@@ -79,8 +85,8 @@ class PostgresGatehouse:
     async def waiting(self, openings: Sequence[Opening], slots: int, alone: int) -> list[Candidate]:
         """Find the most urgent rows behind gates that have room."""
         found: list[Candidate] = []
-        for limited, statement in ((True, "limited_rows"), (False, "dependent_rows")):
-            asked = [opening for opening in openings if opening.limited is limited]
+        for statement in dict.fromkeys(_STATEMENTS.values()):
+            asked = [one for one in openings if _STATEMENTS[one.limited, one.which] == statement]
             if asked:
                 found += await self._waiting(statement, asked, slots, alone)
         return found
@@ -92,6 +98,7 @@ class PostgresGatehouse:
             "queues": [opening.queue for opening in openings],
             "gates": [opening.gates[0].name for opening in openings],
             "rooms": [opening.room for opening in openings],
+            "retries": [opening.which is not Which.FIRSTS for opening in openings],
             "slots": slots,
             "alone": alone,
             "steps": self._steps,
@@ -121,11 +128,13 @@ class PostgresGatehouse:
         for at, place, *gate in cast(Sequence[Any], await db.rows("gates_locked", values)):
             gates[keys[place - 1]], now = read_gate(*gate), at
         rooms = {key: room(gate, now) for key, gate in gates.items()}
-        dependencies = await self._lock(db, depended_on) if depended_on else {}
+        retries = any(one.retry for one in chosen)
+        dependencies = await self._lock(db, depended_on, counting=retries) if depended_on else {}
         now = next((at for at, _ in dependencies.values()), now)
         rooms |= dict.fromkeys(depended_on, UNLIMITED)  # of whom nothing is remembered is well
         rooms |= {key: dependency.room(now) for key, (_, dependency) in dependencies.items()}
-        fitting = admitted(chosen, rooms, slots=len(chosen), alone=len(chosen))
+        budgets = {key: dependency.budget(now) for key, (_, dependency) in dependencies.items()}
+        fitting = admitted(chosen, rooms, slots=len(chosen), alone=len(chosen), budgets=budgets)
         if not fitting:
             return []
         fitting.sort(key=lambda one: one.id)
@@ -149,20 +158,25 @@ class PostgresGatehouse:
         behind = {one.id: one.gates for one in fitting}
         moved = {}
         for key, (_, dependency) in dependencies.items():
-            mine = {row.id: row.fence for row in rows if key in behind[row.id]}
-            moved[key] = dependency.breaker, started(dependency.breaker, mine, now)
+            mine = [row for row in rows if key in behind[row.id]]
+            fences, again = {row.id: row.fence for row in mine}, sum(row.failures > 0 for row in mine)
+            moved[key] = dependency.breaker, started(dependency.breaker, fences, now, retries=again)
         await write_breakers(db, moved)
         return rows
 
     @staticmethod
-    async def _lock(db: Session, keys: Sequence[GateKey]) -> dict[GateKey, tuple[Micros, Dependency]]:
-        """Lock the gates of dependencies, and read them, those that are there."""
+    async def _lock(
+        db: Session, keys: Sequence[GateKey], *, counting: bool
+    ) -> dict[GateKey, tuple[Micros, Dependency]]:
+        """Lock the gates of dependencies, and read them, those that are there; for who counts, all are."""
         values: dict[str, object] = {
             "namespaces": [key.namespace for key in keys],
             "names": [key.name for key in keys],
             "running": AttemptState.RUNNING,
             "failed": AttemptState.FAILED,
         }
+        if counting:
+            await db.rows("meet_dependencies", values)
         await db.rows("lock_breakers", values)
         found = cast(Sequence[Any], await db.rows("breakers_locked", values))
         return {keys[place - 1]: (now, read_dependency(*keys[place - 1], *columns)) for now, place, *columns in found}

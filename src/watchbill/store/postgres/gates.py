@@ -35,7 +35,8 @@ async def gates(db: Session, namespace: str) -> list[GateRow]:
     rows = cast(Sequence[Any], await db.rows("gates", values))
     limited = [shown_gate(name, read_gate(*gate), waiting, now) for name, *gate, waiting, now in rows]
     standings = await _standings(db, "gates_standing", namespace)
-    return with_dependencies(limited, cast(Sequence[Any], await db.rows("dependencies", values)), standings)
+    now = rows[0][-1] if rows else 0  # where there are no gates nothing was counted
+    return with_dependencies(limited, cast(Sequence[Any], await db.rows("dependencies", values)), standings, now)
 
 
 async def _standings(db: Session, statement: str, namespace: str) -> dict[str, Standing]:
@@ -86,10 +87,11 @@ async def waits(db: Session, namespace: str, run: RunRow, now: Micros) -> tuple[
     if not rows:
         return ()
     there, stopped, found = await helpers(db, namespace), await stopped_gates(db, namespace), []
-    for id, region, needs, uses, step, name, *gate, before, ahead, avoid, avoid_until in rows:
+    for id, region, needs, uses, step, name, *gate, before, ahead, avoid, avoid_until, failures, breaker in rows:
         able, others, free, suspended = help_for(needs, region, there)
         shown = None if name is None else shown_gate(name, read_gate(*gate), before, now)
-        stop = kept_by(stopped, (needs, uses, step, run.workflow), name)
+        retry = Standing(breaker=breaker) if failures else None
+        stop = kept_by(stopped, (needs, uses, step, run.workflow), name, now, retry)
         found.append(
             Wait(
                 id,

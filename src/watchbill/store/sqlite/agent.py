@@ -145,7 +145,7 @@ class SqliteAgent:
 
         async def take(room: Room) -> tuple[list[AttemptRow], bool]:
             return await self._lanes.write(
-                lambda db: pick_and_take(db, asked, free, room), lambda found: self._leased(found[0])
+                lambda db: pick_and_take(db, asked, free, room, retries=False), lambda found: self._leased(found[0])
             )
 
         return await lease_both(self._troubled, agent, room, free, take, tour)
@@ -287,8 +287,13 @@ def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Ro
     return pick_and_take(db, asked, queues, room)[0]
 
 
-def pick_and_take(db: Writer, asked: Named, queues: Sequence[int], room: Room) -> tuple[list[AttemptRow], bool]:
-    """Lease the most urgent rows that nothing keeps; says whether some of the queues are shut."""
+def pick_and_take(
+    db: Writer, asked: Named, queues: Sequence[int], room: Room, *, retries: bool = True
+) -> tuple[list[AttemptRow], bool]:
+    """Lease the most urgent rows that nothing keeps; says whether some of the queues are shut.
+
+    `retries=False`: not those that have failed before, and where there are such it is shut, too.
+    """
     stops = stops_of(db, cast(int, asked["agent"]))
     open_to = unstopped(db, stops, queues, troubled=False) if stops else queues
     steps, workflows = leasable(stops, room)
@@ -302,9 +307,13 @@ def pick_and_take(db: Writer, asked: Named, queues: Sequence[int], room: Room) -
         "alone": room.alone,
         "trial": room.trial,
         "unrepeatable": UNREPEATABLE,
+        "retries": retries,
     }
     picked = [id for (id,) in db.run("lease_pick", wanted)]
-    return take_rows(asked, db, picked), len(open_to) < len(queues)
+    shut = len(open_to) < len(queues)
+    if not (retries or shut):
+        shut = bool(db.run("retries_wait", {"queues": wanted["queues"]}).fetchone()[0])
+    return take_rows(asked, db, picked), shut
 
 
 def leased_before(db: Writer, asked: Named) -> list[AttemptRow]:

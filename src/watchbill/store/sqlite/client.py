@@ -439,7 +439,7 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
         region=region,
         served=bool(served),
         waits=waits(db, namespace, run),
-        stop=stop_of_workflow(stopped_gates(db, namespace), run.workflow),
+        stop=stop_of_workflow(stopped_gates(db, namespace), run.workflow, db.now()),
         lasted=lasted(db, namespace, run.workflow, run.version),
         incident=_incident_of(db, run),
         agents=agents_seen(db, mentioned_agents(journal, attempts, [row for row, _ in decisions]), now),

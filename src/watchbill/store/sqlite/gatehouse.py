@@ -14,12 +14,18 @@ from watchbill.store.sqlite.breakers import write_breaker
 from watchbill.store.sqlite.database import Database, Named, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import queue_rows
-from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, Passing, read_gate
+from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, Passing, Which, read_gate
 
 Take = Callable[[Writer, Sequence[int], Sequence[int]], list[AttemptRow]]  # rows; and which of them are canaries
 
 
 _WELL: Final = (0, None, 0)  # a dependency of which nothing is remembered
+_STATEMENTS: Final = {
+    (True, Which.ALL): "limited_rows",
+    (True, Which.FIRSTS): "limited_rows",
+    (False, Which.ALL): "dependent_rows",
+    (False, Which.RETRIES): "retrying_rows",
+}
 
 
 class SqliteGatehouse:
@@ -44,7 +50,7 @@ class SqliteGatehouse:
         return await self._lanes.read(lambda db: waiting(db, openings, self._agent, asked))
 
     async def passing(self, queues: Sequence[int]) -> tuple[Micros, list[Passing]]:
-        """Find which of these queues use a dependency that lets some start."""
+        """Find which of these queues use a dependency that lets some start, or have retries."""
         return await self._lanes.read(lambda db: (db.now(), passing(db, queues)))
 
     async def take(
@@ -69,7 +75,7 @@ def look(db: Database, afters: Mapping[int, str]) -> list[Met]:
 
 
 def passing(db: Database, queues: Sequence[int]) -> list[Passing]:
-    """Find dependencies that let some start."""
+    """Find dependencies that let some start, or before which retries wait."""
     return [
         Passing(queue, read_dependency(GateKey(namespace, name), *columns))
         for queue, namespace, name, *columns in db.run("passing", {"queues": json_text(queues)})
@@ -85,7 +91,7 @@ def waiting(db: Database, openings: Sequence[Opening], agent: int, asked: Room) 
     for opening in openings:
         if opening.queue not in open_to:
             continue
-        statement = "limited_rows" if opening.limited else "dependent_rows"
+        statement = _STATEMENTS[opening.limited, opening.which]
         for lonely, most in ((0, asked.slots), (1, asked.alone)):
             values: Named = {"agent": agent, "steps": steps, "workflows": workflows, "now": now}
             values |= {
@@ -94,7 +100,7 @@ def waiting(db: Database, openings: Sequence[Opening], agent: int, asked: Room) 
                 "queue": opening.queue,
                 "gate": opening.gates[0].name,
             }
-            values |= {"lonely": lonely, "limit": min(most, opening.room)}
+            values |= {"lonely": lonely, "limit": min(most, opening.room), "retries": opening.which != Which.FIRSTS}
             found += [Candidate(opening.gates, *row) for row in db.run(statement, values)]
     return found
 
@@ -146,7 +152,9 @@ def take(
     }
     rooms = {key: room(gate, now) for key, gate in gates.items()}
     rooms |= {key: dependency.room(now) for key, dependency in dependencies.items()}
-    fitting = {one.id: one.gates for one in admitted(chosen, rooms, slots=len(chosen), alone=len(chosen))}
+    budgets = {key: dependency.budget(now) for key, dependency in dependencies.items()}
+    most = len(chosen)
+    fitting = {one.id: one.gates for one in admitted(chosen, rooms, slots=most, alone=most, budgets=budgets)}
     trying = [key for key, one in dependencies.items() if one.breaker.state is BreakerState.HALF_OPEN]
     canaries = [id for id, behind in fitting.items() if any(key in trying for key in behind)]
     rows = lease(db, list(fitting), canaries) if fitting else []
@@ -155,8 +163,9 @@ def take(
         if count:
             db.run("spend_tokens", (*key, tokens_after(gate, count, now), now, seen[key].said))
     for key, dependency in dependencies.items():
-        mine = {row.id: row.fence for row in rows if key in fitting[row.id]}
-        write_breaker(db, key, dependency.breaker, started(dependency.breaker, mine, now), now)
+        mine = [row for row in rows if key in fitting[row.id]]
+        fences, retries = {row.id: row.fence for row in mine}, sum(row.failures > 0 for row in mine)
+        write_breaker(db, key, dependency.breaker, started(dependency.breaker, fences, now, retries=retries), now)
     return rows
 
 

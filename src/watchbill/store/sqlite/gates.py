@@ -35,7 +35,7 @@ def gates(db: Database, namespace: str) -> list[GateRow]:
         shown_gate(name, read_gate(*gate), waiting, now) for name, *gate, waiting in db.run("gates", values).fetchall()
     ]
     standings = {name: Standing(*columns) for name, *columns in db.run("gates_standing", {"namespace": namespace})}
-    return with_dependencies(limited, db.run("dependencies", values).fetchall(), _read(standings))
+    return with_dependencies(limited, db.run("dependencies", values).fetchall(), _read(standings), now)
 
 
 def _read(standings: Mapping[str, Standing]) -> dict[str, Standing]:
@@ -93,11 +93,12 @@ def waits(db: Database, namespace: str, run: RunRow) -> tuple[Wait, ...]:
     if not rows:
         return ()
     there, stopped, found = helpers(db, namespace), stopped_gates(db, namespace), []
-    for id, region, needs, uses, step, name, *gate, before, ahead, avoid, avoid_until in rows:
+    for id, region, needs, uses, step, name, *gate, before, ahead, avoid, avoid_until, failures, breaker in rows:
         asked = read_needs(needs)
         able, others, free, suspended = help_for(asked, region, there)
         shown = None if name is None else shown_gate(name, read_gate(*gate), before, now)
-        stop = kept_by(stopped, (asked, uses, step, run.workflow), name)
+        retry = Standing(breaker=breaker) if failures else None
+        stop = kept_by(stopped, (asked, uses, step, run.workflow), name, now, retry)
         found.append(
             Wait(id, asked, region, able > 0, shown, stop, able, others, free, ahead, avoid, avoid_until, suspended)
         )

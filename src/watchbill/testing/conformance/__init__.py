@@ -23,6 +23,7 @@ import pytest
 SUITES = (
     "agent",
     "breakers",
+    "budgets",
     "client",
     "fleet",
     "gates",

@@ -89,6 +89,10 @@ class Shop:
 
 @pytest.fixture
 async def shop(scene):
+    return await a_shop(scene)
+
+
+async def a_shop(scene: Scene) -> Shop:
     [run] = await scene.submit(a_run(1))
     await scene.turn(runs=[a_change(run, RunState.RUNNING)])
     make = scene.store.scheduler.queue

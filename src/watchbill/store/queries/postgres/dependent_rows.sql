@@ -8,11 +8,11 @@ WITH stopped AS MATERIALIZED (
         AND paused
         AND (paused OR state <> 0)
 )
-SELECT mine.place, ready.id, ready.rank, kind.lonely
+SELECT mine.place, ready.id, ready.rank, kind.lonely, ready.retry
 FROM unnest(:places::integer[], :queues::integer[], :rooms::bigint[]) AS mine (place, queue, room)
 CROSS JOIN (VALUES (false, :slots::bigint), (true, least(:alone::bigint, :slots::bigint))) AS kind (lonely, most)
 CROSS JOIN LATERAL (
-    SELECT waiting.id, waiting.rank
+    SELECT waiting.id, waiting.rank, waiting.failures > 0 AS retry
     FROM watchbill.attempt AS waiting
     WHERE waiting.queue = mine.queue
         AND (waiting.alone OR waiting.losses >= 2) = kind.lonely

@@ -2,6 +2,7 @@
 -- What failed or was lost with this agent is left to others for a while.
 -- While anything is paused by its name or in trouble nothing is leased by this text, and that is said: `lease_stopped`
 -- knows what. So nobody pays for it in good times.
+-- What has failed and uses a dependency passes its gate: it is not leased here, and whether there is such is said.
 -- Candidates are found without locks, twice as many as asked for, so that somebody else at the same head leaves some;
 -- in each queue from a place on, before which the caller has lately found nothing.
 -- Nobody is tried with what must not be repeated: its failure would leave a doubt.
@@ -30,6 +31,7 @@ candidates AS MATERIALIZED (
                 AND (waiting.rank, waiting.id) >= (mine.rank, mine.id)
                 AND waiting.state = 0
                 AND NOT waiting.held
+                AND (:retries::boolean OR waiting.failures = 0)
                 AND waiting.step = ANY (:steps::text[])
                 AND (NOT :trial::boolean OR position(:unrepeatable::bytea IN waiting.policy) = 0)
                 AND (
@@ -88,7 +90,16 @@ leased AS (
         symptom, earlier, doubt, rank, alone OR losses >= 3 AS lonely
 )
 SELECT
-    EXISTS (SELECT 1 FROM candidates), EXISTS (SELECT 1 FROM watchbill.gate WHERE paused OR state <> 0), false,
+    EXISTS (SELECT 1 FROM candidates), EXISTS (SELECT 1 FROM watchbill.gate WHERE paused OR state <> 0),
+    EXISTS (
+        SELECT 1
+        FROM watchbill.attempt AS failed
+        WHERE NOT :retries::boolean
+            AND failed.queue = ANY (:queues::integer[])
+            AND failed.state = 0
+            AND NOT failed.held
+            AND failed.failures > 0
+    ),
     queue, lonely, rank, id,
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,

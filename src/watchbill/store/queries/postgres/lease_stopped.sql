@@ -1,6 +1,7 @@
 -- Lease as `lease` does, while something is paused by its name or in trouble.
 -- What failed or was lost with this agent is left to others for a while; what is paused by its name, or uses what is down,
 -- is left where it is, and whether there is such a queue is said.
+-- What has failed and uses a dependency passes its gate: it is not leased here, and whether there is such is said.
 -- Candidates are found without locks, twice as many as asked for, so that somebody else at the same head leaves some;
 -- in each queue from a place on, before which the caller has lately found nothing.
 -- Nobody is tried with what must not be repeated: its failure would leave a doubt.
@@ -49,6 +50,7 @@ candidates AS MATERIALIZED (
                 AND (waiting.rank, waiting.id) >= (mine.rank, mine.id)
                 AND waiting.state = 0
                 AND NOT waiting.held
+                AND (:retries::boolean OR waiting.failures = 0)
                 AND waiting.step = ANY (:steps::text[])
                 AND (NOT :trial::boolean OR position(:unrepeatable::bytea IN waiting.policy) = 0)
                 AND waiting.step <> ALL (ARRAY(SELECT substr(name, 6) FROM stopped WHERE name LIKE 'step:%'))
@@ -114,7 +116,15 @@ leased AS (
 )
 SELECT
     EXISTS (SELECT 1 FROM candidates), EXISTS (SELECT 1 FROM watchbill.gate WHERE paused OR state <> 0),
-    EXISTS (SELECT 1 FROM shut),
+    EXISTS (SELECT 1 FROM shut) OR EXISTS (
+        SELECT 1
+        FROM watchbill.attempt AS failed
+        WHERE NOT :retries::boolean
+            AND failed.queue = ANY (:queues::integer[])
+            AND failed.state = 0
+            AND NOT failed.held
+            AND failed.failures > 0
+    ),
     queue, lonely, rank, id,
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,

@@ -1,4 +1,5 @@
 -- Find the most urgent rows behind gates that have room: of each gate no more than it lets through.
+-- What has failed before is left out where the budget of its dependency is spent: it hides nobody.
 -- What failed or was lost with this agent is left to others for a while; what is paused by its name stays where it is.
 -- Nobody is tried with what must not be repeated: its failure would leave a doubt.
 WITH stopped AS MATERIALIZED (
@@ -8,11 +9,12 @@ WITH stopped AS MATERIALIZED (
         AND paused
         AND (paused OR state <> 0)
 )
-SELECT mine.place, ready.id, ready.rank, kind.lonely
-FROM unnest(:places::integer[], :queues::integer[], :gates::text[], :rooms::bigint[]) AS mine (place, queue, gate, room)
+SELECT mine.place, ready.id, ready.rank, kind.lonely, ready.retry
+FROM unnest(:places::integer[], :queues::integer[], :gates::text[], :rooms::bigint[], :retries::boolean[])
+    AS mine (place, queue, gate, room, retries)
 CROSS JOIN (VALUES (false, :slots::bigint), (true, least(:alone::bigint, :slots::bigint))) AS kind (lonely, most)
 CROSS JOIN LATERAL (
-    SELECT waiting.id, waiting.rank
+    SELECT waiting.id, waiting.rank, waiting.failures > 0 AS retry
     FROM watchbill.attempt AS waiting
     WHERE waiting.queue::bigint = mine.queue
         AND waiting.gate = mine.gate
@@ -20,6 +22,7 @@ CROSS JOIN LATERAL (
         AND waiting.state = 0
         AND NOT waiting.held
         AND waiting.gate IS NOT NULL
+        AND (mine.retries OR waiting.failures = 0)
         AND waiting.step = ANY (:steps::text[])
         AND (NOT :trial::boolean OR position(:unrepeatable::bytea IN waiting.policy) = 0)
         AND waiting.step <> ALL (ARRAY(SELECT substr(name, 6) FROM stopped WHERE name LIKE 'step:%'))

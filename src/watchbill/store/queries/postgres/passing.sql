@@ -1,6 +1,7 @@
--- Find which of these queues use a dependency that lets some start, one by one, and have somebody who waits.
+-- Find which of these queues use a dependency that lets some start, one by one, and have somebody who waits; or one that
+-- is well, and have somebody who has failed before.
 SELECT
-    (SELECT watchbill.at(:now::bigint)), its.id, its.namespace, gate.name, gate.paused, gate.breaker,
+    (SELECT watchbill.at(:now::bigint)), its.id, its.namespace, 'uses:' || its.uses, false, gate.breaker,
     coalesce((
         SELECT trying.fence = gate.canary_fence AND trying.state IN (:running::smallint, :failed::smallint)
         FROM watchbill.attempt_place AS trying
@@ -12,21 +13,32 @@ FROM (
     WHERE id = ANY (:queues::integer[])
         AND uses <> ''
 ) AS its
-CROSS JOIN LATERAL (
-    SELECT name, paused, breaker, canary, canary_fence
+LEFT JOIN LATERAL (
+    SELECT paused, state, breaker, canary, canary_fence
     FROM watchbill.gate
     WHERE gate.namespace = its.namespace
         AND gate.name = 'uses:' || its.uses
-        AND gate.state = ANY (:passing::smallint[])
-        AND NOT gate.paused
     LIMIT 1
-) AS gate
-CROSS JOIN LATERAL (
-    SELECT 1
+) AS gate ON true
+LEFT JOIN LATERAL (
+    SELECT true AS some
     FROM watchbill.attempt
-    WHERE attempt.queue = its.id
+    WHERE gate.state = ANY (:passing::smallint[])
+        AND attempt.queue = its.id
         AND attempt.state = 0
         AND NOT attempt.held
     LIMIT 1
-) AS waiting
+) AS waiting ON true
+LEFT JOIN LATERAL (
+    SELECT true AS some
+    FROM watchbill.attempt
+    WHERE coalesce(gate.state, 0) = 0
+        AND attempt.queue = its.id
+        AND attempt.state = 0
+        AND NOT attempt.held
+        AND attempt.failures > 0
+    LIMIT 1
+) AS failed ON true
+WHERE NOT coalesce(gate.paused, false)
+    AND (waiting.some OR failed.some)
 ORDER BY its.id

@@ -1,5 +1,6 @@
 -- Say what the ready rows of a run wait for: the needs of their queues, and their gates as they stand, with how many are
--- more urgent behind the same gate, and in the same queue, each counted up to a limit; and to whom they are not given yet.
+-- more urgent behind the same gate, and in the same queue, each counted up to a limit; to whom they are not given yet;
+-- and, for those that have failed, how their dependencies stand.
 SELECT
     mine.id, its.region, its.needs, its.uses, mine.step, mine.gate, gate.at_once, gate.starts, gate.per, coalesce(gate.paused, false),
     coalesce(gate.tokens, 0), coalesce(gate.tokens_at, 0), coalesce(gate.said, 0),
@@ -44,9 +45,9 @@ SELECT
             LIMIT :most::bigint
         ) AS urgent
     ),
-    mine.avoid, mine.avoid_until
+    mine.avoid, mine.avoid_until, mine.failures, theirs.breaker
 FROM (
-    SELECT id, queue, gate, rank, step, (alone OR losses >= 2) AS lonely, avoid, avoid_until
+    SELECT id, queue, gate, rank, step, failures, (alone OR losses >= 2) AS lonely, avoid, avoid_until
     FROM watchbill.attempt
     WHERE run = :run
         AND state = :ready::smallint
@@ -59,4 +60,13 @@ CROSS JOIN LATERAL (SELECT namespace, region, needs, uses FROM watchbill.queue W
 LEFT JOIN LATERAL (
     SELECT * FROM watchbill.gate WHERE gate.namespace = its.namespace AND gate.name = mine.gate LIMIT 1
 ) AS gate ON true
+LEFT JOIN LATERAL (
+    SELECT breaker
+    FROM watchbill.gate AS dependency
+    WHERE mine.failures > 0
+        AND its.uses <> ''
+        AND dependency.namespace = its.namespace
+        AND dependency.name = 'uses:' || its.uses
+    LIMIT 1
+) AS theirs ON true
 ORDER BY mine.id

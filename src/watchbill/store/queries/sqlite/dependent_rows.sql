@@ -1,7 +1,7 @@
 -- Find the most urgent rows of one queue whose dependency lets some start: no more than it does.
 -- What failed or was lost with this agent is left to others for a while.
 -- Nobody is tried with what must not be repeated: its failure would leave a doubt.
-SELECT id, rank, :lonely
+SELECT id, rank, :lonely, failures > 0
 FROM attempt
 WHERE queue = :queue
     AND (alone OR losses >= 2) = :lonely

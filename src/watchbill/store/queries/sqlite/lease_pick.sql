@@ -1,5 +1,6 @@
 -- Choose the most urgent ready rows of several queues, merged by rank; of those that need a process of their own, few.
 -- What failed or was lost with this agent is left to others for a while; what is of a paused workflow stays where it is.
+-- What has failed and uses a dependency passes its gate, and is not chosen here.
 -- Nobody is tried with what must not be repeated: its failure would leave a doubt.
 SELECT id
 FROM (
@@ -15,6 +16,7 @@ FROM (
                 AND (ready.alone OR ready.losses >= 2) = 0
                 AND ready.state = 0
                 AND ready.held = 0
+                AND (:retries OR ready.failures = 0)
                 AND ready.step IN (SELECT value FROM json_each(:steps))
                 AND (NOT :trial OR instr(ready.policy, :unrepeatable) = 0)
                 AND (
@@ -41,6 +43,7 @@ FROM (
                 AND (ready.alone OR ready.losses >= 2) = 1
                 AND ready.state = 0
                 AND ready.held = 0
+                AND (:retries OR ready.failures = 0)
                 AND ready.step IN (SELECT value FROM json_each(:steps))
                 AND (NOT :trial OR instr(ready.policy, :unrepeatable) = 0)
                 AND (

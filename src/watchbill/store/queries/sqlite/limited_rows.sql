@@ -1,7 +1,8 @@
 -- Find the most urgent rows of one queue behind one gate: no more than it lets through.
+-- What has failed before is left out where the budget of its dependency is spent: it hides nobody.
 -- What failed or was lost with this agent is left to others for a while.
 -- Nobody is tried with what must not be repeated: its failure would leave a doubt.
-SELECT id, rank, :lonely
+SELECT id, rank, :lonely, failures > 0
 FROM attempt
 WHERE queue = :queue
     AND gate = :gate
@@ -9,6 +10,7 @@ WHERE queue = :queue
     AND state = 0
     AND held = 0
     AND gate IS NOT NULL
+    AND (:retries OR failures = 0)
     AND step IN (SELECT value FROM json_each(:steps))
     AND (NOT :trial OR instr(policy, :unrepeatable) = 0)
     AND (

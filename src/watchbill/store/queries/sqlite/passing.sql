@@ -1,6 +1,7 @@
--- Find which of these queues use a dependency that lets some start, one by one, and have somebody who waits.
+-- Find which of these queues use a dependency that lets some start, one by one, and have somebody who waits; or one that
+-- is well, and have somebody who has failed before.
 SELECT
-    its.id, its.namespace, gate.name, gate.paused, gate.breaker,
+    its.id, its.namespace, 'uses:' || its.uses, coalesce(gate.paused, 0), gate.breaker,
     EXISTS (
         SELECT 1
         FROM attempt AS trying
@@ -10,14 +11,24 @@ SELECT
     )
 FROM json_each(:queues) AS mine
 CROSS JOIN queue AS its ON its.id = mine.value
-CROSS JOIN gate ON gate.namespace = its.namespace AND gate.name = 'uses:' || its.uses
+LEFT JOIN gate ON gate.namespace = its.namespace AND gate.name = 'uses:' || its.uses
 WHERE its.uses <> ''
-    AND gate.state IN (2, 3)
-    AND NOT gate.paused
-    AND EXISTS (
-        SELECT 1
-        FROM attempt
-        WHERE attempt.queue = its.id
-            AND attempt.state = 0
-            AND attempt.held = 0
-    )
+    AND NOT coalesce(gate.paused, 0)
+    AND CASE
+        WHEN gate.state IN (2, 3) THEN EXISTS (
+            SELECT 1
+            FROM attempt
+            WHERE attempt.queue = its.id
+                AND attempt.state = 0
+                AND attempt.held = 0
+        )
+        WHEN coalesce(gate.state, 0) = 0 THEN EXISTS (
+            SELECT 1
+            FROM attempt
+            WHERE attempt.queue = its.id
+                AND attempt.state = 0
+                AND attempt.held = 0
+                AND attempt.failures > 0
+        )
+        ELSE 0
+    END

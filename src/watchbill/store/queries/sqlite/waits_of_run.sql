@@ -1,5 +1,6 @@
 -- Say what the ready rows of a run wait for: the needs of their queues, and their gates as they stand, with how many are
--- more urgent behind the same gate, and in the same queue, each counted up to a limit; and to whom they are not given yet.
+-- more urgent behind the same gate, and in the same queue, each counted up to a limit; to whom they are not given yet;
+-- and, for those that have failed, how their dependencies stand.
 SELECT
     mine.id, its.region, its.needs, its.uses, mine.step, mine.gate, gate.at_once, gate.starts, gate.per, coalesce(gate.paused, 0),
     coalesce(gate.tokens, 0.0), coalesce(gate.tokens_at, 0), coalesce(gate.said, 0),
@@ -42,9 +43,9 @@ SELECT
             LIMIT :most
         )
     ),
-    mine.avoid, mine.avoid_until
+    mine.avoid, mine.avoid_until, mine.failures, theirs.breaker
 FROM (
-    SELECT id, queue, gate, rank, step, (alone OR losses >= 2) AS lonely, avoid, avoid_until
+    SELECT id, queue, gate, rank, step, failures, (alone OR losses >= 2) AS lonely, avoid, avoid_until
     FROM attempt
     WHERE run = :run
         AND state = 0
@@ -55,4 +56,6 @@ FROM (
 ) AS mine
 CROSS JOIN queue AS its ON its.id = mine.queue
 LEFT JOIN gate ON gate.namespace = its.namespace AND gate.name = mine.gate
+LEFT JOIN gate AS theirs
+    ON mine.failures > 0 AND its.uses <> '' AND theirs.namespace = its.namespace AND theirs.name = 'uses:' || its.uses
 ORDER BY mine.id

@@ -1,0 +1,42 @@
+-- Find the most urgent rows of queues that have failed before: of each no more than the budget of its dependency allows.
+-- What failed or was lost with this agent is left to others for a while; what is paused by its name stays where it is.
+-- Nobody is tried with what must not be repeated: its failure would leave a doubt.
+WITH stopped AS MATERIALIZED (
+    SELECT name
+    FROM watchbill.gate
+    WHERE namespace || '' = (SELECT namespace FROM watchbill.agent WHERE id = :agent)
+        AND paused
+        AND (paused OR state <> 0)
+)
+SELECT mine.place, ready.id, ready.rank, kind.lonely, true
+FROM unnest(:places::integer[], :queues::integer[], :rooms::bigint[]) AS mine (place, queue, room)
+CROSS JOIN (VALUES (false, :slots::bigint), (true, least(:alone::bigint, :slots::bigint))) AS kind (lonely, most)
+CROSS JOIN LATERAL (
+    SELECT waiting.id, waiting.rank
+    FROM watchbill.attempt AS waiting
+    WHERE waiting.queue = mine.queue
+        AND (waiting.alone OR waiting.losses >= 2) = kind.lonely
+        AND waiting.state = 0
+        AND NOT waiting.held
+        AND waiting.failures > 0
+        AND waiting.step = ANY (:steps::text[])
+        AND (NOT :trial::boolean OR position(:unrepeatable::bytea IN waiting.policy) = 0)
+        AND waiting.step <> ALL (ARRAY(SELECT substr(name, 6) FROM stopped WHERE name LIKE 'step:%'))
+        AND (
+            (SELECT count(*) FROM stopped WHERE name LIKE 'workflow:%') = 0
+            OR (SELECT 'workflow:' || run.workflow FROM watchbill.run WHERE run.num = waiting.run)
+                <> ALL (ARRAY(SELECT name FROM stopped))
+        )
+        AND (waiting.avoid IS DISTINCT FROM :agent OR waiting.avoid_until <= (SELECT watchbill.at(:now::bigint)))
+    ORDER BY waiting.rank, waiting.id
+    LIMIT least(mine.room, kind.most)
+) AS ready
+WHERE NOT EXISTS (
+    SELECT 1
+    FROM stopped
+    CROSS JOIN LATERAL (SELECT needs FROM watchbill.queue WHERE queue.id = mine.queue OFFSET 0) AS its
+    WHERE substr(stopped.name, 7) = ANY (watchbill.need_names(its.needs))
+        AND stopped.name LIKE 'needs:%'
+)
+ORDER BY ready.rank, ready.id
+LIMIT :limit::bigint
