@@ -30,6 +30,7 @@ SUITES = (
     "incidents",
     "keeping",
     "language",
+    "lost",
     "people",
     "policies",
     "presence",
