@@ -56,6 +56,9 @@ ORPHAN_REPAIRED: Final = "orphan.repaired"  # something was so that cannot be: .
 PING_FAILED: Final = "ping.failed"  # whoever is to hear that supervision is on time does not: told once
 PING_WITHHELD: Final = "ping.withheld"  # it is not on time
 AGENT_ENDED: Final = "agent.ended"  # its process, unasked
+AGENT_LOST: Final = (
+    "agent.lost"  # it ended uncleanly, idle or busy, and that is told once: .cause says how it was found
+)
 AGENT_SUSPENDED: Final = (
     "agent.suspended"  # it fails where others succeed: it gets what it is tried with, and what only it can do
 )
@@ -110,6 +113,7 @@ TROUBLE: Final = frozenset(
         ALERT_FAILED,
         AGENT_ENDED,
         AGENT_LOOPING,
+        AGENT_LOST,
         AGENT_SUSPENDED,
         SCHEDULE_REFUSED,
         TURN_FAILED,

@@ -10,6 +10,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.events import Event, Events
 from watchbill.model.agent import Act, Report
+from watchbill.model.alert import read_routes
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.decision import Decision
 from watchbill.model.policy import Cures, Policy, Rung
@@ -23,6 +24,7 @@ from watchbill.testing.conformance.scene import AGENT, HandClock, Scene, a_chang
 
 HOST_LEASE = 8 * SECOND
 MOMENT = SECOND // 5  # between two turns of everybody
+ROUTES = read_routes("https://x.y")
 FAILURE = b'{"type":"ConnectionError","message":"no"}'
 
 
@@ -74,7 +76,7 @@ class Watchman:
         self.roster = None
         if bridge.way is not Supervision.EMBEDDED:
             self.roster = Roster(env, doors, process=number, way=bridge.way)
-        self.room = Supervisor(env, events, store=doors, lasting=HOST_LEASE, roster=self.roster)
+        self.room = Supervisor(env, events, store=doors, lasting=HOST_LEASE, roster=self.roster, routes=ROUTES)
 
     @property
     def watched(self) -> tuple[int, ...] | None:

@@ -433,7 +433,7 @@ async def test_when_its_canary_dies_a_breaker_opens_again_for_longer_and_another
     assert len(yard.heard("gate.closed")) == 1
     again = yard.heard("gate.opened")[1]
     assert again.note.endswith(
-        "the last with Lost: agent 80 did not renew its lease; the canary failed; the next try is in 10 s"
+        "the last with Lost: agent 'h80' (80) did not renew its lease; the canary failed; the next try is in 10 s"
     )
     [_, half_opened] = yard.heard("gate.half_opened")
     assert half_opened.at >= again.at + 10 * SECOND

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.rooms.bridge import HOST_LEASE, Bridge
+from tests.rooms.bridge import HOST_LEASE, ROUTES, Bridge
 from tests.rooms.scene import ends
 from watchbill import App, InvalidOptionError, Retry, attempt
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
 from watchbill.model.agent import Act, Report
-from watchbill.model.alert import read_routes
+from watchbill.model.incident import told_by
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.watcher import SLACK, Supervision
 from watchbill.store.open import open_store
@@ -199,9 +199,7 @@ async def test_fifty_agents_with_five_thousand_steps_die_and_that_is_one_inciden
     for agent in agents:
         assert len(await scene.lease(agent, limit=each)) == each
     [watchman] = alone.watchmen
-    lookout = Lookout(
-        watchman.room.env, watchman.room.events, store=store.supervisor, polls=True, routes=read_routes("https://x.y")
-    )
+    lookout = Lookout(watchman.room.env, watchman.room.events, store=store.supervisor, polls=True, routes=ROUTES)
     await store.scheduler.attend(ME, "default", "", KNOWN, b"{}", None)
     await alone.passes(2 * HOST_LEASE)
     for _ in range(2 * GRACE // LOOK_EVERY):
@@ -211,7 +209,12 @@ async def test_fifty_agents_with_five_thousand_steps_die_and_that_is_one_inciden
     assert len(found) == len(agents) * each
     assert {(row.state, row.failures, row.losses) for row in found} == {(AttemptState.READY, 0, 1)}
     [incident] = await store.client.incidents("default", 10)
-    assert (incident.cause, incident.members) == ("no agent", len(found))
-    marks = [route.mark for route in read_routes("https://x.y")]
+    assert (incident.cause, incident.members) == ("lost agents", len(agents))
+    said = told_by(incident).said
+    assert said.startswith("50 agents were lost: 'a100' at ")
+    assert "it did not renew its lease, the 100 attempts that it held are moved" in said
+    assert said.endswith("; and 40 more; no agent is left")
+    assert len(watchman.heard("agent.lost")) == len(agents)
+    marks = [route.mark for route in ROUTES]
     assert len((await store.supervisor.take_alerts(marks, EVERY >> 1, SECOND)).alerts) == 1
     assert await alone.judged_twice() == []

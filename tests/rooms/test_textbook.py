@@ -83,9 +83,10 @@ async def test_here_a_verdict_on_what_has_changed_meanwhile_is_refused(here: Wat
     [id] = await here.ready()
     [seen] = await here.scene.lease(OTHER)
     here.clock.pass_by(HOST_LEASE)
-    [orphan] = (await here.scene.store.supervisor.watch(MANY)).orphans
+    watch = await here.scene.store.supervisor.watch(MANY)
+    [orphan], [dead] = watch.orphans, watch.dead
     assert orphan == to_judge(seen)
-    symptom = diagnose(orphan, here.clock.wall(), orphaned=True)
+    symptom = diagnose(orphan, here.clock.wall(), dead=dead)
     assert symptom is not None
     assert await here.report(seen, Act.DONE, b"1", agent=OTHER) is Answer.ACCEPTED
     verdict = judgement(orphan, symptom, judge(symptom, orphan, Policy(), 0.0))

@@ -38,7 +38,7 @@ class Watched:
         env.clock = clock
         events.subscribe(self.told.extend)
         doors = store.supervisor
-        self.supervisor = Supervisor(env, events, store=doors, lasting=HOST_LEASE)
+        self.supervisor = Supervisor(env, events, store=doors, lasting=HOST_LEASE, routes=ROUTES)
         self.wardroom = Wardroom(env, events, store=doors, polls=True, routes=ROUTES)
         self.lookout = Lookout(env, events, store=doors, polls=True, routes=ROUTES)
 

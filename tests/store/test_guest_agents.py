@@ -429,7 +429,7 @@ async def test_a_client_that_owns_the_file_for_one_door_spares_guests_too(hotel,
     assert await access.agent.report(GUEST, [Report(row.id, row.fence, Act.DONE, b"1")]) == [Answer.ACCEPTED]
 
 
-async def test_guests_are_watched_while_they_are_in_time_or_have_something(hotel, clock):
+async def test_guests_are_watched_while_they_are_in_time_or_have_something_or_nobody_has_missed_them(hotel, clock):
     scene = await hotel.scene()
     supervisor, agents = hotel.store.supervisor, hotel.store.agent
     assert not (await supervisor.watch(10)).guests
@@ -438,6 +438,8 @@ async def test_guests_are_watched_while_they_are_in_time_or_have_something(hotel
     assert hinted.count == 1
     assert (await supervisor.watch(10)).guests
     clock.pass_by(LASTING)
+    assert (await supervisor.watch(10)).guests, "somebody is to be told of it"
+    assert len(await supervisor.miss([GUEST])) == 1
     assert not (await supervisor.watch(10)).guests
     await agents.beat(GUEST, LASTING, ())
     [run] = await scene.submit(a_run(1))

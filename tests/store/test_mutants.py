@@ -203,7 +203,7 @@ MUTANTS = (
     ),
     Mutant(
         "judge without its lock",
-        sql("judge", "    ORDER BY id\n    FOR SHARE\n", "    ORDER BY id\n"),
+        sql("judge", "    ORDER BY id\n    FOR NO KEY UPDATE\n", "    ORDER BY id\n"),
         locks.test_nobody_is_pronounced_dead_who_beats_at_that_moment,
     ),
     Mutant(

@@ -135,6 +135,14 @@ INDEXES: Mapping[str, set[str]] = {
     "history_agents": {"agent_gone (gone_at)", "all of agent_alive"},
     "living_agents": {"all of agent_alive"},
     "doings": {"all of agent_alive"},
+    "miss": {"agent_pkey (id)", "attempt_agent (agent)"},
+    "dead_agents": {"agent_pkey (id)"},
+    "complement": {
+        "all of agent_alive",
+        "agent_gone (gone_at)",
+        "attempt_agent (agent)",
+        "all of incident_open_in_region",
+    },
     "suspend": {"agent_pkey (id)", "all of agent_alive"},  # these only to let back the last one that is left
     "rivals": {"all of agent_alive", "agent_pkey (id)"},  # for one that is suspended
     "needs_of_queues": {"queue_pkey (id)"},  # likewise
@@ -297,6 +305,7 @@ INDEXES: Mapping[str, set[str]] = {
         "agent_pkey (id)",  # of those whose time is over
         "all of gate_stopped",
         "all of agent_alive",  # who may hold something, and nobody else, if that is asked for
+        "all of agent_untold",  # of whom somebody is to be told: mostly nobody
         "all of scheduler_pkey",
         "all of supervisor_pkey",
     },

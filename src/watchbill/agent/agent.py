@@ -30,6 +30,7 @@ from watchbill.loop import Loop
 from watchbill.model.agent import Act, Orders, Room, Wish
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import NOT_BEGUN, Cause, Failure
+from watchbill.model.lost import as_inline
 from watchbill.model.needs import parse_needs, written
 from watchbill.model.policy import decode_policy
 from watchbill.model.sealed import is_sealed, why_sealed
@@ -71,6 +72,7 @@ class Agent(Loop):
         self._region = region
         self._slots = slots
         self._drain = drain
+        self._inline = beat is None  # it shares its process with other rooms, and is no host
         self.called = name
         self.joined = asyncio.Event()
         self.dismissed = asyncio.Event()  # an operator wants it to drain
@@ -124,6 +126,8 @@ class Agent(Loop):
         """Join."""
         before = self.env.clock.boot()
         identity = self.env.process_identity()
+        if self._inline:
+            identity = as_inline(identity)
         await self._store.join(
             self._membership.id,
             self._namespace,
@@ -285,6 +289,7 @@ class Agent(Loop):
         """Lease what was left behind for want of room."""
         if self._cut:
             self._asked = True
+        if self._cut or self._heart.has_news:
             self.wake()
 
     # --- reporting

@@ -56,16 +56,21 @@ class Heart:
         """Say whether to beat now; `asked`: the store may hold something for this agent, perhaps an order."""
         if self._membership.lasting is not None and boot >= self.beat_at:
             return True
-        if self._probation.is_over:
+        if self._probation.is_over or (self.has_news and boot >= self._show_at):
             return True
         self._unheeded = bool(self._held.running) and (self._unheeded or asked)
         if self._unheeded and boot >= self._heed_at:
             return True
         return bool(self._held.running) and self._held.has_moved and boot >= self._show_at
 
+    @property
+    def has_news(self) -> bool:
+        """True when the crew says something else than it did, and no beat would come by itself."""
+        return self._membership.lasting is None and self._crew.said() != self._said
+
     def wishes(self) -> list[Micros]:
         """Give when it would beat, as far as that is known."""
-        wishes = []
+        wishes = [self._show_at] if self.has_news else []
         if self._membership.lasting is not None:
             wishes.append(self.beat_at)
         if self._held.has_moved:

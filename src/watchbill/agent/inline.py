@@ -1,5 +1,6 @@
 """InlineCrew: the process itself runs the attempts, on its event loop, in threads, or each in a process of its own."""
 
+import itertools
 import zlib
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -15,9 +16,12 @@ from watchbill.flow.failures import failure_of
 from watchbill.flow.registry import Registry
 from watchbill.model.agent import Act, Room
 from watchbill.model.attempt import AttemptRow, RowKind
+from watchbill.model.complement import MOST_SAID, Abandoned, Inline
 from watchbill.model.failure import Remedy
 from watchbill.model.ladder import arguments
 from watchbill.model.policy import Policy
+
+_encode = msgspec.json.Encoder().encode
 
 
 class InlineCrew:
@@ -26,6 +30,7 @@ class InlineCrew:
     def __init__(self, registry: Registry, executor: Executor) -> None:
         self._registry = registry
         self._executor = executor
+        self._spoke = False  # of abandoned threads: then it also says that there are none any more
 
     def listen(self, found_room: Callable[[], None]) -> None:
         """Call back when there is room again after there was none."""
@@ -45,8 +50,16 @@ class InlineCrew:
         return ()
 
     def said(self) -> bytes:
-        """Say nothing: the process is its own crew."""
-        return b""
+        """Say which threads run on that nobody waits for; nothing as long as there were none."""
+        abandoned = self._executor.abandoned
+        if not abandoned and not self._spoke:
+            return b""
+        self._spoke = True
+        threads = [
+            Abandoned(attempt.run, attempt.call, attempt.learned_as[0], attempt.started_at, since)
+            for attempt, since in itertools.islice(abandoned.items(), MOST_SAID)
+        ]
+        return _encode(Inline(tuple(threads), len(abandoned)))
 
     def take(self, row: AttemptRow, namespace: str, policy: Policy) -> Errand:
         """Make an attempt of a leased row; raises Refused when its arguments do not fit the code."""

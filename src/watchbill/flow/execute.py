@@ -42,6 +42,7 @@ class Executor:
         self._threads = env.threads("watchbill step", threads)
         self._for_threads: deque[Attempt] = deque()  # a job takes the next one: the same job for all, and no closures
         self.in_threads: dict[Attempt, None] = {}  # sync attempts that run or wait for a thread, in order of start
+        self.abandoned: dict[Attempt, Micros] = {}  # those that run on though nobody waits, and since when, as `at` is
 
     def start(self, attempt: Attempt, host: Host, *, at: Micros, boot: Micros) -> None:
         """Start one attempt; `host.finished` is called when it has ended, whatever happens to it."""
@@ -99,6 +100,9 @@ class Executor:
         attempt.host = None
         attempt.lose()
         self.cancel(attempt)
+        if attempt in self.in_threads:
+            since = attempt.started_at + self.env.clock.boot() - attempt.started_boot
+            self.abandoned.setdefault(attempt, since)
 
     async def close(self) -> None:
         """Let the threads end; kill the children that are left, and wait until they are gone."""
@@ -220,6 +224,8 @@ class Executor:
             return
         attempt, error = left
         del self.in_threads[attempt]
+        if self.abandoned:
+            self.abandoned.pop(attempt, None)
         attempt.ended_boot = self.env.clock.boot()
         if error is not None:
             _note(attempt, error)

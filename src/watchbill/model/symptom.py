@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from watchbill.clock import Micros
 from watchbill.model.failure import Failure
+from watchbill.model.lost import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,11 @@ class NotYet:
 
 @dataclass(frozen=True, slots=True)
 class AgentDead:
-    """Its agent's lease has ended."""
+    """Its agent is gone."""
 
     agent: int
+    name: str = ""  # if anybody knows it
+    found: Found = Found.EXPIRED  # by which evidence
 
 
 @dataclass(frozen=True, slots=True)

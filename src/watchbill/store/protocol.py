@@ -20,12 +20,14 @@ from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.breaker import BreakerRow, Ended, Move
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.chain import Chain, Extension, Unlinked
+from watchbill.model.complement import Complement
 from watchbill.model.decision import DecisionRow
 from watchbill.model.doings import Roll, Suspending
 from watchbill.model.facts import FactKind
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
+from watchbill.model.lost import Dead, LostAgent
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.metrics import History
 from watchbill.model.orphan import AuditLook, AuditPlace, OrphanCount, Repair
@@ -759,6 +761,9 @@ class Watch(msgspec.Struct, frozen=True):
     processes: tuple[tuple[int, bytes], ...] = ()  # everybody who lives, each id once, with its process's identity
     silent: tuple[int, ...] = ()  # agents whose connection is gone, and of whom nothing was heard for one beat since
     silent_at: Micros | None = None  # when one more will be, if nothing is heard of it until then
+    dead: tuple[Dead, ...] = ()  # the agents of orphans, and by which evidence they are gone
+    untold: tuple[int, ...] = ()  # agents that are lost, and of whom nobody was told; out of time only if asked for
+    abandoned: bool = False  # an agent that is there says that threads of it run on that nobody waits for
 
 
 class SupervisorStore(Protocol):
@@ -816,6 +821,17 @@ class SupervisorStore(Protocol):
 
         `unheard`: it has no more than their silence; agents that have been heard meanwhile are left alone.
         """
+        ...
+
+    async def miss(self, agents: Sequence[int]) -> list[LostAgent]:
+        """Write down that agents are missed, if they still are lost; gives those whom nobody has missed yet.
+
+        Each is given once, whoever asks, until it has been heard again and is lost anew.
+        """
+        ...
+
+    async def complement(self) -> Complement:
+        """Read the agents of all namespaces that are there, and those that were lost within AWAY_FOR."""
         ...
 
     async def incidents(self) -> list[IncidentRow]:

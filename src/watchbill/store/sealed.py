@@ -521,6 +521,7 @@ class SealedSupervisor:
         self._doors = doors
         self._sealer = sealer
         self.bury, self.backlog = doors.bury, doors.backlog
+        self.miss, self.complement = doors.miss, doors.complement
         self.resolve_incidents, self.codes = doors.resolve_incidents, doors.codes
         self.forget_gates, self.able, self.queue_beside = doors.forget_gates, doors.able, doors.queue_beside
         self.forget_incidents = doors.forget_incidents

@@ -8,6 +8,7 @@ from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
 from watchbill.model.limits import limits_of, slowness
+from watchbill.model.lost import Dead
 from watchbill.model.parked import FOR_PERSONS
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import AttemptState
@@ -28,15 +29,15 @@ from watchbill.supervisor.acting import acts_for
 _decode_failure = msgspec.json.Decoder(Failure).decode
 
 
-def diagnose(row: AttemptRow, now: Micros, *, orphaned: bool = False) -> Symptom | None:
-    """Say what is wrong with this row, if anything; `orphaned` when its agent's lease has ended."""
+def diagnose(row: AttemptRow, now: Micros, *, dead: Dead | None = None) -> Symptom | None:
+    """Say what is wrong with this row, if anything; `dead`: its agent, if that is gone, and by which evidence."""
     match row.state:
         case AttemptState.FAILED if row.result is not None and is_sealed(row.result):
             return Unreadable(why_sealed(row.result), acts_for(row, now))
         case AttemptState.FAILED:
             return Failed(_failure(row), acts_for(row, now))
-        case AttemptState.RUNNING if orphaned and row.agent is not None:
-            return AgentDead(row.agent)
+        case AttemptState.RUNNING if dead is not None:
+            return AgentDead(dead.id, dead.name, dead.found)
         case AttemptState.RUNNING if row.watch_at is not None and row.watch_at <= now:
             return CancelOverdue(now - row.watch_at) if row.cancel else _overdue(row, now)
         case AttemptState.PARKED if row.watch_at is not None and row.watch_at <= now:

@@ -8,6 +8,7 @@ from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, RowKind, how_far
 from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
 from watchbill.model.limits import learned_stall, learned_timeout, limits_of, mark_of
+from watchbill.model.lost import evidence_against
 from watchbill.model.parked import DOUBT, ESCALATE, SETTLE, People, people_after, people_of, people_on
 from watchbill.model.policy import OWN_CHILD_AFTER, OWN_CHILD_FROM, QUARANTINE_AT, Policy
 from watchbill.model.profile import STOPS_WITHIN
@@ -54,8 +55,8 @@ _decode_doubt = msgspec.json.Decoder(Doubt).decode
 def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> Verdict:  # noqa: C901 - one case for each
     """Decide; `chance` below 1 spreads retries that would otherwise come back together."""
     match symptom:
-        case AgentDead(agent=agent):
-            failure = Failure("Lost", f"agent {agent} did not renew its lease", cause=Cause.LOST)
+        case AgentDead(agent=agent, name=name, found=found):
+            failure = Failure("Lost", evidence_against(agent, name, found), cause=Cause.LOST)
             # What ran in a process of its own has hardly killed its agent: the loss is forgiven, though not for ever.
             innocent = (policy.own or row.losses > OWN_CHILD_FROM) and row.earlier < MOST_FORGIVEN
             return MarkFailed(failure, failures=0, losses=-int(innocent))

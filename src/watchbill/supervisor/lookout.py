@@ -15,9 +15,11 @@ from watchbill.env import Env
 from watchbill.events import Event, Events
 from watchbill.loop import Loop
 from watchbill.model.alert import Route, marks_for
+from watchbill.model.complement import LOST_AGENTS
 from watchbill.model.incident import IncidentRow, NewIncident, Told, told_by
 from watchbill.model.wait import NO_AGENT
 from watchbill.store.protocol import SupervisorStore
+from watchbill.supervisor.missing import could_do, missing
 from watchbill.supervisor.roster import STANDBY_EVERY, Roster
 from watchbill.supervisor.unable import NO_CODE, NO_SCHEDULER, Trouble, unknown, unserved
 
@@ -99,14 +101,21 @@ class Lookout(Loop):
         now = await self._look_for_code()
         found = {(one.namespace, one.cause): one for one in (*troubles, *self._codes.values(), *self._unknown.values())}
         self._seen = {cause: self._seen.get(cause, now) for cause in found}
-        there = [
-            row for row in await self._store.incidents() if row.cause.startswith((NO_AGENT, NO_CODE, NO_SCHEDULER))
-        ]
+        incidents = await self._store.incidents()
+        there = [row for row in incidents if row.cause.startswith((NO_AGENT, NO_CODE, NO_SCHEDULER))]
         ripe = [one for cause, one in found.items() if self._is_ripe(one, now - self._seen[cause])]
+        ripe = await self._unexplained(ripe, {row.namespace for row in incidents if row.cause == LOST_AGENTS})
         await self._open(ripe, {(row.namespace, row.cause) for row in there}, found, now)
         healed = [row for row in there if (row.namespace, row.cause) not in found and self._can_tell(row)]
         await self._resolve(healed, now)
         return bool(backlog or found or there or self._run_place or self._gate_place)
+
+    async def _unexplained(self, ripe: list[Trouble], lost: set[str]) -> list[Trouble]:
+        """Leave out what those would do who were lost: somebody was told of that, and one cause is one incident."""
+        if not any(one.needs is not None and one.namespace in lost for one in ripe):
+            return ripe
+        away = missing(await self._store.complement())
+        return [one for one in ripe if one.needs is None or not could_do(away, one.namespace, one.region, one.needs)]
 
     async def _forget(self) -> None:
         """Forget old incidents, now and then."""

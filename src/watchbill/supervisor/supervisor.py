@@ -36,6 +36,7 @@ from watchbill.model.verdict import (
 )
 from watchbill.store.contact import Contact
 from watchbill.store.protocol import SupervisorStore, Watch
+from watchbill.supervisor.boatswain import Boatswain
 from watchbill.supervisor.dependencies import Dependencies
 from watchbill.supervisor.diagnose import by_silence, diagnose
 from watchbill.supervisor.judge import LOSSES, judge
@@ -81,6 +82,7 @@ class Supervisor(Loop):
         self._late = False
         self._dependencies = Dependencies(env, store, routes)
         self._sickbay = Sickbay(env, store, routes)
+        self._boatswain = Boatswain(env, store, routes)
         self._shared = lasting is not None
         self._guests = False  # the one owner of a store has neighbours, too, while agents of other processes are there
         self._contact = Contact(env.clock, HOST_LEASE if lasting is None else lasting)
@@ -188,7 +190,9 @@ class Supervisor(Loop):
         self._note_lag(watch)
         if settled and not self._contact.settled:
             return 0  # it took so long that those who are out of time may have been unable to say a word
-        cases = [(row, diagnose(row, watch.now, orphaned=True)) for row in watch.orphans]
+        await self._miss(watch, buried)
+        dead = {one.id: one for one in watch.dead}
+        cases = [(row, diagnose(row, watch.now, dead=dead.get(row.agent or 0))) for row in watch.orphans]
         seen = {row.id for row in watch.orphans}
         cases += [(row, diagnose(row, watch.now)) for row in watch.due if row.id not in seen]
         judged = [
@@ -215,9 +219,12 @@ class Supervisor(Loop):
         if tends:
             self.tell(await self._dependencies.tend())
         look_in = await self._compare_agents()
+        account_in = await self._keep_account(watch)
         if judged or tends or buried:
             return 0  # there may be more; of what must not be judged yet there will be no less
         wishes = [max(0, self._roll_at - self.env.clock.boot()), look_in] if self._has_neighbours else []
+        if account_in is not None:
+            wishes.append(account_in)
         if watch.next_at is not None and not self._is_standby:
             wishes.append(max(0, watch.next_at - watch.now))
         return min(wishes) if wishes else None
@@ -234,6 +241,21 @@ class Supervisor(Loop):
         if self._sickbay.is_due or not self._has_neighbours:  # who was suspended is gone with all the others
             self.tell(await self._sickbay.tend())
         return self._sickbay.due_in
+
+    async def _miss(self, watch: Watch, buried: Sequence[int]) -> None:
+        """Tell of agents that are lost, whoever has found them: each once."""
+        lost = sorted({*watch.untold, *buried})
+        if lost and self._leads:
+            self.tell(await self._boatswain.miss(lost, watch.now))
+
+    async def _keep_account(self, watch: Watch) -> Micros | None:
+        """Keep the incidents about agents, if it is time; says how long it is until the next look, if there is one."""
+        if not self._leads:
+            return None
+        self._boatswain.hear(abandoned=watch.abandoned)
+        if self._boatswain.due_in == 0:
+            self.tell(await self._boatswain.tend())
+        return self._boatswain.due_in if self._boatswain.is_watching or self._has_neighbours else None
 
     def _note_lag(self, watch: Watch) -> None:
         """Take note of how late this look is; say so once, if that is too late."""
@@ -289,8 +311,8 @@ class Supervisor(Loop):
     def _leads(self) -> bool:
         return self._roster is None or self._roster.leads
 
-    async def _bury_the_dead(self, watch: Watch) -> bool:
-        """End what dead neighbours hold, without waiting for their leases: with proof, or with evidence."""
+    async def _bury_the_dead(self, watch: Watch) -> list[int]:
+        """End what dead neighbours hold, without waiting for their leases: with proof, or with evidence; gives them."""
         dead = [id for id, identity in watch.processes if self.env.is_dead(identity)]
         buried = []
         if dead:
@@ -303,12 +325,12 @@ class Supervisor(Loop):
             names = ", ".join(map(str, silent))
             buried.append(("silent", f"their connection is gone, and they were not heard for a beat: {names}"))
         if not buried:
-            return False
+            return []
         self._there = tuple([one for one in self._there if one[0] not in dead])
         self.tell([Event(happened.PROCESS_BURIED, watch.now, self.name, cause=why, note=note) for why, note in buried])
         if self._roster is not None:
             self._roster.hurry()
-        return True
+        return [*dead, *silent]
 
 
 def _leads_elsewhere(way: Rung, row: AttemptRow, policy: Policy) -> bool:

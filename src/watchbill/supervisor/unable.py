@@ -23,6 +23,8 @@ class Trouble(NamedTuple):
     age: Micros | None  # how long the oldest waits; None: only whoever looks can tell
     said: str
     remedy: str
+    region: str = ""
+    needs: tuple[str, ...] | None = None  # of calls that wait for an agent
 
 
 def unserved(backlog: Iterable[QueueDepth], able: Sequence[Able]) -> list[Trouble]:
@@ -50,6 +52,8 @@ def _unserved(namespace: str, region: str, needs: tuple[str, ...], depth: int, o
         oldest,
         f"{cause}: {calls}, the oldest for {oldest // SECOND} s",
         f"start one: {agent_command(needs, region)}",
+        region,
+        needs,
     )
 
 

@@ -10,6 +10,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.model.attempt import AttemptRow, Mark, RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Doubt, Failure
+from watchbill.model.lost import Dead, Found
 from watchbill.model.parked import BACKOFF, DOUBT, ESCALATE, QUARANTINE, SETTLE
 from watchbill.model.policy import QUARANTINE_AT, SEEN_WITHIN, Policy
 from watchbill.model.states import ATTEMPT_MOVES, AttemptState, Room
@@ -64,7 +65,7 @@ def rows(draw: st.DrawFn, *states: AttemptState) -> AttemptRow:
 def test_every_symptom_ends_in_a_verdict_of_the_table_with_its_evidence(
     row: AttemptRow, orphaned: bool, chance: float
 ) -> None:
-    symptom = diagnose(row, NOW, orphaned=orphaned)
+    symptom = diagnose(row, NOW, dead=Dead(row.agent or 0, "a", Found.DEAD) if orphaned else None)
     if symptom is None:
         return  # the next test says when that may be
     policy = msgspec.json.decode(row.policy, type=Policy)
@@ -88,7 +89,7 @@ def test_every_symptom_ends_in_a_verdict_of_the_table_with_its_evidence(
 def test_what_runs_is_called_ended_only_with_a_dead_agent_or_a_limit_that_has_passed(
     row: AttemptRow, orphaned: bool
 ) -> None:
-    symptom = diagnose(row, NOW, orphaned=orphaned)
+    symptom = diagnose(row, NOW, dead=Dead(row.agent or 0, "a", Found.DEAD) if orphaned else None)
     if symptom is None:
         assert not orphaned
         assert row.watch_at is None or row.watch_at > NOW

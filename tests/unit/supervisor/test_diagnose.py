@@ -8,6 +8,7 @@ import pytest
 from tests.unit.supervisor.rows import NOON, SECOND, a_failure, a_row
 from watchbill.model.attempt import AttemptRow, Mark, has_moved
 from watchbill.model.failure import Cause
+from watchbill.model.lost import Dead, Found
 from watchbill.model.policy import SEEN_WITHIN, Policy
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import (
@@ -148,7 +149,7 @@ def test_only_an_increase_or_the_end_of_a_hold_is_a_move(before: Mark | None, af
 
 def test_a_dead_agent_matters_more_than_a_deadline() -> None:
     row = a_row(AttemptState.RUNNING, watch_at=NOON)
-    assert diagnose(row, NOON + SECOND, orphaned=True) == AgentDead(70)
+    assert diagnose(row, NOON + SECOND, dead=Dead(70, "a", Found.DEAD)) == AgentDead(70, "a", Found.DEAD)
 
 
 def test_a_parked_row_waits_for_its_time() -> None:

@@ -8,6 +8,8 @@ import pytest
 from tests.unit.supervisor.rows import NOON, SECOND, a_failure, a_row
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Failure, Remedy
+from watchbill.model.fingerprint import fingerprint
+from watchbill.model.lost import Found, evidence_against
 from watchbill.model.policy import QUARANTINE_AT, Policy
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import (
@@ -154,7 +156,33 @@ def test_of_a_dead_agent_the_loss_stands() -> None:
     verdict = judge(AgentDead(70), running(), Policy(), 0.0)
     assert isinstance(verdict, MarkFailed)
     assert (verdict.failures, verdict.losses, verdict.failure.cause) == (0, 0, Cause.LOST)
-    assert "agent 70" in verdict.failure.message
+    assert verdict.failure.message == "agent 70 did not renew its lease"
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (Found.DEAD, "the process of agent 'host-1' (70) is gone"),
+        (Found.SILENT, "the connection of agent 'host-1' (70) is gone, and it was not heard for a beat"),
+        (Found.EXPIRED, "agent 'host-1' (70) did not renew its lease"),
+        (Found.LOST, "agent 'host-1' (70) was pronounced lost"),
+        (Found.LEFT, "agent 'host-1' (70) is not there any more"),
+    ],
+)
+def test_how_a_death_was_found_is_what_its_decision_says(found: Found, said: str) -> None:
+    symptom, row = AgentDead(70, "host-1", found), running()
+    change = judgement(row, symptom, judge(symptom, row, Policy(), 0.0))
+    assert change.body is not None
+    reason = msgspec.json.decode(change.body, type=Decision)
+    assert (reason.message, reason.cause, reason.agent) == (said, Cause.LOST, row.agent)
+
+
+def test_what_was_lost_with_several_agents_in_one_way_is_alike() -> None:
+    marks = {
+        fingerprint("encode", "quarantine", "Lost", evidence_against(id, name, Found.DEAD))
+        for id, name in ((70, "host-1"), (71, "rack"), (9_182_736, "it's"))
+    }
+    assert len(marks) == 1
 
 
 @pytest.mark.parametrize(("own", "losses"), [(True, 1), (False, 3)])

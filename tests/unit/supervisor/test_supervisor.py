@@ -11,8 +11,10 @@ from watchbill.env import SystemEnv
 from watchbill.errors import StoreUnreachableError
 from watchbill.events import PROCESS_BURIED, SUPERVISOR_LATE, Event, Events
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.complement import Complement
 from watchbill.model.doings import Roll
 from watchbill.model.incident import IncidentRow
+from watchbill.model.lost import Dead, Found, LostAgent
 from watchbill.model.policy import Policy
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Judgement
@@ -71,7 +73,8 @@ class Rows:
             raise StoreUnreachableError("no answer")
         self.expired.append(expired)
         self.slow()
-        watch = Watch(self.due, self.orphans, None, False, self.now, self.guests)
+        dead = tuple([Dead(row.agent or 0, "", Found.EXPIRED) for row in self.orphans])
+        watch = Watch(self.due, self.orphans, None, False, self.now, self.guests, dead=dead)
         if not processes:
             return watch
         self.asked += 1
@@ -82,6 +85,12 @@ class Rows:
         (self.unheard if unheard else self.buried).extend(processes)
         self.quiet = [who for who in self.quiet if who not in processes]
         self.there = [who for who in self.there if who[0] not in processes]
+
+    async def miss(self, agents: Sequence[int]) -> list[LostAgent]:
+        return []
+
+    async def complement(self) -> Complement:
+        return Complement((), False, self.now)
 
     async def doings(self) -> Roll:
         return Roll((), self.now)

@@ -10,8 +10,10 @@ from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import BreakerRow, Ended, Move
 from watchbill.model.chain import Extension, Unlinked
+from watchbill.model.complement import SAYS_SO, Complement
 from watchbill.model.doings import Roll, Suspending
 from watchbill.model.incident import RESOLVED_KEPT_FOR, Able, CodeLook, IncidentRow, IncidentState, NewIncident
+from watchbill.model.lost import LostAgent
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.orphan import AuditLook, AuditPlace, Repair
 from watchbill.model.parked import told_until
@@ -31,6 +33,7 @@ from watchbill.store.postgres.fleet import backlog
 from watchbill.store.postgres.gates import able, forget_gates
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.incidents import codes, incident_rows, incident_values, opening
+from watchbill.store.postgres.lost import complement, dead_agents, miss
 from watchbill.store.postgres.people import (
     attach_runs_values,
     attach_values,
@@ -109,6 +112,14 @@ class PostgresSupervisor:
     async def bury(self, processes: Sequence[int], *, unheard: bool = False) -> None:
         """End what these processes hold, now; `unheard`: but for agents that have beaten meanwhile."""
         await bury(self._lines, self._hints, processes, unheard=unheard)
+
+    async def miss(self, agents: Sequence[int]) -> list[LostAgent]:
+        """Write down that agents are missed; gives those whom nobody has missed yet."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: miss(db, agents)))
+
+    async def complement(self) -> Complement:
+        """Read who is there, and who was lost of late."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.others, complement))
 
     async def backlog(self) -> list[QueueDepth]:
         """Read what waits in each queue of all namespaces."""
@@ -281,9 +292,10 @@ async def watch(
     """
     mine = None if shards is None else list(shards)
     at_most = limit + 1 if mine is None or mine else 0  # of no shards, nothing is even looked for
-    values = {"limit": at_most, "expired": expired, "shards": mine, "processes": processes}
+    values: dict[str, object] = {"limit": at_most, "expired": expired, "shards": mine, "processes": processes}
+    values["says_so"] = SAYS_SO
     found = cast(Sequence[Any], await db.row("watch", values))
-    now, due_ids, orphan_ids, next_at, due_breakers, strangers, there, identities, *missing = found
+    now, due_ids, orphan_ids, next_at, due_breakers, strangers, there, identities, *missing, untold, abandoned = found
     wanted = sorted({*due_ids, *orphan_ids})
     rows: dict[int, AttemptRow] = {}
     if wanted:
@@ -302,6 +314,9 @@ async def watch(
         breakers=due_breakers,
         strangers=tuple(strangers),
         processes=tuple(zip(there, identities, strict=True)),
+        dead=await dead_agents(db, [row.agent for row in orphans[:limit] if row.agent is not None]),
+        untold=tuple(untold),
+        abandoned=abandoned,
     )
     return watch, [Unwitnessed(*one) for one in zip(*missing, strict=True)]
 

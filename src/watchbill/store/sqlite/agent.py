@@ -26,6 +26,7 @@ from watchbill.model.agent import (
 )
 from watchbill.model.attempt import STARVED, AttemptRow
 from watchbill.model.breaker import CANARY, Ended
+from watchbill.model.complement import says_so
 from watchbill.model.decision import AGENT, LATE_RESULT_BODY, OF_A_REFUSAL
 from watchbill.model.policy import UNREPEATABLE
 from watchbill.model.queue import QueueRow
@@ -204,7 +205,7 @@ class SqliteAgent:
                 self._lanes.hints.give(whom)
         if outcome.freed and _A.READY not in outcome.reached:
             self._lanes.hints.give(Hint.AGENT)
-        if outcome.moved and _A.FAILED not in outcome.reached:
+        if (outcome.moved or outcome.abandoned) and _A.FAILED not in outcome.reached:
             self._lanes.hints.give(Hint.SUPERVISOR)
 
 
@@ -246,6 +247,8 @@ def write_beat(db: Writer, beat: Beat) -> tuple[Orders, "Outcome"]:
         db.run_many("beat_progress", [(*mark, now) for mark in beat.progress])
     write_symptoms(db, beat)
     outcome = hand_back_unheard(db, beat)
+    if new and (says_so(beat.said) or says_so(said)):
+        outcome = replace(outcome, abandoned=True)
     orders = Orders(
         alive=True,
         cancel=tuple([id for (id,) in db.run("beat_cancels", me)]),
@@ -370,6 +373,7 @@ class Outcome(msgspec.Struct, frozen=True):
     reached: frozenset[AttemptState]
     freed: bool = False  # one of them has left its gate: others may pass it
     moved: bool = False  # the breaker of a dependency is in another state now
+    abandoned: bool = False  # an agent says something else of threads that it has abandoned
 
 
 def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:

@@ -1,5 +1,6 @@
 """Supervisor: the doors of those who find what is wrong. They hold no term: each verdict repeats its evidence."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,9 +10,11 @@ from watchbill.clock import Micros
 from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.breaker import BreakerRow, Ended, Move
 from watchbill.model.chain import Extension, Unlinked
+from watchbill.model.complement import SAYS_SO, Complement
 from watchbill.model.doings import Roll, Suspending
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
+from watchbill.model.lost import LostAgent
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.orphan import AuditLook, AuditPlace, Repair
 from watchbill.model.parked import told_until
@@ -40,6 +43,7 @@ from watchbill.store.sqlite.incidents import (
     resolve_incidents,
 )
 from watchbill.store.sqlite.lanes import OwnerLanes
+from watchbill.store.sqlite.lost import complement, dead_agents, miss
 from watchbill.store.sqlite.people import attach, attach_runs, feed, heal, muster, remind
 from watchbill.store.sqlite.rows import attempt_rows
 from watchbill.store.sqlite.shards import make_queue
@@ -117,6 +121,14 @@ class SqliteSupervisor:
         self._presence.forget(ended)
         if ended:
             await bury(self._lanes, ended, unheard=unheard)
+
+    async def miss(self, agents: Sequence[int]) -> list[LostAgent]:
+        """Write down that agents are missed; gives those whom nobody has missed yet."""
+        return await self._lanes.write(lambda db: miss(db, agents))
+
+    async def complement(self) -> Complement:
+        """Read who is there, and who was lost of late."""
+        return await self._lanes.read(complement)
 
     async def backlog(self) -> list[QueueDepth]:
         """Read what waits in each queue of all namespaces."""
@@ -279,6 +291,8 @@ def watch(
     agents = sorted({row.agent for row in orphans[:limit] if row.agent is not None})
     strangers = tuple([id for (id,) in db.run("strangers", {"agents": json_text(agents)})]) if agents else ()
     there = tuple(db.run("processes").fetchall()) if processes else ()
+    untold = tuple([id for (id,) in db.run("watch_untold", values)])
+    (abandoned,) = db.run("watch_abandoned", {"now": now, "says_so": SAYS_SO}).fetchone()
     return Watch(
         tuple(due[:limit]),
         tuple(orphans[:limit]),
@@ -289,6 +303,9 @@ def watch(
         bool(breaker_due),
         strangers,
         there,
+        dead=dead_agents(db, agents),
+        untold=untold,
+        abandoned=bool(abandoned),
     )
 
 
@@ -303,6 +320,10 @@ def judge_all(db: Writer, judgements: Sequence[Judgement]) -> Judged:
     """Apply verdicts one by one: each stands on its own evidence."""
     now = db.now()
     avoided = [_judge(db, judgement, now) for judgement in judgements]
+    taken = Counter([one.dead_agent for one, done in zip(judgements, avoided, strict=True) if done is not None])
+    for agent, moved in taken.items():
+        if agent is not None:
+            db.run("judge_moved", {"agent": agent, "moved": moved})
     return Judged([avoids is not None for avoids in avoided], any(avoided))
 
 

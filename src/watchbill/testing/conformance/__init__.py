@@ -31,6 +31,7 @@ SUITES = (
     "incidents",
     "keeping",
     "language",
+    "lost",
     "people",
     "policies",
     "presence",

@@ -34,7 +34,10 @@ lost AS (
         state = 2,
         -- Who is only silent may live, and act until its lease has ended: that is kept.
         until = CASE WHEN :unheard::boolean THEN until ELSE least(until, (SELECT watchbill.at(:now::bigint))) END,
-        gone_at = (SELECT watchbill.at(:now::bigint))
+        gone_at = (SELECT watchbill.at(:now::bigint)),
+        found = CASE WHEN :unheard::boolean THEN 'silent' ELSE 'dead' END,
+        -- Who was missed when its lease ended, and was not heard since, is not told of again.
+        missed_at = CASE WHEN missed_at < beat_at THEN 0 ELSE missed_at END
     WHERE id = ANY (:processes::bigint[])
         AND state = :alive::smallint
         -- Asked of the row itself: a beat that is under way is waited for, and counts.

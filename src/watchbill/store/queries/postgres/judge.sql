@@ -3,13 +3,15 @@
 -- The agents are locked before that is judged: one that beats at this moment is waited for, and is alive.
 -- What its run wants no more since is not moved as if it did.
 -- What is parked is moved when its time is over: then by nobody who decided meanwhile, for that takes the time away.
+-- How many attempts were taken from an agent that is gone is counted with it: so it is not locked FOR SHARE, or two who
+-- judge what one agent had would each wait for the other.
 -- What becomes ready is kept from the agent that had it, for a while, if another one could do it by what it has.
 WITH agents AS MATERIALIZED (
     SELECT id, state, until
     FROM watchbill.agent
     WHERE id = ANY (:dead_agents::bigint[])
     ORDER BY id
-    FOR SHARE
+    FOR NO KEY UPDATE
 ),
 others AS MATERIALIZED (
     SELECT
@@ -115,7 +117,19 @@ judged AS (
             )
         )
     -- With all that follows from it: to find it again among the verdicts would cost the square of their number.
-    RETURNING attempt.id, verdict.run, verdict.call, verdict.fence, verdict.reason
+    RETURNING attempt.id, verdict.run, verdict.call, verdict.fence, verdict.reason, verdict.dead_agent
+),
+-- How many were taken from agents that are gone.
+counted AS (
+    UPDATE watchbill.agent
+    SET moved = agent.moved + taken.attempts
+    FROM (
+        SELECT dead_agent, count(*) AS attempts
+        FROM judged
+        WHERE dead_agent IS NOT NULL
+        GROUP BY dead_agent
+    ) AS taken
+    WHERE agent.id = taken.dead_agent
 ),
 reasons AS (
     INSERT INTO watchbill.decision (run, call, fence, n, at, actor, body)

@@ -1,5 +1,6 @@
 -- Find what is due for a look, what runs under an agent that is dead, whether a breaker is due, and when the next look is;
--- and, if asked for, everybody who may hold something, and the agents whose session is gone.
+-- and, if asked for, everybody who may hold something, the agents whose session is gone, those who are lost and of whom
+-- nobody was told, and whether one that is there says that threads of it run on that nobody waits for.
 -- Agents at work are found by leaps through their index: it costs something per agent, not per row.
 WITH RECURSIVE holder (agent) AS (
     SELECT (SELECT agent FROM watchbill.attempt WHERE state = 1 AND agent IS NOT NULL ORDER BY agent LIMIT 1)
@@ -117,4 +118,28 @@ SELECT
     ARRAY(SELECT info FROM there ORDER BY id) AS identities,
     ARRAY(SELECT id FROM missing ORDER BY id) AS missing,
     ARRAY(SELECT beat_at FROM missing ORDER BY id) AS beat_ats,
-    ARRAY(SELECT until FROM missing ORDER BY id) AS untils
+    ARRAY(SELECT until FROM missing ORDER BY id) AS untils,
+    ARRAY(
+        SELECT id
+        FROM watchbill.agent
+        WHERE :processes::boolean
+            AND state = 2
+            AND missed_at = 0
+        LIMIT :limit::bigint
+    ) || ARRAY(
+        SELECT id
+        FROM watchbill.agent
+        WHERE :processes::boolean
+            AND :expired::boolean
+            AND state = 1
+            AND until <= (SELECT watchbill.at(:now::bigint))
+            AND missed_at < beat_at
+    ) AS untold,
+    EXISTS (
+        SELECT 1
+        FROM watchbill.agent
+        WHERE :processes::boolean
+            AND state = 1
+            AND until > (SELECT watchbill.at(:now::bigint))
+            AND substr(said, 1, octet_length(:says_so::bytea)) = :says_so::bytea
+    ) AS abandoned

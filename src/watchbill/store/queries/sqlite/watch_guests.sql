@@ -1,4 +1,4 @@
--- Say whether there are agents whose leases end by time, and who are in time or have something.
+-- Say whether there are agents whose leases end by time, and who are in time, have something, or are missed by nobody yet.
 SELECT EXISTS (
     SELECT 1
     FROM agent
@@ -6,6 +6,7 @@ SELECT EXISTS (
         AND until < :forever
         AND (
             until > :now
+            OR missed_at < beat_at
             OR EXISTS (
                 SELECT 1
                 FROM attempt
