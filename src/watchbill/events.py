@@ -64,6 +64,8 @@ AGENT_SUSPENDED: Final = (
 )
 AGENT_REINSTATED: Final = "agent.reinstated"  # what it was tried with was done: it works again
 AGENT_LOOPING: Final = "agent.looping"  # its process ends again and again, soon after its start
+RESULT_REFUSED: Final = "result.refused"  # an attempt was done, and its call was somebody else's by then
+METRICS: Final = "metrics"  # now and then, to whoever hears of what goes well, too: .value is what app.metrics() gives
 TURN_FAILED: Final = "turn.failed"  # a room's turn raised; the room goes on
 UNANSWERED: Final = "StoreUnreachableError"  # the cause of a turn that failed because the store did not answer
 
@@ -81,7 +83,10 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     agent: int | None = None
     cause: str = ""
     note: str = ""
-    duration: int | None = None  # microseconds: of the attempt that ended; late or stalled, until it was found
+    # In microseconds: of the attempt that ended; late or stalled, until it was found; recovered, until it was done.
+    duration: int | None = None
+    detected: int | None = None  # of what has recovered: the part of that until it was found; None: nobody knows
+    value: object = None  # Metrics
 
 
 Subscriber = Callable[[Sequence[Event]], None]
@@ -124,17 +129,21 @@ TROUBLE: Final = frozenset(
 class Events:
     """Hands each batch of events to everybody who listens; one that raises is logged and does not stop the house."""
 
-    __slots__ = ("_listeners", "_subscribers", "wanted")
+    __slots__ = ("_asked", "_listeners", "_subscribers", "wanted")
 
     def __init__(self) -> None:
         self._listeners: list[Subscriber] = [log_trouble]  # of the house: ends and trouble are enough for them
         self._subscribers: list[Subscriber] = []
+        self._asked: list[Callable[[], None]] = []
         self.wanted = False  # somebody wants to hear of what goes well, too; asked at every step
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call `subscriber` with every batch of events from now on; gives the function that ends it."""
         self._subscribers.append(subscriber)
-        self.wanted = True
+        if not self.wanted:
+            self.wanted = True
+            for wake in self._asked:
+                wake()
 
         def unsubscribe() -> None:
             self._subscribers.remove(subscriber)
@@ -146,6 +155,11 @@ class Events:
         """Like subscribe, for those who need no routine events: they are built only when a subscriber wants them."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def when_wanted(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` when somebody subscribes whom nobody did before; gives the function that ends it."""
+        self._asked.append(wake)
+        return lambda: self._asked.remove(wake)
 
     def tell(self, events: Sequence[Event]) -> None:
         """Hand over one batch."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.rooms.report import Report
 from tests.rooms.scene import Ear, becomes, ends
 from watchbill import App, Event, InvalidOptionError, Limit, Retry, attempt
 from watchbill.model.suggestion import ENOUGH
@@ -29,6 +30,8 @@ class Studio:
             for chunk in range(30):
                 if trouble == "hangs" and chunk == 5 and attempt().number == 1:
                     await asyncio.Event().wait()
+                if trouble == "pauses" and chunk == 5:
+                    await asyncio.sleep(40)
                 if trouble == "quiet":
                     await asyncio.sleep(100)
                 elif trouble == "holds" and chunk == 5:
@@ -200,13 +203,61 @@ def test_enforced_what_has_become_slower_is_tried_with_more_patience_until_it_su
     assert watch.run(wf) == 3  # it got 60 s, 120 s, and then 240 s
 
 
-@pytest.mark.parametrize("given", ["suggest", "enforced", None, True])
-def test_what_was_learned_is_observed_or_enforced(given: Any) -> None:
+@pytest.mark.parametrize("given", ["enforced", None, True])
+def test_what_was_learned_is_observed_suggested_or_enforced(given: Any) -> None:
     app = App("sqlite:////nowhere/at/all.db")
-    with pytest.raises(InvalidOptionError, match="learned of step 'encode' must be 'observe' or 'enforce', got"):
+    with pytest.raises(InvalidOptionError, match="learned of step 'encode' must be 'observe', 'suggest' or 'enforce'"):
 
         @app.step(learned=given)
         async def encode() -> None: ...
+
+
+# --- suggested
+
+
+def test_suggested_what_would_have_been_ended_is_counted_and_what_was_done_all_the_same(watch: Watch) -> None:
+    studio = Studio(watch, learned={"timeout": "suggest", "stall": "suggest"})
+    studio.learn()
+    paused = watch.start(studio.release, "pauses")
+    assert paused.result() == 1
+    hung = watch.start(studio.release, "hangs", id="hung")
+    watch.jump("2m")
+    [found] = studio.do(studio.app.suggestions)
+    _, stall = found.budgets
+    assert (stall.mode, stall.beyond, stall.by_itself) == ("suggest", 2, 1), "one was a false alarm, so far"
+    assert not CURES & {event.kind for event in studio.told}
+    [left] = [event for event in hung.timeline() if event.kind == "leave_alone"]
+    assert left.rejected == ("mark failed: learned is 'suggest'",)
+    assert left.outcome == "it runs on"
+    [well] = [event for event in paused.timeline() if event.kind == "leave_alone"]
+    assert well.outcome == "done by itself"
+    assert watch.run(studio.release, "quiet") == 1  # from which it learns that silence says nothing
+    watch.jump("11s")
+    [found] = studio.do(studio.app.suggestions)
+    assert (
+        found.note == "no stall is suggested any more: 3 would have been ended by it of late, 2 were done by themselves"
+    )
+
+
+def test_observed_nothing_is_counted_and_the_timeline_says_what_would_have_been(watch: Watch) -> None:
+    studio = Studio(watch)
+    studio.learn()
+    run = watch.start(studio.release, "hangs")
+    watch.jump("2m")
+    [found] = studio.do(studio.app.suggestions)
+    assert [(budget.beyond, budget.by_itself) for budget in found.budgets] == [(None, None), (None, None)]
+    [left] = [event for event in run.timeline() if event.kind == "leave_alone"]
+    assert left.rejected == ("mark failed: learned is 'observe'",)
+    assert "Decided: leave alone, since beyond what was learned: usually moves within " in str(run.explain())
+
+
+def test_each_rule_is_enforced_or_not_by_itself(watch: Watch) -> None:
+    studio = Studio(watch, learned={"timeout": "enforce"}, retry=Retry(1, backoff="1s"))
+    studio.learn()
+    assert watch.run(studio.release, "hangs", id="r") == 2
+    assert [event.step for event in studio.of("step.late")] == ["encode"]
+    assert [event.step for event in studio.of("step.slow")] == ["encode"], "that it stood still was seen before"
+    assert studio.of("step.stalled") == []
 
 
 # --- expected end
@@ -243,9 +294,9 @@ def test_a_run_that_outlasts_all_others_says_no_more(watch: Watch) -> None:
 # --- on every store
 
 
-async def test_on_every_store_it_is_learned_read_and_observed(
-    app: App, ear: Ear, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_on_every_store_it_is_learned_read_and_observed(kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = App(kept)
+    ear = Ear(app)
     monkeypatch.setattr("watchbill.model.suggestion.LEAST_TIMEOUT", 1)
     monkeypatch.setattr("watchbill.model.suggestion.LEAST_STALL", 1_000_000_000)
     go = asyncio.Event()
@@ -268,6 +319,7 @@ async def test_on_every_store_it_is_learned_read_and_observed(
     [found] = await app.suggestions()
     assert (found.step, found.succeeded, len(found.budgets)) == ("encode", ENOUGH, 1)
     async with app.rooms():
+        await app.set_policy("encode", {"learned": {"timeout": "suggest"}}, by="ada", reason="try it out")
         handle = await app.start(hang, id="r")
         [told] = await ear.hears("step.slow", "r")
         assert told.step == "encode"
@@ -275,7 +327,15 @@ async def test_on_every_store_it_is_learned_read_and_observed(
         assert status.steps[0].attempts[0].number == 1
         assert [run.id async for run in app.runs(health="slow")] == ["r"]
         assert "it is slow: usually " in str(await handle.explain())
+        [found] = await app.suggestions()
+        assert [(one.mode, one.beyond, one.by_itself) for one in found.budgets] == [("suggest", 1, 0)]
         go.set()
         await ends(handle)
+    ear.close()
     assert ear.of("step.late") == []
     assert len(ear.of("step.slow")) == 1
+    assert (await Report(kept).steps("r"))["encode"]["retries"] == 0, "nothing was wrong with it"
+    [found] = await app.suggestions()
+    assert [(one.mode, one.beyond, one.by_itself) for one in found.budgets] == [("suggest", 1, 1)]
+    [left] = [event for event in await handle.timeline() if event.kind == "leave_alone"]
+    assert (left.rejected, left.outcome) == (("mark failed: learned is 'suggest'",), "done by itself")

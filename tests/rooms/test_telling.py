@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from tests.rooms.scene import LONG, Ear, becomes, ends
@@ -28,7 +31,10 @@ from watchbill.env import SystemEnv
 from watchbill.model.agent import Act, Answer, Report, Room
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.gate import GateAct
+from watchbill.model.report_card import Metrics
 from watchbill.store.protocol import Store
+
+NOON = datetime(2027, 1, 15, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -199,6 +205,107 @@ async def test_a_run_that_failed_tells_what_went_wrong_on_the_way(app: App) -> N
         ]  # fmt: skip
 
 
+async def test_every_verdict_says_what_was_not_chosen_and_what_became_of_it(app: App) -> None:
+    tries: list[int] = []
+
+    @app.step(retry=Retry(1, backoff="1ms"), then=[Switch(way="other"), Escalate("team")])
+    async def fails(way: str = "first") -> None:
+        tries.append(1)
+        if len(tries) < 5:
+            raise ConnectionError("no route")
+
+    @app.step(retry=Retry(0))
+    async def gives_up() -> None:
+        raise ConnectionError("no")
+
+    @app.workflow
+    async def order() -> None:
+        await fails()
+        await gives_up()
+
+    async with app.rooms():
+        handle = await app.start(order, id="o")
+        said = await says(handle, Because.ESCALATE)
+        assert "; not retry: all 1 are used up." in str(said)
+        [decided] = [call["decision"] for call in said.facts["calls"]]
+        assert decided["rejected"] == ("retry: all 1 are used up",)
+        [waits] = [event for event in await handle.timeline() if event.kind == "ask_a_person"]
+        assert waits.outcome == "nobody has decided yet"
+        [item] = await app.inbox()
+        await app.resolve(item.id, "retry", by="ada", reason="the route is back")
+        with pytest.raises(RunFailed):
+            await ends(handle)
+        told = [event for event in await handle.timeline() if event.actor == "supervisor" and event.rejected]
+        lines = str(await handle.explain())
+    assert [(event.kind, event.rejected, event.outcome) for event in told] == [
+        ("retry_later", ("switch: not all 1 retries are used up",), "failed again: raised"),
+        ("switch", ("retry: all 1 are used up", "give up: another way is left"), "failed again: raised"),
+        ("retry_later", ("ask a person: not all 1 retries are used up",), "failed again: raised"),
+        ("ask_a_person", ("retry: all 1 are used up",), "ada decided: retry"),
+        ("give_up", ("retry: it has none", "switch: it has no other way"), "its run is failed"),
+    ]
+    assert "(not retry: it has none; not switch: it has no other way) -> its run is failed" in lines
+
+
+async def test_a_run_past_its_deadline_says_so_and_is_counted(app: App) -> None:
+    @app.workflow
+    async def naps() -> None:
+        await sleep("1h")
+
+    async with app.rooms():
+        handle = await app.start(naps, id="n", deadline="20ms")
+        with pytest.raises(RunFailed):
+            await ends(handle)
+        [stopped] = [event for event in await handle.timeline() if event.kind == "stop_at_its_deadline"]
+        assert (stopped.actor, stopped.outcome) == ("scheduler", "its run is failed")
+        assert stopped.rejected == ("let it go on: nobody has given it more time",)
+        assert stopped.note.startswith("its deadline, ")
+        said = str(await handle.explain())
+        assert "The cause was its deadline, " in said
+        assert "its own code" not in said
+        [card] = (await app.metrics()).cards
+    assert (card.symptom, card.found, card.given_up) == ("deadline", 1, 1)
+    assert card.detected is not None
+    assert card.detected.worst.total_seconds() < LONG
+
+
+async def test_who_accepted_and_never_called_back_is_named_and_counted(app: App) -> None:
+    @app.step
+    async def hand_over() -> str:
+        return "printed:o-1"
+
+    @app.workflow
+    async def order(alone: bool) -> str:
+        topic = await hand_over()
+        try:
+            return await receive(topic, str, timeout="20ms")
+        except TimeoutError:
+            if alone:
+                raise
+        assert await receive("other", str, timeout="1ms", default="none") == "none"
+        return await receive("again", str)
+
+    async with app.rooms():
+        failed = await app.start(order, True, id="fails")
+        with pytest.raises(RunFailed):
+            await ends(failed)
+        goes_on = await app.start(order, False, id="goes-on")
+        await becomes(goes_on, lambda status: "'again'" in str(status.waiting_for))
+        said = str(await goes_on.explain())
+        assert "Nobody called back on 'printed:o-1' for 20ms, until " in said
+        [open_one] = [event for event in await goes_on.timeline() if event.kind == "unanswered"]
+        assert (open_one.step, open_one.outcome) == ("receive:printed:o-1", "its run goes on")
+        [card] = (await app.metrics()).cards
+        assert (card.symptom, card.found, card.given_up, card.open) == ("unanswered", 2, 1, 1), "none for a default"
+        await goes_on.send("again", "late")
+        assert await ends(goes_on) == "late"
+        [event] = [event for event in await failed.timeline() if event.kind == "unanswered"]
+        assert event.note == "nobody called back on 'printed:o-1' for 20ms"
+        assert "Nobody called back on 'printed:o-1' for 20ms, until " in str(await failed.explain())
+        [card] = (await app.metrics()).cards
+    assert (card.found, card.given_up, card.another_way) == (2, 1, 1)
+
+
 # --- what is told of all of them
 
 
@@ -213,6 +320,70 @@ async def haunt(app: App, agent: int, step: str) -> AttemptRow:
                 return leased[0]
             await asyncio.sleep(0)
     raise AssertionError
+
+
+async def test_a_result_that_comes_too_late_is_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, may_end = asyncio.Event(), asyncio.Event()
+
+    @app.step(limit=Limit(at_once=9))  # so it has a row
+    async def works() -> int:
+        began.set()
+        await may_end.wait()
+        return 1
+
+    @app.workflow
+    async def order() -> int:
+        return await works()
+
+    ear = Ear(app)
+    async with app.rooms():
+        handle = await app.start(order, id="o")
+        async with asyncio.timeout(LONG):
+            await began.wait()
+        report = store_of(app).agent.report
+
+        async def late(agent: int, reports: Sequence[Report]) -> list[Answer]:
+            """Let it be somebody else's by the time that it is reported."""
+            monkeypatch.setattr(store_of(app).agent, "report", report)
+            fenced = [one._replace(fence=one.fence - 1) for one in reports]
+            return await report(agent, fenced)
+
+        monkeypatch.setattr(store_of(app).agent, "report", late)
+        may_end.set()
+        [told] = await ear.hears("result.refused")
+        assert (told.run, told.step, told.call, told.actor) == ("o", "works", "works", "agent")
+        assert told.duration is not None
+        await handle.cancel()
+        await becomes(handle, lambda status: status.state == "cancelled")
+
+
+async def test_who_listens_hears_now_and_then_how_things_go(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("watchbill.app.gauge.METRICS_EVERY", SECOND // 100)
+
+    @app.step(retry=Retry(1, backoff="1ms"))
+    async def flaky() -> None:
+        if attempt().number == 1:
+            raise ConnectionError("no")
+
+    @app.workflow
+    async def order() -> None:
+        await flaky()
+
+    async with app.rooms():
+        await ends(await app.start(order))
+        ear = Ear(app)  # from now on
+        [told, *_] = await ear.hears("metrics")
+        ear.close()
+        asked = await app.metrics()
+    assert isinstance(told.value, Metrics)
+    assert (told.actor, told.at) == ("supervisor", round(told.value.until.timestamp() * SECOND))
+    assert _undated(told.value) == _undated(asked)
+    assert (told.value.completed, told.value.retries, told.value.queue_age) == (1, 1, timedelta())
+
+
+def _undated(metrics: Metrics) -> Metrics:
+    """Give all that is measured but the times at which it was."""
+    return msgspec.structs.replace(metrics, since=NOON, until=NOON)
 
 
 async def test_the_report_card_says_what_was_done_to_the_runs(app: App) -> None:
@@ -279,7 +450,15 @@ async def test_the_report_card_says_what_was_done_to_the_runs(app: App) -> None:
         late = Report(lost.id, lost.fence, Act.DONE, b"1", run=lost.run, call=lost.call)
         assert await store_of(app).agent.report(71, [late]) == [Answer.LATE]
         assert "refuse_late_result" in [event.kind for event in await ghostly.timeline()]
-        assert {event.run for event in ear.of("step.recovered")} == {*names, "haunted"} - {"refuses"}
+        told = await ear.hears("step.recovered", times=5)
+        assert {event.run for event in told} == {*names, "haunted"} - {"refuses"}
+        for event in told:
+            assert event.duration is not None
+            assert 0 <= (event.detected or 0) <= event.duration < LONG * SECOND
+        assert [event.run for event in told if event.detected is None] == ["haunted"], "nobody knows when it died"
+        [stuck] = ear.of("step.recovered", "sticks")
+        assert stuck.detected is not None
+        assert stuck.detected >= 1.05 * SECOND
         ear.close()
         found = await app.metrics()
     assert (found.runs, found.ended, found.completed, found.success_rate) == (6, 6, 5, 5 / 6)

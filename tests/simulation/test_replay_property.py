@@ -265,7 +265,8 @@ def record_part(
     undone: list[str] = []
     while True:
         for name in loop.news:
-            recording.entries.append(Entry(Kind.PATCH, name, loop.now, Outcome.OK, b"true", 0))
+            if isinstance(name, str):  # else a wait that was in vain, of which the journal has the timer
+                recording.entries.append(Entry(Kind.PATCH, name, loop.now, Outcome.OK, b"true", 0))
         loop.news.clear()
         commands, cancels = loop.take_commands(), loop.take_cancels()
         for call in cancels:

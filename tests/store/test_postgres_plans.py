@@ -98,6 +98,7 @@ INDEXES: Mapping[str, set[str]] = {
     "delete_run": {"blob_pkey (run)", "chain_pkey (run)", "journal_pkey (run)", "run_pkey (num)"},
     "old_runs": {"run_list ((namespace || ''::text), created_at, num)"},
     "decisions_of_run": {"decision_pkey (run)"},
+    "onsets": {"decision_pkey (run, call, fence, n)"},
     "copy": {"run_pkey (num)", "journal_pkey (run, seq)", "blob_pkey (run, n)"},
     "record_context": {"shard_pkey (id)", "all of scheduler"},
     "schedules": {"schedule_namespace_name_key (namespace)", "run_pkey (num)", "all of scheduler"},
@@ -667,6 +668,7 @@ async def a_life(scene: Scene, num: int) -> None:
     await doors.scheduler.live(shards, KNOWN, num - 1, 5, due=True)
     await doors.scheduler.load([num])
     await doors.scheduler.children({num: num})
+    await doors.scheduler.onsets([(num, "charge", num)])
     row = scene.a_row(run)
     begin = scene.a_turn(attempts=[row], runs=[a_change(run, RunState.RUNNING)], doing={run.shard: num})
     await doors.scheduler.turn(begin)

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Final
 
+from watchbill import events as happened
 from watchbill.agent.capacity import Capacity, Served
 from watchbill.agent.crew import Crew, Errand, Refused
 from watchbill.agent.endings import Endings
@@ -25,7 +26,7 @@ from watchbill.agent.vigil import Vigil
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.errors import StoreUnreachableError
-from watchbill.events import Events
+from watchbill.events import Event, Events
 from watchbill.loop import Loop
 from watchbill.model.agent import Act, Orders, Room, Wish
 from watchbill.model.attempt import AttemptRow
@@ -223,12 +224,12 @@ class Agent(Loop):
         """Report all that is left; in a hurry, or when the time is over, only as long as the store answers."""
         while self._reports and not self._hurried and self.env.clock.boot() < until:
             try:
-                await self._reports.send()
+                await self._send()
             except StoreUnreachableError:
                 await self._rest()
         with contextlib.suppress(StoreUnreachableError):
             while self._reports.owe_the_truth or (self._reports and not self._hurried):
-                await self._reports.send()
+                await self._send()
 
     def _patience(self) -> Micros:
         """How long a drain may wait for news."""
@@ -299,7 +300,20 @@ class Agent(Loop):
         self._gather()
         if decided := await self._reports.decided():
             self._reports.end(decided, self.env.clock.boot(), stopping=self._stopping)
+        await self._send()
+
+    async def _send(self) -> None:
         await self._reports.send()
+        self.tell([self._refusal(attempt) for attempt in self._reports.take_refused()])
+
+    def _refusal(self, attempt: Errand) -> Event:
+        """Say that what an attempt has done does not count: somebody else does it, or has."""
+        at, step = self._membership.store_time(self.env.clock.boot()), attempt.learned_as[0]
+        note = "it was done, but too late: somebody else has the call by now, or has done it"
+        return Event(
+            happened.RESULT_REFUSED, at, self.name, attempt.run, step, attempt.call, 0, self._membership.id,
+            note=note, duration=attempt.took,
+        )  # fmt: skip
 
     def _gather(self) -> None:
         self._reports.gather(self.env.clock.boot(), stopping=self._stopping)

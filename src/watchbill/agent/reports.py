@@ -11,6 +11,7 @@ from watchbill.agent.held import Held
 from watchbill.agent.lessons import Lessons
 from watchbill.agent.membership import Membership
 from watchbill.clock import Micros
+from watchbill.errors import StoreUnreachableError
 from watchbill.events import log
 from watchbill.flow.context import Checkpoint
 from watchbill.model.agent import Act, Answer, Report
@@ -45,6 +46,8 @@ class Reports:
         self._items: list[Item] = []
         self._undecided: dict[int, Errand] = {}  # ended, but the transaction of their finish() may still be open
         self._waited_for: set[int] = set()  # of these, those that have been said to be waited for
+        self._unsure: set[int] = set()  # what was said and not answered: it may have been heard
+        self._refused: list[Errand] = []
 
     def __bool__(self) -> bool:
         """True when there is something to send."""
@@ -135,7 +138,11 @@ class Reports:
         if not self._items:
             return
         sending = self._portion()
-        answers = await self._store.report(self._membership.id, [item.report for item in sending])
+        try:
+            answers = await self._store.report(self._membership.id, [item.report for item in sending])
+        except StoreUnreachableError:
+            self._unsure.update([item.report.id for item in sending])
+            raise
         del self._items[: len(sending)]
         for (report, attempt, checkpoint), answer in zip(sending, answers, strict=True):
             if attempt is not None and checkpoint is not None:
@@ -143,7 +150,15 @@ class Reports:
             elif attempt is not None:
                 if answer is not Answer.LATE:
                     self._learn_from(report, attempt)
+                elif report.act == Act.DONE and attempt.finishing is None and report.id not in self._unsure:
+                    self._refused.append(attempt)  # else it may be its own report, or its transaction, that came first
                 self._held.forget(attempt)
+        self._unsure.difference_update([item.report.id for item in sending])
+
+    def take_refused(self) -> list[Errand]:
+        """Take those that were done, and came too late."""
+        refused, self._refused = self._refused, []
+        return refused
 
     def _portion(self) -> list[Item]:
         """Give what is reported at once, in order: no more than can be written well within a beat."""

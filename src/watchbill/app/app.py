@@ -368,12 +368,13 @@ class App:
         return await self._hall.metrics(within)
 
     async def suggestions(self) -> list[Suggestion]:
-        """Give the budgets that the history of steps speaks for, with their evidence, by step and rung."""
-        from watchbill.model.suggestion import suggest_all
+        """Give the budgets that the history of steps speaks for, with their evidence, by step and rung.
 
+        Where `learned` is `"suggest"` also how many attempts would have been ended by them in the last week
+        (`.beyond`), and how many of these were done by themselves (`.by_itself`).
+        """
         stop_if_reading()
-        policies = {name: step.resolve().policy for name, step in self.registry.steps.items()}
-        return suggest_all(await self._hall.stats(), policies)
+        return await self._hall.advised({name: step.resolve().policy for name, step in self.registry.steps.items()})
 
     # --- schedules
 

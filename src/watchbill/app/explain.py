@@ -25,13 +25,18 @@ from watchbill.app.standstill import (
 )
 from watchbill.app.status import Because, Explanation, Standstill, TimelineEvent
 from watchbill.app.timeline import timeline_of
-from watchbill.app.words import moment, span
+from watchbill.app.words import moment, span, told_of
 from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.flow.drain import ENDLESS
+from watchbill.flow.finish import DEADLINE_EXCEEDED
 from watchbill.flow.values import plain
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.call import Kind
+from watchbill.model.decision import OBSERVER, UNANSWERED, Decision
+from watchbill.model.decision import SCHEDULER as BY_SCHEDULER
+from watchbill.model.decision import SUPERVISOR as BY_SUPERVISOR
 from watchbill.model.facts import FactKind
+from watchbill.model.failure import RunError
 from watchbill.model.member import waits_for_person
 from watchbill.model.run import FOR_ANSWER, FOR_MESSAGE, FOR_RUN, WAITS_FOR_CODE, cause_of_hold, code_name
 from watchbill.model.sealed import is_sealed, shown
@@ -84,7 +89,8 @@ def explain(record: Record) -> Explanation:
     if run.status.terminal:
         return Explanation(list(_ended(record, facts)), facts)
     found = list(standstills(record, facts))
-    sentences = [*(one.said for one in found), *_deadline(record, facts), *_slot(record, facts)]
+    sentences = [one.said for one in found]
+    sentences += [*_unanswered(record, facts), *_deadline(record, facts), *_slot(record, facts)]
     next, last = next_of(found), next_sentence(found, record.now)
     facts["next"], facts["when"] = (None, None) if next is None else (next.next, next.when)
     facts["reasons"] = [_shown(one) for one in found]
@@ -97,6 +103,7 @@ def standstills(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
     yield from _told(record, facts)
     yield from _overdue(record)
     yield from _paused(record, facts)
+    decided = _last_decided(record)
     # Of what its run wants no more, all that has to end before anything is undone.
     rows = [row for row in record.attempts if not (row.cancel and row.state >= AttemptState.DONE)]
     facts["calls"] = []
@@ -104,7 +111,7 @@ def standstills(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
     for row in rows:
         told: dict[str, Any] = {}
         facts["calls"].append(told)
-        yield _with_policy(standstill_of(row, scene, told), row, told)
+        yield _with_decision(_with_policy(standstill_of(row, scene, told), row, told), decided.get(row.call), told)
     yield from _unwatched(rows, record.now)
 
 
@@ -115,6 +122,22 @@ def _with_policy(one: Standstill, row: AttemptRow, told: dict[str, Any]) -> Stan
     told["policy"] = told_policy(row)
     words = policy_words(row)
     return one if words is None else msgspec.structs.replace(one, said=f"{one.said} {words}")
+
+
+def _last_decided(record: Record) -> dict[str, Decision]:
+    """Give what a supervisor decided last about each call; that a pause is over was decided when it began."""
+    judges = (BY_SUPERVISOR, OBSERVER)
+    read = [(row, decision_in(row.body)) for row, _ in record.decisions if row.call and row.actor in judges]
+    return {row.call: decision for row, decision in read if decision.cause is not None or decision.beyond}
+
+
+def _with_decision(one: Standstill, decision: Decision | None, told: dict[str, Any]) -> Standstill:
+    """Say also what was decided about a call, and what was not, and why."""
+    if decision is None or not decision.rejected:
+        return one
+    told["decision"] = {"chosen": decision.chosen, "rule": decision.rule, "rejected": decision.rejected}
+    words = f"Decided: {decision.chosen}, since {decision.rule}; not {'; not '.join(decision.rejected)}."
+    return msgspec.structs.replace(one, said=f"{one.said} {words}")
 
 
 def _shown(one: Standstill) -> dict[str, Any]:
@@ -145,11 +168,32 @@ def _ended(record: Record, facts: dict[str, Any]) -> Iterator[str]:
         case _:
             error = error_in(end.body)
             facts["error"] = error
-            where = f"step {error.step!r} after {error.attempts} attempts" if error.step is not None else "its own code"
-            yield f"The cause was {where} ({error.cause}): {error.type}: {error.message}."
+            yield _cause(error, run.deadline, run.ended_at)
+            yield from _unanswered(record, facts)
             yield from _trouble(record, facts)
             yield _undone(run.status)
             yield "`retry`, `rewind` or `fork` make a new run of it."
+
+
+def _cause(error: RunError, deadline: Micros | None, ended_at: Micros | None) -> str:
+    if error.type == DEADLINE_EXCEEDED and error.step is None and deadline is not None:
+        by_then = f"its deadline, {moment(to_datetime(deadline))}: it had not ended by then, and was stopped"
+        return f"The cause was {by_then}; it ended {since(deadline, ended_at)} later."
+    where = f"step {error.step!r} after {error.attempts} attempts" if error.step is not None else "its own code"
+    return f"The cause was {where} ({error.cause}): {error.type}: {error.message}."
+
+
+def _unanswered(record: Record, facts: dict[str, Any]) -> Iterator[str]:
+    """Say for whom it has waited in vain: somebody who accepted, and never called back."""
+    facts["unanswered"] = []
+    for row, at in record.decisions:
+        decision = decision_in(row.body)
+        if decision.chosen == UNANSWERED and row.actor == BY_SCHEDULER:
+            facts["unanswered"].append({"call": row.call, "at": to_datetime(at), "said": decision.message})
+    if facts["unanswered"]:
+        last, count = facts["unanswered"][-1], len(facts["unanswered"])
+        times = "" if count == 1 else f", the last of {count:,} times that it waited in vain"
+        yield f"{last['said'][:1].upper()}{last['said'][1:]}, until {moment(last['at'])}{times}."
 
 
 def _undone(status: RunState) -> str:
@@ -179,7 +223,7 @@ def _trouble(record: Record, facts: dict[str, Any]) -> Iterator[str]:
 def _line(event: TimelineEvent, scene: Scene) -> str:
     attempt = f", attempt {event.attempt}" if event.attempt else ""
     where = "" if event.agent is None else f" on {agent_name(scene, event.agent)}"
-    why = ": ".join(part for part in (event.cause, event.note) if part)
+    why = told_of(event.cause, event.note, event.rejected, event.outcome)
     return f"  {moment(event.at)} {event.kind.replace('_', ' ')} {event.step}{attempt}{where}" + (
         f": {why}" if why else ""
     )

@@ -65,15 +65,16 @@ from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident, incident_of
 from watchbill.model.keys import Keys
 from watchbill.model.needs import parse_needs, written
+from watchbill.model.policy import Policy
 from watchbill.model.profile import profile_named
 from watchbill.model.question import InboxItem, inbox_item
 from watchbill.model.queue import QueueDepth
 from watchbill.model.report_card import Metrics
 from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.sealed import is_sealed, why_sealed
-from watchbill.model.stat import Stat
 from watchbill.model.states import RunState
 from watchbill.model.stop import check_gate
+from watchbill.model.suggestion import Suggestion
 from watchbill.model.watcher import supervision_named
 from watchbill.store.open import (
     Driven,
@@ -425,10 +426,12 @@ class Hall:
         async with self._reading() as client:
             return [incident_of(row) for row in await client.incidents(self.namespace, EVERY, resolved=resolved)]
 
-    async def stats(self) -> list[Stat]:
-        """Read what is remembered of how long steps and runs take."""
+    async def advised(self, policies: Mapping[str, Policy]) -> list[Suggestion]:
+        """Say which budgets the history of steps speaks for."""
+        from watchbill.app.advising import advised  # and what it is computed by: few ask
+
         async with self._reading() as client:
-            return await client.stats(self.namespace)
+            return await advised(client, self.namespace, policies)
 
     async def supervision(self) -> SupervisionStatus:
         """Say who watches what, how late, and what a self-audit has found."""

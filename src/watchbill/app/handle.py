@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from watchbill.model.gate import GateRow
     from watchbill.model.graph import Graph
     from watchbill.model.incident import Incident
+    from watchbill.model.policy import Policy
     from watchbill.model.question import InboxItem
     from watchbill.model.report_card import Metrics
-    from watchbill.model.stat import Stat
+    from watchbill.model.suggestion import Suggestion
 
 T = TypeVar("T")
 
@@ -127,8 +128,8 @@ class Client(Protocol):
         """Give all gates."""
         ...
 
-    async def stats(self) -> list[Stat]:
-        """Read what is remembered of how long steps and runs take."""
+    async def advised(self, policies: Mapping[str, Policy]) -> list[Suggestion]:
+        """Say which budgets the history of steps speaks for."""
         ...
 
     async def metrics(self, within: Duration) -> Metrics:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from watchbill.agent.agent import Agent
 from watchbill.agent.inline import InlineCrew
 from watchbill.agent.teacher import Teacher
+from watchbill.app.gauge import Gauge
 from watchbill.clock import Micros
 from watchbill.env import Env
 from watchbill.errors import StoreError
@@ -20,6 +21,7 @@ from watchbill.model.profile import PROFILES, Profile, lease_of
 from watchbill.model.watcher import Supervision
 from watchbill.scheduler.experience import Experience
 from watchbill.scheduler.pruner import Pruner, shortest
+from watchbill.scheduler.recoveries import Recoveries
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.store.protocol import Hint, Store
 from watchbill.supervisor.audit import Audit
@@ -94,9 +96,11 @@ class House:
                 shared = lasting is not None
                 roster = Roster(env, store.supervisor, process=process, way=supervision, region=region, shared=shared)
             self._supervise(env, events, lasting, roster, routes=routes, ping=ping, audits=audits)
+            self.rooms.append(Gauge(env, events, store=store.client, namespace=namespace, roster=roster))
         if scheduler:
             experience = Experience(env, events, store=store.scheduler, namespace=namespace)
-            self.rooms.insert(0, experience)  # stopped last: nobody who has work to hand over waits for it
+            recoveries = Recoveries(env, events, store=store.scheduler)
+            self.rooms[:0] = experience, recoveries  # stopped last: nobody who has work to hand over waits for them
             self._add(
                 Hint.SCHEDULER,
                 Scheduler(
@@ -114,6 +118,7 @@ class House:
                     look_limit=look_limit,
                     load_limit=load_limit,
                     experience=experience,
+                    recoveries=recoveries,
                     bound=store.region,
                 ),
             )

@@ -128,8 +128,8 @@ def _running(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Standstill:
         told["quiet_for"], told["quiet_until"] = mark.quiet_for, to_datetime(mark.quiet_until)
         said += f"; it is quiet on purpose ({mark.quiet_for}), for {since(now, mark.quiet_until)} more at most"
     if (slow := slowness(row, now)) is not None:
-        because, told["slow"] = Because.SLOW, slow
-        said += f"; it is slow: {slow}"
+        because, told["slow"] = Because.SLOW, slow.said
+        said += f"; it is slow: {slow.said}"
     if row.symptom == STARVED:
         because, told["symptom"] = Because.STARVED, STARVED
         said += "; the process in which it runs does not turn: it starves, or keeps the others there from running"

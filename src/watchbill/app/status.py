@@ -102,6 +102,8 @@ class TimelineEvent(msgspec.Struct, frozen=True):
     cause: str = ""
     note: str = ""
     actor: str = ""  # scheduler, agent, supervisor, or who it was
+    rejected: tuple[str, ...] = ()  # of a decision: what else could have been chosen, and after a colon why it was not
+    outcome: str = ""  # of a decision: what has become of it so far
 
 
 class AttemptLog(msgspec.Struct, frozen=True):

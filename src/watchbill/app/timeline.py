@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from watchbill.app.opened import decision_in, error_in, failure_in, final_in, progress_in, reason_in
+from watchbill.app.outcomes import HOUSE, Decided, outcomes_of
 from watchbill.app.report import step_name
 from watchbill.app.status import TimelineEvent
 from watchbill.app.words import said_of
@@ -12,13 +13,14 @@ from watchbill.clock import Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import (
-    AGENT,
     ANSWER,
+    BY_ITSELF,
+    OBSERVER,
     OF_A_PERSON,
     OF_A_RECOVERY,
+    OF_AN_ALARM,
     RECOVERED,
-    WARDROOM,
-    WORKFLOW,
+    SUPERVISOR,
     Decision,
     DecisionRow,
 )
@@ -35,9 +37,6 @@ _ACTORS: Final = {
     "stopped": "somebody",
     "step_gave_up": "supervisor",
 }
-
-# Who is no person.
-_HOUSE: Final = frozenset({"scheduler", "supervisor", AGENT, WORKFLOW, WARDROOM})
 
 # What an entry of the journal is called that is no step's.
 _WORDS: Final = {
@@ -78,14 +77,14 @@ def timeline_of(record: Record) -> list[TimelineEvent]:
     judged: dict[tuple[str, int], tuple[int, Decision, Micros]] = {}
     last: dict[str, int] = {}
     answered: dict[str, str] = {}  # by whom
-    for n, (row, at) in enumerate(record.decisions):
-        decision = decision_in(row.body)
+    decided = [Decided(row, decision_in(row.body), at) for row, at in record.decisions]
+    for n, ((row, decision, at), outcome) in enumerate(zip(decided, outcomes_of(record, decided), strict=True)):
         if decision.chosen == ANSWER and row.n == OF_A_PERSON:
             answered[row.call] = row.actor  # the journal says it
             continue
-        if decision.chosen == RECOVERED and row.n == OF_A_RECOVERY:
+        if (decision.chosen, row.n) in ((RECOVERED, OF_A_RECOVERY), (BY_ITSELF, OF_AN_ALARM)):
             continue  # likewise
-        placed.append(_Placed(at, 5, n, _decided(row, decision, at)))
+        placed.append(_Placed(at, 5, n, _decided(row, decision, at, outcome)))
         if decision.cause is not None and decision.number:
             judged[row.call, row.fence] = n, decision, at
             last[row.call] = decision.number
@@ -155,14 +154,15 @@ def _ending(entry: JournalEntry, ended_as: RunState) -> tuple[str, str]:
     return error.cause, f"{error.type}: {error.message}"
 
 
-def _decided(row: DecisionRow, decision: Decision, at: Micros) -> TimelineEvent:
-    by = "" if row.actor in _HOUSE else f"by {row.actor}"
-    note = decision.rule if row.actor == "supervisor" else decision.message
+def _decided(row: DecisionRow, decision: Decision, at: Micros, outcome: str) -> TimelineEvent:
+    by = "" if row.actor in HOUSE else f"by {row.actor}"
+    note = decision.rule if row.actor in (SUPERVISOR, OBSERVER) else decision.message
     said = ": ".join(part for part in (by, note) if part)
     if decision.override:
         said += f" (policy changed: {decision.override})"
     word = decision.chosen.replace(" ", "_")
-    return TimelineEvent(to_datetime(at), word, row.call, decision.number, None, "", said, row.actor)
+    number, rejected = decision.number, decision.rejected
+    return TimelineEvent(to_datetime(at), word, row.call, number, None, "", said, row.actor, rejected, outcome)
 
 
 def _of_attempt(call: str, decision: Decision, at: Micros, n: int) -> list[_Placed]:

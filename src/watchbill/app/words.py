@@ -1,5 +1,6 @@
 """Words: times, durations and progress as people say them."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from watchbill.model.attempt import Progress, how_far
@@ -25,6 +26,16 @@ def span(begin: datetime, end: datetime) -> str:
 def moment(at: datetime) -> str:
     """Give a time to the second, in UTC."""
     return f"{at:%Y-%m-%d %H:%M:%S}Z"
+
+
+def told_of(cause: str, note: str, rejected: Sequence[str], outcome: str) -> str:
+    """Say all about something that happened: why, what was not chosen instead, and what became of it."""
+    said = [": ".join([part for part in (cause, note) if part])]
+    if rejected:
+        said.append(f"(not {'; not '.join(rejected)})")
+    if outcome:
+        said.append(f"-> {outcome}")
+    return " ".join([part for part in said if part])
 
 
 def said_of(progress: Progress) -> str:

@@ -7,14 +7,12 @@ from typing import Final
 from watchbill.app.words import span
 from watchbill.cli.fields import Finding
 from watchbill.clock import EPOCH
-from watchbill.model.report_card import Card, Metrics, Spans
+from watchbill.model.report_card import CURES, Card, Metrics, Spans
 
 OK: Final = "ok"
 WARN: Final = "warn"
 
 WAITS: Final = timedelta(minutes=1)  # after so long an incident opens, if nobody can do it
-
-_CURES: Final = ("again", "elsewhere", "another_way", "by_person", "undone", "given_up", "stopped", "open")
 
 
 def measured(metrics: Metrics) -> Iterator[Finding]:
@@ -56,7 +54,7 @@ def queues(metrics: Metrics) -> Finding:
 
 def said_of(card: Card) -> str:
     """Say what became of what failed in one way."""
-    became = [(how.replace("_", " "), getattr(card, how)) for how in _CURES]
+    became = [(how.replace("_", " "), getattr(card, how)) for how in CURES]
     ends = ", ".join(f"{count:,} {how}" for how, count in became if count)
     found = f"{card.found:,} found; {ends}"
     return f"{found}; detected {_spans(card.detected)}; recovered {_spans(card.recovered)}"

@@ -17,16 +17,17 @@ from watchbill.app.report import status_of, step_name
 from watchbill.app.schedules import ScheduleStatus
 from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus, TimelineEvent
 from watchbill.app.timeline import timeline_of
-from watchbill.app.words import moment, said_of, span
+from watchbill.app.words import moment, said_of, span, told_of
 from watchbill.cli.escape import visible, visible_json, visible_lines
 from watchbill.cli.fields import ErrorFields, Finding, IncidentPage, Question, ending_of
 from watchbill.clock import EPOCH, to_datetime
+from watchbill.model.alarms import LATELY
 from watchbill.model.attempt import Progress
 from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident
 from watchbill.model.policies import StepPolicy
-from watchbill.model.suggestion import Suggestion
+from watchbill.model.suggestion import Budget, Suggestion
 from watchbill.store.protocol import MOST_COUNTED, Record
 
 Block: TypeAlias = Table | Text
@@ -248,7 +249,8 @@ def _happened(record: Record, event: TimelineEvent, created: datetime) -> Iterat
     yield _cell(event.step)
     yield _cell(str(event.attempt) if event.attempt else "")
     yield _cell(_agent_name(record, event.agent))
-    yield _cell(": ".join(part for part in (event.cause, event.note) if part), style="red" if bad else "")
+    said = told_of(event.cause, event.note, event.rejected, event.outcome)
+    yield _cell(said, style="red" if bad else "")
 
 
 def _result(body: bytes) -> Iterator[Text]:
@@ -401,7 +403,7 @@ def list_of_suggestions(suggestions: Sequence[Suggestion]) -> list[Block]:
         called = [
             _cell(text) for text in (one.step, str(one.rung), f"{one.succeeded:,} of {one.succeeded + one.failed:,}")
         ]
-        note = _cell(one.note)
+        note = one.note
         for budget in one.budgets:
             spans = (budget.p50, budget.p99, budget.longest)
             table.add_row(
@@ -411,12 +413,20 @@ def list_of_suggestions(suggestions: Sequence[Suggestion]) -> list[Block]:
                 _cell(_lasts(budget.suggested), style="bold"),
                 _cell(f"{budget.count:,}"),
                 *(_cell(_lasts(each)) for each in spans),
-                note,
+                _cell("; ".join(said for said in (_alarms(budget), note) if said)),
             )
-            called, note = [Text(), Text(), Text()], Text()  # said once
+            called, note = [Text(), Text(), Text()], ""  # said once
         if not one.budgets:
-            table.add_row(*called, *[Text()] * 8, note)
+            table.add_row(*called, *[Text()] * 8, _cell(note))
     return [table]
+
+
+def _alarms(budget: Budget) -> str:
+    """Say what would have become of attempts, where somebody wants that counted."""
+    if budget.beyond is None:
+        return ""
+    ended = f"{budget.beyond:,} would have been ended in {_lasts(timedelta(microseconds=LATELY))}"
+    return f"{ended}, {budget.by_itself:,} of them were done by themselves" if budget.beyond else ended
 
 
 def page_of_incident(page: IncidentPage) -> list[Block]:

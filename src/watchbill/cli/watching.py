@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+import msgspec
+
 from watchbill.app.status import TimelineEvent
 from watchbill.app.timeline import timeline_of
-from watchbill.app.words import moment
+from watchbill.app.words import moment, told_of
 from watchbill.cli.escape import visible
 from watchbill.cli.options import Format
 from watchbill.cli.output import print_line, print_run, print_text
@@ -39,10 +41,8 @@ def watch(where: Where, id: str, timeout: str | None, format: Format) -> int:
                 if live:
                     draw(record)
                 elif format is not Format.JSON:
-                    for event in timeline_of(record):
-                        if event not in told:
-                            told.add(event)
-                            _tell(event, format)
+                    for event in untold(record, told):
+                        _tell(event, format)
         return record
 
     record = read(where.url, watching)
@@ -52,6 +52,14 @@ def watch(where: Where, id: str, timeout: str | None, format: Format) -> int:
         print(f"watchbill: run {record.run.id!r} has not ended after {timeout}", file=sys.stderr)  # noqa: T201
         return TIMED_OUT
     return COMPLETED if record.run.status is RunState.COMPLETED else FAILED
+
+
+def untold(record: Record, told: set[TimelineEvent]) -> list[TimelineEvent]:
+    """Give what has happened and was not told yet; what becomes of a decision is told by what comes, and not again."""
+    happened = [msgspec.structs.replace(event, outcome="") for event in timeline_of(record)]
+    new = [event for event in happened if event not in told]
+    told.update(new)
+    return new
 
 
 async def _looks(doors: ClientStore, namespace: str, id: str, lasting: Micros | None) -> AsyncIterator[Record]:
@@ -73,7 +81,7 @@ def _tell(event: TimelineEvent, format: Format) -> None:
         print_line(event)
         return
     words = [event.kind.replace("_", " "), event.step, f"#{event.attempt}" if event.attempt else ""]
-    about = ": ".join(part for part in (event.cause, event.note) if part)
+    about = told_of(event.cause, event.note, event.rejected, "")
     print_text(visible(f"{moment(event.at)}  {' '.join(word for word in words if word)}  {about}".rstrip()))
 
 

@@ -14,6 +14,7 @@ from watchbill.model.failure import Cause, RunError
 from watchbill.model.secret import secret_texts
 
 LATE: Final = "its deadline has passed"
+DEADLINE_EXCEEDED: Final = "DeadlineExceeded"  # the type of the error of such a run
 
 _encode = msgspec.json.Encoder().encode
 
@@ -27,7 +28,7 @@ def end_of(workflow: Workflow[..., Any], loop: WorkflowLoop, ended: Ended, reaso
         except InvalidValueError as refused:
             return Outcome.FAILED, _encode(run_error_of(refused, hidden_in(workflow, loop)))
     if loop.late:
-        error = RunError("DeadlineExceeded", LATE, cause=Cause.LATE)
+        error = RunError(DEADLINE_EXCEEDED, LATE, cause=Cause.LATE)
         outcome = Outcome.FAILED if outcome is Outcome.CANCELLED else outcome
     elif loop.stopped is not None:
         error = RunError("Stopped", loop.stopped, cause=Cause.CANCELLED)

@@ -8,7 +8,7 @@ import asyncio
 from asyncio import _get_running_loop
 from collections.abc import Callable
 from contextvars import Context
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import InvalidOptionError
@@ -179,6 +179,15 @@ class Inbox(Protocol):
     def put_back(self, message: Any, *, hand_out: bool) -> None:  # noqa: ANN401 - what the mailbox gave
         """Take a message back that nobody has seen."""
         ...
+
+
+class Unanswered(NamedTuple):
+    """A wait for a message that was in vain."""
+
+    call: str  # its key
+    topic: str
+    span: Micros  # for so long
+    due_at: Micros
 
 
 class Receive(Call):

@@ -72,18 +72,20 @@ async def receive(
 
     When the time is over: `default` if it is given, else TimeoutError.
     """
-    call = _loop("receive").receive_call(check_topic(topic), _reader(type, f"receive({topic!r})"))
+    loop = _loop("receive")
+    call = loop.receive_call(check_topic(topic), _reader(type, f"receive({topic!r})"))
     if timeout is None:
         return await _received(call)
-    seconds = to_micros(timeout, what="timeout of receive()") / SECOND
+    span = to_micros(timeout, what="timeout of receive()")
     call.start()  # before its time begins: what is there already is received, however short the time
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(span / SECOND):
             return await _received(call)
     except TimeoutError:
         if default is _MISSING:
+            loop.unanswered(call, span)
             raise TimeoutError(f"no message came on {topic!r} in time") from None
-        return default
+        return default  # so its author expects it, and may well ask again and again
 
 
 async def _received(call: Receive) -> object:

@@ -32,7 +32,18 @@ from watchbill.flow.divergence import Diverged, not_asked, read
 from watchbill.flow.drain import Broken, Drain, is_fatal, step_guard
 from watchbill.flow.endings import rebuild_ending
 from watchbill.flow.failures import step_failed
-from watchbill.flow.futures import Call, Evicted, Handle, Promise, Receive, Timer, UndoableCall, nothing, untie
+from watchbill.flow.futures import (
+    Call,
+    Evicted,
+    Handle,
+    Promise,
+    Receive,
+    Timer,
+    Unanswered,
+    UndoableCall,
+    nothing,
+    untie,
+)
 from watchbill.flow.mailbox import Mailbox, Message
 from watchbill.flow.switched import take_over
 from watchbill.flow.undo import Ended, undo_all, undo_key
@@ -145,7 +156,8 @@ class WorkflowLoop(Drain):
         self.seed = ""  # of chance inside the workflow: the run's own
         self._mailbox: Mailbox | None = None
         self.patches: dict[str, bool] = {}  # which way was taken, of those that were asked for or are in the journal
-        self.news: list[str] = []  # new ways that were taken and are not in the journal yet
+        # New ways that were taken and are not in the journal yet; and waits that were in vain.
+        self.news: list[str | Unanswered] = []
         self.published: dict[str, msgspec.Raw] | None = None
         self.continued: Continued | None = None
         self.late = False  # its deadline has passed
@@ -329,6 +341,11 @@ class WorkflowLoop(Drain):
             if known:
                 self.news.append(name)
         return known
+
+    def unanswered(self, call: Receive, span: Micros) -> None:
+        """Take note that nobody has sent what a call waited for; what is in the journal was noted before."""
+        if not self.replaying:
+            self.news.append(Unanswered(call.key, call.topic, span, self.now))
 
     def chance(self) -> bytes:
         """Give 16 bytes that are the same in every replay, and unlike those of any other place or run."""

@@ -36,12 +36,15 @@ from watchbill.model.failure import Cause
 from watchbill.model.limit import Limit, gate_name, key_text
 from watchbill.model.policy import ASKED, DEFAULT_RETRIES, DEFAULT_TIMEOUT, Cures, Policy, Retry, policy_of
 from watchbill.model.probe import Unknown
-from watchbill.model.usual import MODES, OBSERVE
+from watchbill.model.usual import MODES, OBSERVE, RULES, modes_from
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+Mode = Literal["observe", "suggest", "enforce"]
+
 ISOLATIONS: Final = ("auto", "own")
+ONE_MODE: Final = "'observe', 'suggest' or 'enforce'"
 MOST_LOCAL_RETRIES: Final = 100  # they come at once and unseen: whoever needs more wants pauses, and Retry has them
 MOST_PRIORITY: Final = 100
 LONGEST_KEY: Final = 200  # characters: keys are indexed, and read by people
@@ -70,7 +73,7 @@ class StepOptions(TypedDict, total=False):
     idempotent: bool
     probe: Callable[..., Any] | None
     verify: Callable[..., Any] | None
-    learned: Literal["observe", "enforce"]
+    learned: 'Mode | Mapping[Literal["timeout", "stall"], Mode]'
 
 
 class CallOptions(TypedDict, total=False):
@@ -220,12 +223,22 @@ def _check_uses(uses: object, owner: str) -> str:
 
 
 def check_learned(learned: object, owner: str) -> str:
-    """Refuse what is no way to treat what was learned."""
-    if learned not in MODES:
-        raise InvalidOptionError(
-            f"learned of {owner} must be 'observe' or 'enforce', got {learned!r}{did_you_mean(learned, MODES)}"
-        )
-    return str(learned)
+    """Refuse what is no way to treat what was learned; give it as policies have it."""
+    modes = modes_from(learned)
+    if modes is not None:
+        return modes.word
+    if isinstance(learned, Mapping):
+        for rule, mode in learned.items():
+            if rule not in RULES:
+                raise InvalidOptionError(f"learned of {owner} has no rule {rule!r}{did_you_mean(rule, RULES)}")
+            if mode not in MODES:
+                raise InvalidOptionError(
+                    f"learned[{rule!r}] of {owner} must be {ONE_MODE}, got {mode!r}{did_you_mean(mode, MODES)}"
+                )
+    raise InvalidOptionError(
+        f"learned of {owner} must be {ONE_MODE}, or one of them for each rule, like {{'timeout': 'enforce'}},"
+        f" got {learned!r}{did_you_mean(learned, MODES)}"
+    )
 
 
 def check_undo(undo: object, owner: str) -> "Step[..., Any] | None":

@@ -10,6 +10,7 @@ from watchbill.model.states import AttemptState
 
 FENCE_BITS: Final = 20
 STARVED: Final = "starved"  # as a symptom: its worker does not turn
+SLOW: Final = "slow"  # why a running row is looked at no more for being beyond what is usual: it has been told
 
 
 class RowKind(IntEnum):

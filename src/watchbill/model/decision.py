@@ -17,6 +17,13 @@ RECOVERED: Final = "recovered"  # a call is done of which an attempt before was 
 OF_A_RECOVERY: Final = -2  # the number of such a decision: there is one for each fence
 LATE_RESULT: Final = "refuse late result"  # of an attempt that was somebody else's by then
 OF_A_REFUSAL: Final = -3  # the number of such a decision, likewise
+BY_ITSELF: Final = "done by itself"  # of an attempt that was beyond what was learned, and was left alone
+OF_AN_ALARM: Final = -4  # the number of such a decision, likewise
+UNANSWERED: Final = "unanswered"  # a workflow has waited for a message as long as it wanted to
+DEADLINE: Final = "stop at its deadline"  # a run
+SCHEDULER: Final = "scheduler"  # the actor of what a scheduler itself decides
+SUPERVISOR: Final = "supervisor"  # the actor of verdicts: each fence of which it has one is an attempt that went wrong
+OBSERVER: Final = "observer"  # the actor of a supervisor that only looks: nothing is wrong with an attempt by that
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -35,10 +42,11 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str = ""
     traceback: str = ""
     delay: Micros = 0
-    rejected: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()  # what else could have been chosen, and after a colon why it was not
     override: str = ""  # what an operator had changed of the policy that this was decided by, who, when and why
     since: Micros | None = None  # when what was found had gone wrong, where that is known and is not its end
     undecided: str | None = None  # the group of people who have not decided in the time they had
+    beyond: str = ""  # which learned limit was passed without consequence: the mode, and the rule
 
 
 class DecisionRow(NamedTuple):

@@ -1,6 +1,6 @@
 """Limits: when a running attempt is late, and when it is stalled. Pure: for whoever judges it, and whoever shows it."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -8,9 +8,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.model.attempt import AttemptRow, Mark
 from watchbill.model.policy import SEEN_WITHIN, Policy, decode_policy
 from watchbill.model.sealed import is_sealed
-from watchbill.model.usual import ENFORCE, Usual, moved_words, took_words
-
-SLOW: Final = "slow"  # why a running row is looked at no more for that: it has been told
+from watchbill.model.usual import ENFORCE, STALL, TIMEOUT, Usual, modes_of, moved_words, took_words
 
 _decode_mark = msgspec.json.Decoder(Mark).decode
 
@@ -40,7 +38,7 @@ class Limits(NamedTuple):
 def limits_of(row: AttemptRow) -> Limits:
     """Read the limits of a running attempt from its policy, and from what it says about itself.
 
-    What is usual for its step is a limit, too, when its author wants that, and then the shorter one counts.
+    What is usual for its step is a limit, too, where its author wants that, and then the shorter one counts.
     """
     policy, mark = decode_policy(row.policy), mark_of(row)
     began = _began(row, policy)
@@ -51,21 +49,27 @@ def limits_of(row: AttemptRow) -> Limits:
     usual = policy.usual_for(row.step, row.rung)
     if usual is None:
         return Limits(late_at, stalled_at, moved_at)
-    patience = usual.patience(row.failures)
+    patience, modes = usual.patience(row.failures), modes_of(policy.learned)
     usual_end = began + usual.timeout * patience + longer
     usual_stall = None
     if usual.stall is not None and policy.stall is None:
         usual_stall = _stalled_at(moved_at, usual.stall * patience, mark)
-    if policy.learned == ENFORCE:
-        return Limits(min(late_at, usual_end), usual_stall if stalled_at is None else stalled_at, moved_at)
-    slow_at = usual_end if usual_stall is None else min(usual_end, usual_stall)
-    return Limits(late_at, stalled_at, moved_at, slow_at)
+    observed = []
+    if modes.timeout == ENFORCE:
+        late_at = min(late_at, usual_end)
+    else:
+        observed.append(usual_end)
+    if usual_stall is not None and modes.stall == ENFORCE:
+        stalled_at = usual_stall
+    elif usual_stall is not None:
+        observed.append(usual_stall)
+    return Limits(late_at, stalled_at, moved_at, min(observed, default=None))
 
 
 def learned_timeout(row: AttemptRow) -> str | None:
     """Say what was learned, when that, and not its author's timeout, is what made a running attempt late."""
     policy = decode_policy(row.policy)
-    usual = _enforced(row, policy)
+    usual = _enforced(row, policy, TIMEOUT)
     if usual is None or usual.timeout * usual.patience(row.failures) >= policy.timeout:
         return None
     limit = usual.timeout * usual.patience(row.failures)
@@ -75,27 +79,35 @@ def learned_timeout(row: AttemptRow) -> str | None:
 def learned_stall(row: AttemptRow) -> str | None:
     """Say what was learned, when that made a running attempt stalled: its author has set no stall."""
     policy = decode_policy(row.policy)
-    usual = _enforced(row, policy)
+    usual = _enforced(row, policy, STALL)
     if usual is None or usual.stall is None or usual.moved is None or policy.stall is not None:
         return None
     limit = usual.stall * usual.patience(row.failures)
     return f"the learned limit is {limit / SECOND:g} s ({moved_words(usual.moved)})"
 
 
-def slowness(row: AttemptRow, now: Micros) -> str | None:
-    """Say how a running attempt is beyond what is usual, if it is."""
+class Slowness(NamedTuple):
+    """How a running attempt is beyond what is usual."""
+
+    rule: str  # timeout or stall
+    said: str
+
+
+def slowness(row: AttemptRow, now: Micros) -> Slowness | None:
+    """Say how a running attempt is beyond what is usual, if it is, and nothing follows from that."""
     limits, policy = limits_of(row), decode_policy(row.policy)
     usual = policy.usual_for(row.step, row.rung)
     if usual is None or not limits.is_slow(now):
         return None
-    runs_for = now - _began(row, policy)
-    if usual.moved is None or runs_for >= usual.timeout * usual.patience(row.failures):
-        return f"{took_words(usual)}; runs for {runs_for / SECOND:.0f} s"
-    return f"{moved_words(usual.moved)}; has not moved for {(now - limits.moved_at) / SECOND:.0f} s"
+    runs_for, enforced = now - _began(row, policy), modes_of(policy.learned).timeout == ENFORCE
+    if usual.moved is None or (not enforced and runs_for >= usual.timeout * usual.patience(row.failures)):
+        return Slowness(TIMEOUT, f"{took_words(usual)}; runs for {runs_for / SECOND:.0f} s")
+    moved = f"{moved_words(usual.moved)}; has not moved for {(now - limits.moved_at) / SECOND:.0f} s"
+    return Slowness(STALL, moved)
 
 
-def _enforced(row: AttemptRow, policy: Policy) -> Usual | None:
-    return policy.usual_for(row.step, row.rung) if policy.learned == ENFORCE else None
+def _enforced(row: AttemptRow, policy: Policy, rule: str) -> Usual | None:
+    return policy.usual_for(row.step, row.rung) if modes_of(policy.learned).of(rule) == ENFORCE else None
 
 
 def _began(row: AttemptRow, policy: Policy) -> Micros:

@@ -13,17 +13,21 @@ import msgspec
 from watchbill.clock import Micros, to_datetime
 from watchbill.model.decision import (
     AGENT,
+    DEADLINE,
     LATE_RESULT,
     OF_A_PERSON,
     OF_A_RECOVERY,
     OF_A_REFUSAL,
     RECOVERED,
+    SCHEDULER,
+    SUPERVISOR,
+    UNANSWERED,
     Decision,
     DecisionRow,
 )
 from watchbill.model.failure import Cause
 from watchbill.model.queue import QueueDepth
-from watchbill.model.report_card import Card, Metrics, Spans
+from watchbill.model.report_card import CURES, Card, Metrics, Spans
 from watchbill.model.resolution import Action
 from watchbill.model.sealed import is_sealed
 from watchbill.model.states import RunState
@@ -31,13 +35,24 @@ from watchbill.model.verdict import Climb, GiveUp, MarkFailed, TryLater, TryNow
 
 MOST_DECISIONS: Final = 10_000  # that are read: beyond that, of a shorter time
 MOST_RUNS: Final = 100_000  # that are counted, likewise
-SUPERVISOR: Final = "supervisor"  # the actor of its decisions
 
 RETRIES: Final = frozenset({TryNow.chosen, TryLater.chosen, Climb.chosen})
 # What a person chose who ends a call, or lets it go on.
 BY_PERSON: Final = frozenset({Action.PROVIDE, Action.SKIP, Action.RETRY, Action.RESUME})
 # Who does not succeed because nobody wants it any more is no trouble.
 UNWANTED: Final = frozenset({Cause.CANCELLED})
+
+
+# What a scheduler decides about a run that is in trouble as a whole, and the name of that.
+OF_RUNS: Final = {DEADLINE: "deadline", UNANSWERED: "unanswered"}
+# What became of such a run; one that completed has found another way, by its own code.
+FATES: Final = {
+    RunState.COMPLETED: "another_way",
+    RunState.UNDONE: "undone",
+    RunState.UNDO_FAILED: "given_up",
+    RunState.FAILED: "given_up",
+    RunState.CANCELLED: "stopped",
+}
 
 
 class HistoryRow(NamedTuple):
@@ -113,7 +128,10 @@ def metrics_of(history: History, backlog: Iterable[QueueDepth]) -> Metrics:
         violations=history.orphans,
         queue_age=_span(max((queue.oldest for queue in waiting), default=0)),
         queued=sum(queue.depth for queue in waiting),
-        cards=tuple(_card(cause, troubles, ends) for cause in Cause if any(one.cause is cause for one in troubles)),
+        cards=(
+            *(_card(cause, troubles, ends) for cause in Cause if any(one.cause is cause for one in troubles)),
+            *(card for chosen in OF_RUNS if (card := _card_of_runs(chosen, read)) is not None),
+        ),
     )
 
 
@@ -134,12 +152,12 @@ def _troubles(read: Sequence[tuple[HistoryRow, Decision]], heard: Mapping[int, M
         if row.decision.actor == SUPERVISOR and decision.cause not in (None, *UNWANTED) and decision.number:
             key = row.decision.run, row.decision.call, decision.number
             if key not in found and decision.cause is not None:
-                gone_wrong = _went_wrong(decision, heard)
+                gone_wrong = went_wrong(decision, heard)
                 found[key] = Trouble(*key[:2], decision.cause, decision.agent, gone_wrong, row.at)
     return list(found.values())
 
 
-def _went_wrong(decision: Decision, heard: Mapping[int, Micros]) -> Micros | None:
+def went_wrong(decision: Decision, heard: Mapping[int, Micros]) -> Micros | None:
     """Say when an attempt went wrong: when it was over its time, last moved, last was heard, or ended."""
     if decision.since is not None:
         return decision.since
@@ -147,6 +165,28 @@ def _went_wrong(decision: Decision, heard: Mapping[int, Micros]) -> Micros | Non
         last = None if decision.agent is None else heard.get(decision.agent)
         return None if last is None else max(last, decision.started_at or 0)
     return None if decision.started_at is None else decision.ended_at
+
+
+class Onset(NamedTuple):
+    """How the trouble of a call began."""
+
+    found_at: Micros
+    since: Micros | None  # when it had gone wrong; None: nobody knows
+
+    @property
+    def detected(self) -> Micros | None:
+        """How long it took to be found."""
+        return None if self.since is None else max(0, self.found_at - self.since)
+
+
+def onsets_of(verdicts: Iterable[tuple[DecisionRow, Micros]]) -> dict[tuple[int, str], Onset]:
+    """Say of calls how their trouble began, by the first verdicts on each; that one was slow is no trouble."""
+    found: dict[tuple[int, str], Onset] = {}
+    for row, at in verdicts:
+        decision = _read(row.body)
+        if decision is not None and decision.cause is not None:
+            found.setdefault((row.run, row.call), Onset(at, went_wrong(decision, {})))
+    return found
 
 
 def _ends(read: Sequence[tuple[HistoryRow, Decision]]) -> dict[tuple[int, str], End]:
@@ -191,6 +231,17 @@ def _card(cause: Cause, troubles: Sequence[Trouble], ends: Mapping[tuple[int, st
         detected=_spans(_detections(mine)),
         recovered=_spans(_recoveries(mine, ends)),
     )
+
+
+def _card_of_runs(chosen: str, read: Sequence[tuple[HistoryRow, Decision]]) -> Card | None:
+    """Say what became of runs that were too late themselves, or waited in vain: what follows, their code decides."""
+    mine = [(row, one) for row, one in read if one.chosen == chosen and row.decision.actor == SCHEDULER]
+    if not mine:
+        return None
+    hows = [FATES.get(RunState(row.status), OPEN.how) for row, _ in mine]
+    found = [max(0, row.at - one.since) for row, one in mine if one.since is not None]
+    counts = {how: hows.count(how) for how in CURES}
+    return Card(symptom=OF_RUNS[chosen], found=len(mine), detected=_spans(found), recovered=None, **counts)
 
 
 def _detections(troubles: Iterable[Trouble]) -> list[Micros]:

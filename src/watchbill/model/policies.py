@@ -10,7 +10,7 @@ from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.errors import InvalidOptionError
 from watchbill.model.duration import to_micros
 from watchbill.model.override import SPANS, Changes, Override, option_words
-from watchbill.model.usual import MODES
+from watchbill.model.usual import modes_from
 
 MOST_RETRIES: Final = 1_000_000  # as Retry has it
 MOST_FACTOR: Final = 1_000
@@ -25,7 +25,7 @@ OPTIONS: Final = {
     "backoff": "a duration, like '1s'",
     "factor": f"a number from 1 to {MOST_FACTOR:,}",
     "cap": "a duration, like '5m'",
-    "learned": "'observe' or 'enforce'",
+    "learned": "'observe', 'suggest' or 'enforce', or an object with one of them for 'timeout', 'stall', or both",
 }
 RETRY: Final = "retry"  # also as @app.step has it: a number, or an object with the options of Retry
 OF_RETRY: Final = {"times": "retries", "backoff": "backoff", "factor": "factor", "cap": "cap"}
@@ -126,9 +126,10 @@ def _of_retry(value: object) -> dict[str, Any]:
 def _checked(option: str, value: Any) -> Any:  # noqa: ANN401 - what JSON may have
     wrong = InvalidOptionError(f"{option} must be {OPTIONS[option]}, got {value!r:.200}")
     if option == "learned":
-        if value not in MODES:
+        modes = modes_from(value)
+        if modes is None:
             raise wrong
-        return value
+        return modes.word
     if option in ("retries", "factor"):
         kinds, least, most = (int, 0, MOST_RETRIES) if option == "retries" else (int | float, 1, MOST_FACTOR)
         if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:

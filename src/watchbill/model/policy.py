@@ -107,7 +107,7 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0  # added to the run's
     needs: tuple[str, ...] = ()  # what an agent must have, as queues write it
     limit: Allowance | None = None  # of the gate that its row names
-    learned: str = OBSERVE  # or enforce: what is usual is a limit
+    learned: str = OBSERVE  # or suggest, or enforce: what is usual is a limit; as Modes has it
     usual: tuple[Usual, ...] = ()  # by step and rung, as it was known when the row was made
     uses: str = ""  # the dependency behind whose breaker it waits
     cures: Cures | None = None

@@ -1,8 +1,12 @@
 """Report card: how runs went, what broke, how soon it was found, and how it was cured: in numbers."""
 
 from datetime import datetime, timedelta
+from typing import Final
 
 import msgspec
+
+# What can become of something, as fields of a card.
+CURES: Final = ("again", "elsewhere", "another_way", "by_person", "undone", "given_up", "stopped", "open")
 
 
 class Spans(msgspec.Struct, frozen=True):
@@ -16,7 +20,7 @@ class Spans(msgspec.Struct, frozen=True):
 class Card(msgspec.Struct, frozen=True):
     """What became of everything that failed in one way."""
 
-    symptom: str  # raised, late, stalled, starved, lost, killed, rejected, unknown
+    symptom: str  # raised, late, stalled, starved, lost, killed, rejected, unknown; of runs deadline, unanswered
     found: int
     again: int  # cured by the same agent
     elsewhere: int  # by another one

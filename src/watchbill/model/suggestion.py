@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -11,7 +11,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.model.policy import Policy
 from watchbill.model.sketch import Sketch
 from watchbill.model.stat import Stat, is_step
-from watchbill.model.usual import OBSERVE, Evidence, Usual
+from watchbill.model.usual import STALL, SUGGEST, TIMEOUT, Evidence, Modes, Usual, modes_of
 
 ENOUGH: Final = 50  # samples: below it nothing is said, since one in a hundred cannot have been seen
 TIMES_P99: Final = 3  # what takes three times as long as all but one in a hundred is not merely busy
@@ -25,17 +25,33 @@ EXPLICIT: Final = "explicit"  # as a mode: the author has said it
 BETTER: Final = 0.25  # of all attempts: by so much a later rung must succeed more often to be worth a word
 
 
+class Alarms(NamedTuple):
+    """How many attempts would have been ended by a learned limit, and how many of these were done by themselves."""
+
+    beyond: int = 0
+    by_itself: int = 0  # false alarms
+
+
+Rule = tuple[str, int, str]  # the step, the rung, timeout or stall
+
+NO_ALARMS: Final[Mapping[Rule, Alarms]] = {}
+
+
 class Budget(msgspec.Struct, frozen=True):
     """One limit of a step: what is in force, and what its history speaks for."""
 
     rule: str  # timeout or stall
-    mode: str  # observe: what is beyond it is shown; enforce: it is ended; explicit: the author's own is in force
+    mode: (
+        str  # observe: what is beyond it is shown; suggest: counted; enforce: ended; explicit: the author's is in force
+    )
     current: timedelta | None  # the author's; None: there is none, or nobody here has the code
     suggested: timedelta
     count: int  # of what was seen: how long attempts took that succeeded, or did not move
     p50: timedelta
     p99: timedelta
     longest: timedelta
+    beyond: int | None = None  # attempts that would have been ended by it of late; None: that is not counted
+    by_itself: int | None = None  # of these, those that were left alone and done: false alarms
 
 
 class Suggestion(msgspec.Struct, frozen=True):
@@ -80,22 +96,35 @@ def rounded_up(span: Micros) -> Micros:
     return -(-span // unit) * unit
 
 
-def suggest(stat: Stat, policy: Policy | None) -> Suggestion:
+def suggest(stat: Stat, policy: Policy | None, alarms: Mapping[Rule, Alarms] = NO_ALARMS) -> Suggestion:
     """Say what the history of a step and rung speaks for; `policy`: what is in force, when its code is here."""
     seen, usual = stat.memory.whole, usual_of(stat)
     if usual is None:
         lacking = f"{ENOUGH} attempts that succeed are needed to say more"
         return Suggestion(stat.step, stat.rung, seen.durations.count, seen.failed, note=lacking)
-    mode = OBSERVE if policy is None else policy.learned
-    budgets = [_budget("timeout", mode, None if policy is None else policy.timeout, usual.timeout, usual.took)]
+    modes = Modes() if policy is None else modes_of(policy.learned)
+    rules = [(TIMEOUT, modes.timeout, None if policy is None else policy.timeout, usual.timeout, usual.took)]
     if usual.stall is not None and usual.moved is not None:
         current = None if policy is None else policy.stall
-        mode = mode if current is None else EXPLICIT
-        budgets.append(_budget("stall", mode, current, usual.stall, usual.moved))
-    return Suggestion(stat.step, stat.rung, seen.durations.count, seen.failed, tuple(budgets))
+        rules.append((STALL, modes.stall if current is None else EXPLICIT, current, usual.stall, usual.moved))
+    budgets = [_budget(*rule, alarms.get((stat.step, stat.rung, rule[0]))) for rule in rules]
+    gone = "" if len(rules) > 1 else _gone(alarms.get((stat.step, stat.rung, STALL)))
+    return Suggestion(stat.step, stat.rung, seen.durations.count, seen.failed, tuple(budgets), gone)
 
 
-def _budget(rule: str, mode: str, current: Micros | None, suggested: Micros, evidence: Evidence) -> Budget:
+def _gone(alarms: Alarms | None) -> str:
+    """Say what came of a limit that no longer follows: most likely what it would have ended was well."""
+    if alarms is None:
+        return ""
+    ended = f"{alarms.beyond:,} would have been ended by it of late, {alarms.by_itself:,} were done by themselves"
+    return f"no stall is suggested any more: {ended}"
+
+
+def _budget(  # noqa: PLR0913 - a line of a table
+    rule: str, mode: str, current: Micros | None, suggested: Micros, evidence: Evidence, alarms: Alarms | None
+) -> Budget:
+    if mode == SUGGEST:
+        alarms = alarms or Alarms()
     return Budget(
         rule,
         mode,
@@ -105,12 +134,15 @@ def _budget(rule: str, mode: str, current: Micros | None, suggested: Micros, evi
         timedelta(microseconds=evidence.p50),
         timedelta(microseconds=evidence.p99),
         timedelta(microseconds=evidence.longest),
+        *(alarms or ()),
     )
 
 
-def suggest_all(stats: Iterable[Stat], policies: Mapping[str, Policy]) -> list[Suggestion]:
+def suggest_all(
+    stats: Iterable[Stat], policies: Mapping[str, Policy], alarms: Mapping[Rule, Alarms] = NO_ALARMS
+) -> list[Suggestion]:
     """Say it of all steps, by name and rung; and of rungs, which of them works better than the first."""
-    found = [suggest(stat, policies.get(stat.step)) for stat in stats if is_step(stat.step)]
+    found = [suggest(stat, policies.get(stat.step), alarms) for stat in stats if is_step(stat.step)]
     found.sort(key=lambda one: (one.step, one.rung))
     first = {one.step: one for one in found if one.rung == 0}
     return [_compared(one, first.get(one.step)) for one in found]
@@ -123,7 +155,7 @@ def _compared(one: Suggestion, first: Suggestion | None) -> Suggestion:
     if here < there + BETTER:
         return one
     words = f"rung {one.rung} succeeds in {here:.0%} of its attempts, rung 0 in {there:.0%}: consider beginning with it"
-    return msgspec.structs.replace(one, note=words)
+    return msgspec.structs.replace(one, note="; ".join([said for said in (one.note, words) if said]))
 
 
 def _tried(one: Suggestion) -> int:

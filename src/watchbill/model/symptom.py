@@ -35,6 +35,7 @@ class NotYet:
 
     left: Micros  # until something may be wrong with it
     slow: str = ""  # how it is beyond what is usual, when that is seen for the first time
+    rule: str = ""  # and then of what: timeout or stall
 
 
 @dataclass(frozen=True, slots=True)

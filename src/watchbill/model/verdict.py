@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from watchbill.clock import Micros
+from watchbill.model.decision import SUPERVISOR
 from watchbill.model.failure import Doubt, Failure
 from watchbill.model.parked import People
 
@@ -13,7 +14,6 @@ class MarkFailed:
     """The running attempt has ended, as far as anybody will believe it; what follows is judged next."""
 
     chosen: ClassVar[str] = "mark failed"
-    rejected: ClassVar[tuple[str, ...]] = ()
     failure: Failure
     failures: int  # added: what is late counts as a failure,
     losses: int  # not as a loss; of a dead agent the loss stands, unless the attempt had a process of its own
@@ -24,7 +24,6 @@ class TryNow:
     """Ready again, at once."""
 
     chosen: ClassVar[str] = "retry"
-    rejected: ClassVar[tuple[str, ...]] = ()
     rule: str
     alone: bool = False  # from now on in a process of its own
 
@@ -34,7 +33,6 @@ class TryLater:
     """Parked until the backoff is over."""
 
     chosen: ClassVar[str] = "retry later"
-    rejected: ClassVar[tuple[str, ...]] = ()
     rule: str
     delay: Micros
     free: bool = False  # it costs no failure
@@ -45,7 +43,6 @@ class Climb:
     """Ready again at once, another way, with a fresh budget."""
 
     chosen: ClassVar[str] = "switch"
-    rejected: ClassVar[tuple[str, ...]] = ("retry", "give up")
     rule: str
     rung: int
 
@@ -54,7 +51,6 @@ class Climb:
 class Settle:
     """Parked until whoever had it can no longer act: to ask, or to undo it, before would be too soon."""
 
-    rejected: ClassVar[tuple[str, ...]] = ("retry",)
     rule: str
     delay: Micros
     doubt: Doubt
@@ -71,7 +67,6 @@ class Ask:
     """Ready, to ask the outside world whether the last attempt took effect."""
 
     chosen: ClassVar[str] = "probe"
-    rejected: ClassVar[tuple[str, ...]] = ("retry",)
     rule: str
     doubt: Doubt
 
@@ -81,7 +76,6 @@ class AskPerson:
     """Parked until a person decides, or the time is over that people have for it."""
 
     chosen: ClassVar[str] = "ask a person"
-    rejected: ClassVar[tuple[str, ...]] = ("retry", "give up")
     rule: str
     why: str  # ESCALATE or DOUBT
     rung: int
@@ -95,7 +89,6 @@ class GiveUp:
     """The call fails for good."""
 
     chosen: ClassVar[str] = "give up"
-    rejected: ClassVar[tuple[str, ...]] = ()
     rule: str
     failure: Failure | None = None  # if not with what its last attempt reported
 
@@ -105,7 +98,6 @@ class Quarantine:
     """Parked until a person decides: it keeps killing whoever runs it."""
 
     chosen: ClassVar[str] = "quarantine"
-    rejected: ClassVar[tuple[str, ...]] = ("retry",)
     rule: str
 
 
@@ -114,14 +106,14 @@ class LetEnd:
     """Running on: it was asked to stop and cannot be made to, so whoever needs its end has to wait for it."""
 
     chosen: ClassVar[str] = "let it end"
-    rejected: ClassVar[tuple[str, ...]] = ()
     rule: str
 
 
 @dataclass(frozen=True, slots=True)
 class LookAgain:
-    """Running on, and looked at again: nothing was decided, so nothing is written down."""
+    """Running on, and looked at again: nothing was decided, so nothing is written down; but once that it is slow."""
 
+    chosen: ClassVar[str] = "leave alone"
     delay: Micros
 
 
@@ -167,3 +159,4 @@ class Judgement(NamedTuple):
     policy: bytes | None = None  # evidence: what it was judged by; None: that does not matter
     watch_at: Micros | None = None  # evidence, of what is parked: until when it was
     cancel: bool = False  # evidence, of what does not run: whether it was wanted
+    actor: str = SUPERVISOR  # of the Decision

@@ -17,6 +17,7 @@ from watchbill.env import Env
 from watchbill.events import Events
 from watchbill.flow.context import Attempt
 from watchbill.flow.finish import end_of
+from watchbill.flow.futures import Unanswered
 from watchbill.flow.parts import Part, beginning_of, following_part
 from watchbill.flow.recheck import open_loop
 from watchbill.flow.registry import Registry
@@ -35,9 +36,10 @@ from watchbill.scheduler.arrivals import due_time
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.children import Children
 from watchbill.scheduler.leaving import Leaving
-from watchbill.scheduler.notes import event_of
-from watchbill.scheduler.plan import failed_row, final_failure, ready_row, recovery_of
+from watchbill.scheduler.notes import event_of, unanswered
+from watchbill.scheduler.plan import alarm_of, failed_row, final_failure, ready_row, recovery_of
 from watchbill.scheduler.queues import Queues
+from watchbill.scheduler.recoveries import Recovered
 from watchbill.scheduler.residence import Residence, Resident
 from watchbill.scheduler.rows import Rows
 from watchbill.scheduler.stopping import Stopping, outcome_of_stopped
@@ -163,12 +165,15 @@ class Advance:
             batch.turn.finals_done.remove(row.id)
 
     def _note_recovery(self, resident: Resident, call: Call, row: AttemptRow, batch: Batch) -> None:
-        recovery = recovery_of(row)
+        recovery, alarm = recovery_of(row), alarm_of(row)
+        if alarm is not None:
+            batch.turn.decisions.append(alarm)
         if recovery is not None:
             batch.turn.decisions.append(recovery)
             if row.number:
                 note = f"attempt {row.number + 1}" + (f", on rung {row.rung}" if row.rung else "")
-                batch.events.append(event_of(happened.STEP_RECOVERED, resident, batch, call, note=note))
+                event = event_of(happened.STEP_RECOVERED, resident, batch, call, note=note)
+                batch.recovered.append(Recovered(event, (row.run, row.call, row.fence)))
 
     # --- its workflow runs on
 
@@ -318,11 +323,14 @@ class Advance:
             batch.evicted.append(resident)
 
     def _say(self, resident: Resident, batch: Batch) -> None:
-        """Write down which new ways the workflow took, and what it published."""
+        """Write down which new ways the workflow took, for what it waited in vain, and what it published."""
         loop = resident.loop
         news, loop.news = loop.news, []
-        for name in news:
-            batch.append(resident, Kind.PATCH, name, 0, Outcome.OK, b"true")
+        for new in news:
+            if isinstance(new, Unanswered):
+                batch.note(resident, unanswered(new), new.call)
+            else:
+                batch.append(resident, Kind.PATCH, new, 0, Outcome.OK, b"true")
         if loop.published is not resident.told:
             resident.told = loop.published
             resident.published = _encode(loop.published)

@@ -10,8 +10,9 @@ from watchbill.flow.context import Attempt
 from watchbill.flow.replay import Call
 from watchbill.model.attempt import first_fence
 from watchbill.model.call import Kind, Outcome
-from watchbill.model.decision import Decision, DecisionRow
+from watchbill.model.decision import SCHEDULER, Decision, DecisionRow
 from watchbill.model.states import RunState
+from watchbill.scheduler.recoveries import Recovered
 from watchbill.scheduler.residence import Resident
 from watchbill.store.protocol import Turn
 
@@ -33,6 +34,7 @@ class Batch:
         "lasted",
         "not_begun",
         "now",
+        "recovered",
         "refused",
         "reloaded",
         "reported",
@@ -57,6 +59,7 @@ class Batch:
         self.reported: list[Attempt] = []  # of these, those that have ended
         self.evicted: list[Resident] = []
         self.events: list[Event] = []
+        self.recovered: list[Recovered] = []  # calls that are done though an attempt before was not
         self.lasted: list[
             tuple[str, int, Micros]
         ] = []  # workflow and version of runs that complete, and how long they took
@@ -104,10 +107,13 @@ class Batch:
 
     def decide(self, resident: Resident, chosen: str, message: str, call: str = "") -> None:
         """Write down something that the scheduler itself has decided about a run, or one of its calls."""
-        body = _encode(Decision(rule="the scheduler's own", chosen=chosen, message=message))
-        fence = first_fence(resident.term)
+        self.note(resident, Decision(rule="the scheduler's own", chosen=chosen, message=message), call)
+
+    def note(self, resident: Resident, decision: Decision, call: str = "") -> None:
+        """Write down a decision of the scheduler's, as it is."""
         self.turn.terms[resident.shard] = resident.term
-        self.turn.decisions.append(DecisionRow(resident.num, call, fence, resident.seq, "scheduler", body))
+        key = resident.num, call, first_fence(resident.term), resident.seq
+        self.turn.decisions.append(DecisionRow(*key, SCHEDULER, _encode(decision)))
 
     def forget_row(self, id: int, attempt: Attempt | None) -> bool:
         """Insert a row no more that this turn was to insert; False when it is there. One turn cannot do both."""

@@ -3,14 +3,23 @@
 import msgspec
 
 from watchbill import events as happened
-from watchbill.clock import Micros
+from watchbill.clock import Micros, to_datetime
 from watchbill.events import Event
 from watchbill.flow.endings import Ending
-from watchbill.flow.futures import Call
+from watchbill.flow.futures import Call, Unanswered
 from watchbill.flow.values import plain
-from watchbill.model.decision import ANSWER, OF_A_PERSON, WORKFLOW, Decision, DecisionRow
+from watchbill.model.decision import (
+    ANSWER,
+    DEADLINE,
+    OF_A_PERSON,
+    UNANSWERED,
+    WORKFLOW,
+    Decision,
+    DecisionRow,
+)
 from watchbill.model.extension import extended_words, read_extended
 from watchbill.model.facts import FactKind, read_retry
+from watchbill.model.override import span_words
 from watchbill.model.question import Question
 from watchbill.model.states import RunState
 from watchbill.scheduler.batch import Batch
@@ -64,6 +73,20 @@ def asked_of(run: int, call: str, row: int, question: bytes) -> DecisionRow:
     said = f"{asked.to or 'anybody'}: {asked.question}"
     body = Decision(rule="a workflow asks a person", chosen="asked", message=said)
     return DecisionRow(run, call, row, 0, WORKFLOW, _encode(body))
+
+
+def unanswered(waited: Unanswered) -> Decision:
+    """Write down that a workflow has waited for a message in vain: who was to call back has not."""
+    said = f"nobody called back on {waited.topic!r} for {span_words(waited.span)}"
+    rejected = ("wait on: the workflow gave it no longer",)
+    return Decision("a workflow waits for so long", UNANSWERED, message=said, rejected=rejected, since=waited.due_at)
+
+
+def stopped_at(deadline: Micros, now: Micros) -> Decision:
+    """Write down that a run is stopped because its deadline has passed."""
+    said = f"its deadline, {to_datetime(deadline):%Y-%m-%d %H:%M:%S}Z, passed {span_words(max(0, now - deadline))} ago"
+    rejected = ("let it go on: nobody has given it more time",)
+    return Decision("a run has until its deadline", DEADLINE, message=said, rejected=rejected, since=deadline)
 
 
 def withdrawn(run: int, call: str, row: int) -> DecisionRow:

@@ -6,8 +6,16 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.flow.undo import UNKNOWN
-from watchbill.model.attempt import AttemptRow, NewAttempt, RowKind, first_fence, leases_of
-from watchbill.model.decision import AGENT, OF_A_RECOVERY, RECOVERED, Decision, DecisionRow
+from watchbill.model.attempt import SLOW, AttemptRow, NewAttempt, RowKind, first_fence, leases_of
+from watchbill.model.decision import (
+    AGENT,
+    BY_ITSELF,
+    OF_A_RECOVERY,
+    OF_AN_ALARM,
+    RECOVERED,
+    Decision,
+    DecisionRow,
+)
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, Failure, FinalFailure
 from watchbill.model.overridden import span_of
@@ -241,6 +249,14 @@ def recovery_of(row: AttemptRow) -> DecisionRow | None:
         ended_at=row.ended_at,
     )
     return DecisionRow(row.run, row.call, row.fence, OF_A_RECOVERY, AGENT, _encode(body))
+
+
+def alarm_of(row: AttemptRow) -> DecisionRow | None:
+    """Write down that an attempt is done that was beyond what was learned: who had ended it would have been wrong."""
+    if row.why != SLOW:
+        return None
+    body = Decision(rule="it was left alone", chosen=BY_ITSELF, step=row.step, rung=row.rung)
+    return DecisionRow(row.run, row.call, row.fence, OF_AN_ALARM, AGENT, _encode(body))
 
 
 def unknown_outcome(row: AttemptRow) -> Cause | None:

@@ -51,6 +51,7 @@ from watchbill.scheduler.plan import (
     reason_to_wait_for_code,
 )
 from watchbill.scheduler.queues import Queues
+from watchbill.scheduler.recoveries import Recoveries
 from watchbill.scheduler.residence import Deadline, DueTimers, Residence, Resident
 from watchbill.scheduler.resuming import Resuming
 from watchbill.scheduler.rows import Rows
@@ -101,6 +102,7 @@ class Scheduler(Loop):
         look_limit: int = LOOK_LIMIT,
         load_limit: int = LOAD_LIMIT,
         experience: Experience,
+        recoveries: Recoveries,
         bound: str | None = None,
     ) -> None:
         super().__init__(env, events)
@@ -123,6 +125,7 @@ class Scheduler(Loop):
         self._residence = Residence()
         self._queues = Queues(store, registry, namespace, region, have or {})
         self._experience = experience
+        self._recoveries = recoveries
         self._overrides = Overrides(store, namespace)
         rows = self._rows = Rows(
             env, agent=process, queues=self._queues, experience=self._experience, overrides=self._overrides
@@ -770,6 +773,8 @@ class Scheduler(Loop):
             lane.enqueue(batch.started)
             self._start_ready()
         self.tell(batch.events)
+        if batch.recovered:
+            self._recoveries.add(batch.recovered)
 
     def _look_for(self, resident: Resident) -> None:
         """Look when a run that has left memory is due: nobody else will say so."""

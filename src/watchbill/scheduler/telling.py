@@ -27,7 +27,7 @@ from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.children import Children
 from watchbill.scheduler.leaving import Leaving
-from watchbill.scheduler.notes import answered_by, asked_by, event_of, paused_event
+from watchbill.scheduler.notes import answered_by, asked_by, event_of, paused_event, stopped_at
 from watchbill.scheduler.plan import readable, ready_row
 from watchbill.scheduler.residence import Deadline, Residence, Resident
 from watchbill.scheduler.resolving import Edited, Provided, Refused, asked_again, decided, fitted, refused
@@ -134,6 +134,7 @@ class Telling:
 
     def _late(self, resident: Resident, batch: Batch) -> None:
         """Stop a run whose deadline has passed, as by a cancel."""
+        due = batch.now if resident.deadline is None else resident.deadline.due
         resident.deadline, resident.cancel_reason = None, LATE
         try:
             resident.loop.cancel(batch.now, LATE, late=True)
@@ -141,6 +142,7 @@ class Telling:
             self._leaving.broken(resident, broken, batch)
             return
         batch.append(resident, Kind.LATE, "", 0, Outcome.OK, _encode(LATE))
+        batch.note(resident, stopped_at(due, batch.now))
         self._advance.rest(resident, batch)
 
     def _extend(self, resident: Resident, fact: Fact, batch: Batch) -> None:

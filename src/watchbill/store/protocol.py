@@ -613,6 +613,13 @@ class SchedulerStore(Protocol):
         """
         ...
 
+    async def onsets(self, done: Sequence[tuple[int, str, int]]) -> list[tuple[DecisionRow, Micros]]:
+        """Read how the trouble of calls (run, key, fence) began that are done now: the first two verdicts on each.
+
+        The first of them may be that it is slow. What was before it had recovered an earlier time is left out.
+        """
+        ...
+
     async def learn(self, namespace: str, lessons: Sequence[Lesson]) -> None:
         """Add what was seen of runs, as agents add what they have seen of steps."""
         ...

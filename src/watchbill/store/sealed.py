@@ -434,6 +434,10 @@ class SealedScheduler:
         self.learn, self.learned = doors.learn, doors.learned
         self.policies, self.patch = doors.policies, doors.patch
 
+    async def onsets(self, done: Sequence[tuple[int, str, int]]) -> list[tuple[DecisionRow, Micros]]:
+        """Read how the trouble of calls began that are done now."""
+        return [(self._sealer.open_decision(row), at) for row, at in await self._doors.onsets(done)]
+
     async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
         """Write down the schedules that this code has."""
         await self._doors.announce(namespace, [self._sealer.schedule(namespace, one) for one in schedules], without)

@@ -60,7 +60,8 @@ def _overdue(row: AttemptRow, now: Micros) -> Symptom:
     if limits.next_at > now:
         if row.why is not None:  # that it is slow has been told
             return NotYet(limits.next_at - now)
-        return NotYet(limits.look_at(now) - now, slowness(row, now) or "")
+        slow = slowness(row, now)
+        return NotYet(limits.look_at(now) - now, *(() if slow is None else (slow.said, slow.rule)))
     if limits.next_at == limits.late_at:
         return Late(now - limits.late_at)
     return Stalled(now - limits.next_at)

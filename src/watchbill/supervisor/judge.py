@@ -164,7 +164,7 @@ def _undecided(row: AttemptRow, policy: Policy) -> Verdict:
         return _next_rung(rule, None, row, policy)
     others = people_after(policy.ladder, people.rung)
     if not others.rung:
-        return GiveUp(f"{rule}; nobody knows whether it took effect", _unsure(_doubt_of(row).failure))
+        return GiveUp(f"{rule}; nobody knows whether it took effect", _unsure(doubt_of(row).failure))
     return AskPerson(f"{rule}: {_somebody(others)} decides", DOUBT, row.rung, others, None)
 
 
@@ -200,7 +200,7 @@ def _lease_words(acts_for: Micros) -> str:
 
 def _settled(row: AttemptRow, policy: Policy) -> Verdict:
     """Decide about what can no longer act: it is asked about, or, if nobody wants it any more, given up."""
-    doubt = _doubt_of(row)
+    doubt = doubt_of(row)
     if doubt.unwanted and not policy.probes:
         return GiveUp("the run does not want it any more, and it can no longer act", _unsure(doubt.failure))
     return _ask(doubt)
@@ -222,7 +222,7 @@ def _unknown(rule: str, doubt: Doubt, row: AttemptRow, policy: Policy, settles_i
 
 
 def _after_probe(failure: Failure, row: AttemptRow, policy: Policy, chance: float) -> Verdict:
-    doubt = _doubt_of(row)
+    doubt = doubt_of(row)
     if failure.probed is Probed.NOT_DONE:
         if doubt.unwanted:
             undone = msgspec.structs.replace(doubt.failure, cause=Cause.RAISED)
@@ -248,7 +248,8 @@ def _remedy_of(failure: Failure, policy: Policy) -> Remedy:
     return Remedy.RETRY if not policy.idempotent else failure.remedy
 
 
-def _doubt_of(row: AttemptRow) -> Doubt:
+def doubt_of(row: AttemptRow) -> Doubt:
+    """Read what nobody knows about an attempt; of what cannot be read, that."""
     if row.doubt is not None and is_sealed(row.doubt):
         sealed = Failure("Sealed", f"how it failed is {why_sealed(row.doubt)}", cause=Cause.UNKNOWN)
         return Doubt(sealed, unwanted=row.cancel)

@@ -5,10 +5,10 @@ from typing import assert_never
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.model.attempt import AttemptRow, RowKind
-from watchbill.model.decision import Decision
+from watchbill.model.attempt import SLOW, AttemptRow, RowKind
+from watchbill.model.decision import OBSERVER, SUPERVISOR, Decision
 from watchbill.model.failure import Cause, Failure
-from watchbill.model.limits import SLOW, limits_of
+from watchbill.model.limits import limits_of
 from watchbill.model.overridden import span_of
 from watchbill.model.override import override_words
 from watchbill.model.parked import BACKOFF, DOUBT, QUARANTINE, SETTLE, UNTOLD, people_of
@@ -16,6 +16,7 @@ from watchbill.model.policy import Cures, Policy, decode_policy
 from watchbill.model.question import failure_in
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import AgentDead, Failed, Late, NotYet, PersonLate, Stalled, Symptom, Unreadable
+from watchbill.model.usual import modes_of
 from watchbill.model.verdict import (
     Ask,
     AskPerson,
@@ -32,6 +33,7 @@ from watchbill.model.verdict import (
     TryNow,
     Verdict,
 )
+from watchbill.supervisor.alternatives import alternatives
 from watchbill.supervisor.judge import LOSSES
 
 _encode = msgspec.json.Encoder().encode
@@ -47,7 +49,8 @@ def judgement(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Judgement:
     recast = _recast(row, verdict, decode_policy(row.policy), change.failures)
     if isinstance(verdict, Climb):
         change = change._replace(failures=-row.failures)
-    return change._replace(recast=recast, body=_reason(row, symptom, verdict))
+    actor = OBSERVER if isinstance(verdict, LookAgain) else SUPERVISOR
+    return change._replace(recast=recast, body=_reason(row, symptom, verdict), actor=actor)
 
 
 def _change(row: AttemptRow, verdict: Verdict, symptom: Symptom) -> Judgement:  # noqa: C901 - one case for each
@@ -128,14 +131,13 @@ def _climb(policy: Policy, rung: int) -> Recast:
 
 
 def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None:
-    """Write down why; what was not decided has no reason."""
-    if isinstance(verdict, LookAgain):
+    """Write down why, and why nothing else; what was not decided has no reason."""
+    slow = symptom.slow if isinstance(symptom, NotYet) else ""
+    if isinstance(verdict, LookAgain) and not slow:
         return None
-    failure = _failure(row, symptom, verdict)
+    failure, policy = _failure(row, symptom, verdict), decode_policy(row.policy)
     decision = Decision(
-        rule=f"found {verdict.failure.cause}"
-        if isinstance(verdict, MarkFailed)
-        else verdict.rule + _different(row, verdict),
+        rule=_rule(row, verdict, slow),
         chosen=verdict.chosen,
         step=row.step,
         number=row.number,
@@ -148,12 +150,23 @@ def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None
         message=failure.message if failure is not None else "",
         traceback=failure.traceback if failure is not None else "",
         delay=verdict.delay if isinstance(verdict, TryLater | Settle) else 0,
-        rejected=verdict.rejected,
+        rejected=alternatives(row, policy, symptom, verdict),
         override=override_in(row),
         since=went_wrong(row, symptom),
-        undecided=people_of(row.why or "", row.rung, row.policy).group if isinstance(symptom, PersonLate) else None,
+        undecided=people_of(row.why or "", row.rung, policy).group if isinstance(symptom, PersonLate) else None,
+        beyond=f"{modes_of(policy.learned).of(symptom.rule)} {symptom.rule}" if isinstance(symptom, NotYet) else "",
     )
     return _encode(decision)
+
+
+def _rule(row: AttemptRow, verdict: Verdict, slow: str) -> str:
+    match verdict:
+        case MarkFailed(failure=failure):
+            return f"found {failure.cause}"
+        case LookAgain():
+            return f"beyond what was learned: {slow}"
+        case _:
+            return verdict.rule + _different(row, verdict)
 
 
 def _different(row: AttemptRow, verdict: Verdict) -> str:

@@ -11,11 +11,10 @@ from watchbill.errors import StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.loop import Loop
 from watchbill.model.alert import Route
-from watchbill.model.attempt import AttemptRow
+from watchbill.model.attempt import SLOW, AttemptRow
 from watchbill.model.breaker import CANARY, Ended, is_ill, shown_error
 from watchbill.model.failure import Cause
 from watchbill.model.lease import HOST_LEASE
-from watchbill.model.limits import SLOW
 from watchbill.model.orphan import OrphanKind
 from watchbill.model.policy import Policy, Rung, decode_policy
 from watchbill.model.symptom import AgentDead, BackoffOver, Failed, NotYet, Symptom

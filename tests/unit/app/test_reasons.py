@@ -382,7 +382,7 @@ def test_a_failed_run_tells_what_went_wrong_on_the_way_with_causes() -> None:
     assert "  2027-01-15 12:00:02Z step failed charge, attempt 1 on agent a1: raised: ValueError: not yet" in (
         explained.sentences
     )
-    assert "  2027-01-15 12:00:02Z park charge, attempt 1: retry" in explained.sentences
+    assert "  2027-01-15 12:00:02Z park charge, attempt 1: retry -> stopped with its run" in explained.sentences
     assert [event.kind for event in explained.facts["trouble"]] == ["step_failed", "park"]
 
 

@@ -30,3 +30,12 @@ def test_each_budget_is_a_line_with_its_evidence():
 
 def test_where_nothing_is_known_it_says_from_what_it_is_learned():
     assert drawn(list_of_suggestions([])).startswith("nothing is known yet")
+
+
+def test_what_would_have_been_ended_is_said_with_its_budget():
+    evidence = (None, seconds(64), 1_240, seconds(2), seconds(5.5), seconds(32))
+    told = Suggestion("encode", 0, 1_240, 60, (Budget("timeout", "suggest", *evidence, 4, 3),), note="a note")
+    none = Suggestion("pack", 0, 1_240, 60, (Budget("timeout", "suggest", *evidence, 0, 0),))
+    _, first, second = drawn(list_of_suggestions([told, none])).splitlines()
+    assert first.endswith("4 would have been ended in 7d 00h, 3 of them were done by themselves; a note")
+    assert second.endswith("0 would have been ended in 7d 00h")

@@ -18,6 +18,7 @@ from watchbill.flow.replay import Call, WorkflowLoop
 from watchbill.flow.steps import MOST_RESOLVED, NO_WISHES, Step, Wishes
 from watchbill.model.call import Outcome
 from watchbill.model.policy import Policy, Retry
+from watchbill.model.usual import Modes, modes_of
 
 
 @dataclass
@@ -332,6 +333,17 @@ def test_a_step_is_looked_at_when_it_may_be_late_or_stalled():
     assert Step(encode).resolve().policy.timeout == 3_600_000_000, "no step runs for ever"
 
 
+def test_what_was_learned_is_treated_rule_by_rule_or_all_of_it_alike():
+    assert Step(encode).resolve().policy.learned == "observe"
+    assert Step(encode, learned="suggest").resolve().policy.learned == "suggest"
+    both = Step(encode, learned={"timeout": "enforce", "stall": "suggest"}).resolve().policy
+    assert modes_of(both.learned) == Modes("enforce", "suggest")
+    one = Step(encode, learned={"timeout": "enforce"}).resolve().policy
+    assert modes_of(one.learned) == Modes("enforce", "observe"), "what is not named is observed"
+    alike = Step(encode, learned={"timeout": "enforce", "stall": "enforce"}).resolve().policy
+    assert alike.learned == "enforce", "as older versions read it, too"
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
@@ -351,6 +363,11 @@ def test_a_step_is_looked_at_when_it_may_be_late_or_stalled():
         ({"stall": "soon"}, "stall of step 'encode' must look like"),
         ({"priority": 101}, "priority of step 'encode' must be a number from -100 to 100"),
         ({"priority": True}, "priority of step 'encode' must be a number"),
+        ({"learned": "sugest"}, "learned of step 'encode' must be 'observe', 'suggest' or 'enforce', .*mean 'suggest'"),
+        ({"learned": {}}, "or one of them for each rule, like {'timeout': 'enforce'}, got {}"),
+        ({"learned": {"tiemout": "enforce"}}, "learned of step 'encode' has no rule 'tiemout'; did you mean 'timeout'"),
+        ({"learned": {"stall": "enforced"}}, r"learned\['stall'\] of step 'encode' must be .*; did you mean 'enforce'"),
+        ({"learned": {"stall": None}}, r"learned\['stall'\] of step 'encode' must be 'observe', 'suggest' or"),
         ({"local_retries": -1}, "local_retries of step 'encode' must be a whole number from 0 to 100"),
         ({"local_retries": 2.0}, "local_retries of step 'encode' must be a whole number"),
         ({"local_retries": 101}, r"for more, or with pauses, use retry=Retry"),

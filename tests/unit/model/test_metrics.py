@@ -6,18 +6,23 @@ from typing import Any
 import msgspec
 
 from watchbill.clock import SECOND
+from watchbill.model.alarms import alarms_of
 from watchbill.model.decision import (
     AGENT,
+    BY_ITSELF,
+    DEADLINE,
     LATE_RESULT_BODY,
     OF_A_PERSON,
     OF_A_RECOVERY,
     OF_A_REFUSAL,
+    OF_AN_ALARM,
     RECOVERED,
+    UNANSWERED,
     Decision,
     DecisionRow,
 )
 from watchbill.model.failure import Cause
-from watchbill.model.metrics import History, HistoryRow, metrics_of
+from watchbill.model.metrics import History, HistoryRow, Onset, metrics_of, onsets_of
 from watchbill.model.queue import QueueDepth
 from watchbill.model.report_card import Card, Metrics
 from watchbill.model.sealed import SEALED
@@ -142,3 +147,55 @@ def test_lag_is_how_long_something_is_due_and_age_how_long_something_waits_that_
     stopped = queue._replace(oldest=99 * SECOND, stopped=True)
     found = metrics_of(History(0, NOW, (), (), ()), [queue, stopped, queue._replace(depth=0, oldest=0)])
     assert (found.queue_age, found.queued) == (timedelta(seconds=9), 2)
+
+
+def of_run(chosen: str, run: int, status: RunState, since: int = 99) -> HistoryRow:
+    return decided(100, chosen, run=run, call="", number=0, actor="scheduler", status=status, since=since * SECOND)
+
+
+def test_runs_that_were_too_late_or_waited_in_vain_have_cards_of_their_own() -> None:
+    found = measured(
+        of_run(DEADLINE, 1, RunState.FAILED), of_run(DEADLINE, 2, RunState.UNDONE),
+        of_run(DEADLINE, 3, RunState.UNDOING),
+        of_run(UNANSWERED, 4, RunState.COMPLETED, since=90), of_run(UNANSWERED, 5, RunState.CANCELLED, since=90),
+    )  # fmt: skip
+    deadline, unanswered = found.cards
+    assert (deadline.symptom, deadline.found, deadline.given_up, deadline.undone, deadline.open) == (
+        "deadline",
+        3,
+        1,
+        1,
+        1,
+    )
+    assert (unanswered.symptom, unanswered.found, unanswered.another_way, unanswered.stopped) == ("unanswered", 2, 1, 1)
+    assert deadline.detected is not None
+    assert (seconds(deadline.detected.median), found.detected, found.retries) == (1, None, 0)
+
+
+def test_the_onset_of_a_trouble_is_its_first_verdict_and_that_it_was_slow_is_none() -> None:
+    slow = decided(5, "leave alone", actor="observer", beyond="observe stall")
+    late = decided(9, "mark failed", Cause.LATE, since=4 * SECOND, n=2)
+    lost = decided(20, "mark failed", Cause.LOST, call="ship", agent=7, started_at=5 * SECOND)
+    sealed = DecisionRow(3, "x", 1, 1, "supervisor", SEALED + b"x")
+    found = onsets_of([(row.decision, row.at) for row in (slow, late, lost, raised(30, number=2))] + [(sealed, NOW)])
+    assert found == {(1, "charge"): Onset(9 * SECOND, 4 * SECOND), (1, "ship"): Onset(20 * SECOND, None)}
+    assert (found[1, "charge"].detected, found[1, "ship"].detected) == (5 * SECOND, None)
+
+
+def test_what_would_have_been_ended_is_counted_by_rule_once_for_each_attempt() -> None:
+    def slow(run: int, beyond: str, step: str = "encode") -> HistoryRow:
+        return decided(5, "leave alone", run=run, actor="observer", step=step, beyond=beyond)
+
+    def well(run: int) -> HistoryRow:
+        return decided(9, BY_ITSELF, run=run, n=OF_AN_ALARM, actor=AGENT, step="encode")
+
+    sealed = HistoryRow(DecisionRow(1, "charge", 1, 9, "supervisor", SEALED + b"x"), NOW, RunState.RUNNING)
+    rows = [
+        *(slow(1, "suggest timeout"), well(1), slow(2, "suggest timeout"), slow(3, "suggest stall"), well(3)),
+        *(slow(4, "observe timeout"), well(4), slow(5, "suggest timeout", "pack"), sealed, raised(30)),
+    ]
+    assert alarms_of(rows) == {
+        ("encode", 0, "timeout"): (2, 1),
+        ("encode", 0, "stall"): (1, 1),
+        ("pack", 0, "timeout"): (1, 0),
+    }

@@ -43,7 +43,10 @@ def test_options_are_named_and_written_as_steps_have_them():
         ({"retry": 1, "retries": 2}, "retries is given twice"),
         ({"factor": 0.5}, "factor must be a number from 1"),
         ({"backoff": -1}, "backoff must be zero or more"),
-        ({"learned": "maybe"}, "learned must be 'observe' or 'enforce'"),
+        ({"learned": "maybe"}, "learned must be 'observe', 'suggest' or 'enforce', or an object"),
+        ({"learned": {}}, "learned must be 'observe', 'suggest' or 'enforce', or an object"),
+        ({"learned": {"timeout": "maybe"}}, "an object with one of them for 'timeout', 'stall', or both, got"),
+        ({"learned": {"tiemout": "enforce"}}, "an object with one of them for 'timeout', 'stall', or both, got"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_the_name_of_its_option(given, said):

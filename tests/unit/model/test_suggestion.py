@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from watchbill.clock import SECOND
 from watchbill.model.policy import Policy
 from watchbill.model.stat import Memory, Seen, Stat, remembered, run_name
-from watchbill.model.suggestion import ENOUGH, LEAST_TIMEOUT, rounded_up, suggest, suggest_all, usual_of
+from watchbill.model.suggestion import ENOUGH, LEAST_TIMEOUT, Alarms, rounded_up, suggest, suggest_all, usual_of
 
 
 def a_stat(*spans: float, gaps: tuple[float, ...] = (), failed: int = 0, step: str = "encode", rung: int = 0) -> Stat:
@@ -61,6 +61,16 @@ def test_it_says_what_is_in_force() -> None:
     timeout, stall = suggest(stat, Policy(learned="enforce")).budgets
     assert (timeout.mode, stall.mode, stall.current) == ("enforce", "enforce", None)
     assert [budget.current for budget in suggest(stat, None).budgets] == [None, None]
+
+
+def test_what_would_have_been_ended_is_said_where_somebody_wants_that_counted() -> None:
+    stat = a_stat(*[600.0] * 60, gaps=(5.0,) * 600)
+    alarms = {("encode", 0, "timeout"): Alarms(4, 3)}
+    timeout, stall = suggest(stat, Policy(learned="timeout suggest, stall observe"), alarms).budgets
+    assert (timeout.mode, timeout.beyond, timeout.by_itself) == ("suggest", 4, 3)
+    assert (stall.mode, stall.beyond, stall.by_itself) == ("observe", None, None)
+    timeout, stall = suggest(stat, Policy(learned="suggest")).budgets
+    assert [(one.mode, one.beyond, one.by_itself) for one in (timeout, stall)] == [("suggest", 0, 0)] * 2
 
 
 def test_of_rungs_it_says_which_works_and_leaves_the_order_to_the_author() -> None:

@@ -9,13 +9,14 @@ import pytest
 
 from tests.unit.supervisor.rows import NOON, SECOND, a_row
 from watchbill.model.attempt import AttemptRow, Mark
+from watchbill.model.decision import Decision
 from watchbill.model.limits import limits_of
 from watchbill.model.policy import DEFAULT_TIMEOUT, SEEN_WITHIN, Policy
 from watchbill.model.stat import Memory, Seen, Stat, remembered
 from watchbill.model.states import AttemptState
 from watchbill.model.suggestion import ENOUGH, usual_of
 from watchbill.model.symptom import Late, NotYet, Stalled
-from watchbill.model.usual import Evidence, Usual
+from watchbill.model.usual import MODES, Evidence, Modes, Usual, modes_from, modes_of
 from watchbill.model.verdict import LookAgain, MarkFailed
 from watchbill.supervisor.diagnose import diagnose
 from watchbill.supervisor.judge import judge
@@ -47,20 +48,26 @@ def running(policy: Policy, *, for_: int, **changes: Any) -> AttemptRow:
 def test_what_takes_longer_than_usual_is_said_once_and_left_alone() -> None:
     row = running(OBSERVED, for_=120, progress_at=NOON)
     symptom = diagnose(row, NOON)
-    assert symptom == NotYet((3_600 - 120) * SECOND, "usually 2 s, p99 5 s; runs for 120 s")
+    assert symptom == NotYet((3_600 - 120) * SECOND, "usually 2 s, p99 5 s; runs for 120 s", "timeout")
     verdict = judge(symptom, row, OBSERVED, 0.0)
     assert verdict == LookAgain((3_600 - 120) * SECOND)
     change = judgement(row, symptom, verdict)
-    assert (change.after, change.why, change.body, change.failures) == (AttemptState.RUNNING, "slow", None, 0)
+    assert (change.after, change.why, change.failures) == (AttemptState.RUNNING, "slow", 0)
+    reason = msgspec.json.decode(change.body or b"", type=Decision)
+    assert (reason.chosen, reason.cause, reason.beyond) == ("leave alone", None, "observe timeout")
+    assert reason.rule == "beyond what was learned: usually 2 s, p99 5 s; runs for 120 s"
+    assert reason.rejected == ("mark failed: learned is 'observe'",)
     told = msgspec.structs.replace(row, why="slow", watch_at=NOON + SECOND)
     again = diagnose(told, NOON + SECOND)
     assert again == NotYet((3_600 - 121) * SECOND)
-    assert judgement(told, again, judge(again, told, OBSERVED, 0.0)).why == "slow"
+    change = judgement(told, again, judge(again, told, OBSERVED, 0.0))
+    assert (change.why, change.body) == ("slow", None), "once"
 
 
 def test_what_moves_less_often_than_usual_is_slow_too() -> None:
     row = running(OBSERVED, for_=90, progress_at=NOON - 60 * SECOND)
-    assert diagnose(row, NOON) == NotYet(3_510 * SECOND, "usually moves within 0.5 s, p99 2 s; has not moved for 60 s")
+    said = "usually moves within 0.5 s, p99 2 s; has not moved for 60 s"
+    assert diagnose(row, NOON) == NotYet(3_510 * SECOND, said, "stall")
 
 
 def test_it_is_looked_at_when_it_would_become_slow() -> None:
@@ -130,6 +137,48 @@ def test_it_never_lasts_longer_than_the_authors_own() -> None:
     verdict = judge(symptom, row, policy, 0.0)
     assert isinstance(verdict, MarkFailed)
     assert "after its timeout of 50 s" in verdict.failure.message
+
+
+# --- each rule in its own way
+
+
+def with_modes(word: str) -> Policy:
+    return Policy(usual=(USUAL,), learned=word)
+
+
+def test_what_is_enforced_of_one_rule_is_only_seen_of_the_other() -> None:
+    policy = with_modes("timeout enforce, stall suggest")
+    assert isinstance(diagnose(running(policy, for_=120, progress_at=NOON), NOON), Late)
+    still = diagnose(running(policy, for_=60), NOON)
+    said = "usually moves within 0.5 s, p99 2 s; has not moved for 60 s"
+    assert still == NotYet(40 * SECOND, said, "stall"), "it is late after a hundred seconds all the same"
+    other = with_modes("timeout observe, stall enforce")
+    assert isinstance(diagnose(running(other, for_=60), NOON), Stalled)
+    slow = diagnose(running(other, for_=120, progress_at=NOON), NOON)
+    assert slow == NotYet(41 * SECOND, "usually 2 s, p99 5 s; runs for 120 s", "timeout")
+
+
+def test_what_would_have_been_ended_says_of_which_rule_and_that_it_is_counted() -> None:
+    policy = with_modes("timeout suggest, stall observe")
+    row = running(policy, for_=120, progress_at=NOON)
+    symptom = diagnose(row, NOON)
+    assert symptom is not None
+    change = judgement(row, symptom, judge(symptom, row, policy, 0.0))
+    reason = msgspec.json.decode(change.body or b"", type=Decision)
+    assert (reason.beyond, reason.rejected) == ("suggest timeout", ("mark failed: learned is 'suggest'",))
+
+
+@pytest.mark.parametrize("word", ["tell", "timeout tell, stall enforce", "", "stall enforce"])
+def test_what_only_a_newer_version_understands_is_observed(word: str) -> None:
+    assert modes_of(word).timeout == "observe"
+
+
+@pytest.mark.parametrize("timeout", MODES)
+@pytest.mark.parametrize("stall", MODES)
+def test_modes_are_read_as_they_were_written(timeout: str, stall: str) -> None:
+    assert modes_of(Modes(timeout, stall).word) == Modes(timeout, stall)
+    assert modes_from({"timeout": timeout, "stall": stall}) == Modes(timeout, stall)
+    assert modes_from(timeout) == Modes(timeout, timeout)
 
 
 # --- proof: on a trace where durations double

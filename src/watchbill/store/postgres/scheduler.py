@@ -11,6 +11,7 @@ from watchbill.clock import Micros
 from watchbill.model.agent import AgentState
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import JournalEntry
+from watchbill.model.decision import OF_A_RECOVERY, DecisionRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.policies import Policies
 from watchbill.model.run import RunRow
@@ -147,6 +148,13 @@ class PostgresScheduler:
         for parent, id in cast(Sequence[tuple[int, str]], found):
             children.setdefault(parent, []).append(id)
         return children
+
+    async def onsets(self, done: Sequence[tuple[int, str, int]]) -> list[tuple[DecisionRow, Micros]]:
+        """Read how the trouble of calls began that are done now."""
+        runs, calls, fences = [list(column) for column in zip(*done, strict=True)]
+        wanted = {"runs": runs, "calls": calls, "fences": fences, "recovered": OF_A_RECOVERY}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "onsets", wanted))
+        return [(DecisionRow(*row[:-1]), row[-1]) for row in cast(Sequence[tuple[Any, ...]], found)]
 
     async def learn(self, namespace: str, lessons: Sequence[Lesson]) -> None:
         """Add what was seen of runs."""

@@ -372,6 +372,7 @@ def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, obj
         "runs": [verdict.run for verdict in ordered],
         "calls": [verdict.call for verdict in ordered],
         "decisions": [verdict.body for verdict in ordered],
+        "actors": [verdict.actor for verdict in ordered],
         "unmoved": [verdict.unmoved for verdict in ordered],
         "progresses": [verdict.progress for verdict in ordered],
         "judged_by": [verdict.policy for verdict in ordered],

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from watchbill.clock import Micros
+from watchbill.model.decision import SUPERVISOR
 from watchbill.model.orphan import (
     ABANDONED_FAILURE,
     AuditLook,
@@ -56,7 +57,8 @@ def _repair(db: Writer, one: Repair, now: Micros) -> bool:
     if not db.run(_STATEMENTS[one.kind], values).rowcount:
         return False
     if one.body is not None:
-        db.run("judge_decision", {"run": one.run, "call": one.call, "fence": one.fence, "body": one.body, "now": now})
+        key: Named = {"run": one.run, "call": one.call, "fence": one.fence}
+        db.run("judge_decision", {**key, "actor": SUPERVISOR, "body": one.body, "now": now})
     count(db, str(one.kind), 1)
     return True
 

@@ -11,6 +11,7 @@ import msgspec
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
+from watchbill.model.decision import OF_A_RECOVERY, DecisionRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.parked import UNTOLD
 from watchbill.model.policies import Policies
@@ -129,6 +130,18 @@ class SqliteScheduler:
         for parent, id in await self._lanes.read(lambda db: db.run("children", wanted).fetchall()):
             children.setdefault(parent, []).append(id)
         return children
+
+    async def onsets(self, done: Sequence[tuple[int, str, int]]) -> list[tuple[DecisionRow, Micros]]:
+        """Read how the trouble of calls began that are done now."""
+
+        def read(db: Database) -> list[tuple[DecisionRow, Micros]]:
+            found = []
+            for run, call, fence in done:
+                this: Named = {"run": run, "call": call, "fence": fence, "recovered": OF_A_RECOVERY}
+                found += [(DecisionRow(*row), at) for *row, at in db.run("onsets", this)]
+            return found
+
+        return await self._lanes.read(read)
 
     async def learn(self, namespace: str, lessons: Sequence[Lesson]) -> None:
         """Add what was seen of runs; it need not survive the machine, so nobody waits for the disk."""

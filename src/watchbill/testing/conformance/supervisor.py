@@ -6,11 +6,12 @@ import pytest
 from watchbill.clock import SECOND
 from watchbill.model.agent import Act, ProgressMark, Room, Wish
 from watchbill.model.attempt import AttemptRow, RowKind, first_fence
+from watchbill.model.decision import OF_A_RECOVERY, DecisionRow
 from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Recast
 from watchbill.store.protocol import AVOID_FOR
-from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_recast, a_run, a_verdict, to_judge
+from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_reason, a_recast, a_run, a_verdict, to_judge
 
 FAILURE = b'{"type":"Late","message":"too slow"}'
 OTHER_AGENT = 71
@@ -106,6 +107,42 @@ async def test_a_verdict_changes_the_row_and_leaves_its_reason(scene, run, clock
     assert (decision.run, decision.call, decision.fence, decision.n, decision.actor, decision.body) == (
         1, "charge", row.fence, 1, "supervisor", verdict.body,
     )  # fmt: skip
+
+
+async def test_what_only_was_looked_at_runs_on_and_may_be_written_down_by_who_only_looks(scene, run):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    seen = a_verdict(row, AttemptState.RUNNING, watch_in=SECOND, why="slow", message="slow")._replace(actor="observer")
+    assert await scene.judge(seen)
+    found = await scene.row(row.id)
+    assert (found.state, found.why, found.watch_at) == (AttemptState.RUNNING, "slow", NOON + SECOND)
+    [decision] = await scene.decisions("o-1")
+    assert (decision.actor, decision.n, decision.body) == ("observer", 1, seen.body)
+    assert not await scene.judge(a_verdict(found, AttemptState.RUNNING)), "only what was asked to stop is left alone"
+    await scene.turn(dropped=[row.id])
+    assert not await scene.judge(a_verdict(found, AttemptState.RUNNING, watch_in=SECOND)), "it was asked to stop"
+    assert await scene.judge(a_verdict(found, AttemptState.RUNNING))
+
+
+async def test_how_trouble_began_is_read_by_call_up_to_the_fence_under_which_it_is_done(scene, run, clock):
+    row = await scene.row_in(AttemptState.RUNNING, run)
+    seen = a_verdict(row, AttemptState.RUNNING, watch_in=SECOND, message="slow")._replace(actor="observer")
+    assert await scene.judge(seen)
+    clock.pass_by(SECOND)
+    assert await scene.judge(a_verdict(row, AttemptState.FAILED, watch_in=0, message="late"))
+    clock.pass_by(SECOND)
+    assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.READY, message="again"))
+    [again] = await scene.lease()
+    own = DecisionRow(run.num, "charge", again.fence, 1, "scheduler", a_reason("its own"))
+    well = DecisionRow(run.num, "charge", again.fence, OF_A_RECOVERY, "agent", a_reason("done"))
+    await scene.turn(decisions=[own, well])
+    doors = scene.store.scheduler
+    found = await doors.onsets([(run.num, "charge", again.fence), (run.num, "ship", again.fence)])
+    assert [(one.fence, one.n, one.actor, one.body, at) for one, at in found] == [
+        (row.fence, 1, "observer", a_reason("slow"), NOON),
+        (row.fence, 2, "supervisor", a_reason("late"), NOON + SECOND),
+    ]
+    assert await doors.onsets([(run.num, "charge", again.fence + 1)]) == [], "by then it had been well"
+    assert await doors.onsets([(run.num, "charge", row.fence - 1)]) == []
 
 
 async def test_decisions_about_one_attempt_are_numbered(scene, run, clock):

@@ -1,5 +1,5 @@
 -- Apply verdicts whose evidence still holds: fence, state, progress, policy, and the death of the agent if they say so.
--- What runs on is looked at again without a reason; only what was asked to stop is left to itself, with one.
+-- What runs on is looked at again; only what was asked to stop is left to itself.
 -- The agents are locked before that is judged: one that beats at this moment is waited for, and is alive.
 -- What its run wants no more since is not moved as if it did.
 -- What is parked is moved when its time is over: then by nobody who decided meanwhile, for that takes the time away.
@@ -74,10 +74,10 @@ judged AS (
         :ids::bigint[], :fences::bigint[], :states::smallint[], :progress_ats::bigint[], :dead_agents::bigint[],
         :afters::smallint[], :failures::integer[], :losses::integer[], :watch_ins::bigint[], :whys::text[],
         :results::bytea[], :runs::bigint[], :calls::text[], :decisions::bytea[], :unmoved::boolean[],
-        :progresses::bytea[], :judged_by::bytea[], :watch_ats::bigint[], :cancels::boolean[]
+        :progresses::bytea[], :judged_by::bytea[], :watch_ats::bigint[], :cancels::boolean[], :actors::text[]
     ) AS verdict (
         id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result, run, call, reason,
-        unmoved, progress, judged_by, watch_at, cancel
+        unmoved, progress, judged_by, watch_at, cancel, actor
     )
     LEFT JOIN unnest(
         :recast_ids::bigint[], :kinds::smallint[], :steps::text[], :rungs::integer[], :policies::bytea[],
@@ -92,7 +92,7 @@ judged AS (
         AND (NOT verdict.unmoved OR attempt.progress IS NOT DISTINCT FROM verdict.progress)
         AND (verdict.judged_by IS NULL OR attempt.policy = verdict.judged_by)
         AND CASE verdict.state
-            WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND attempt.cancel = (verdict.reason IS NOT NULL))
+            WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND attempt.cancel = (verdict.watch_in IS NULL))
             WHEN 2 THEN verdict.after IN (0, 3, 5) AND attempt.cancel = verdict.cancel
             WHEN 3 THEN attempt.watch_at = verdict.watch_at
                 AND attempt.cancel = verdict.cancel
@@ -117,7 +117,7 @@ judged AS (
             )
         )
     -- With all that follows from it: to find it again among the verdicts would cost the square of their number.
-    RETURNING attempt.id, verdict.run, verdict.call, verdict.fence, verdict.reason, verdict.dead_agent
+    RETURNING attempt.id, verdict.run, verdict.call, verdict.fence, verdict.reason, verdict.actor, verdict.dead_agent
 ),
 -- How many were taken from agents that are gone.
 counted AS (
@@ -142,7 +142,7 @@ reasons AS (
                 AND decision.call = judged.call
                 AND decision.fence = judged.fence
         ), 0),
-        (SELECT watchbill.at(:now::bigint)), 'supervisor', judged.reason
+        (SELECT watchbill.at(:now::bigint)), judged.actor, judged.reason
     FROM judged
     WHERE judged.reason IS NOT NULL
 ),
