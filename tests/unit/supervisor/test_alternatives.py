@@ -14,6 +14,7 @@ from watchbill.clock import SECOND
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
+from watchbill.model.lost import Dead, Found
 from watchbill.model.parked import DOUBT, ESCALATE, SETTLE
 from watchbill.model.policy import QUARANTINE_AT, Policy
 from watchbill.model.states import AttemptState
@@ -149,7 +150,7 @@ def test_whatever_is_decided_names_few_others_and_never_what_was_chosen(
     state: AttemptState, data: st.DataObject, orphaned: bool
 ) -> None:
     row: AttemptRow = data.draw(rows(state))
-    symptom = diagnose(row, NOW, orphaned=orphaned)
+    symptom = diagnose(row, NOW, dead=Dead(row.agent or 0, "a", Found.DEAD) if orphaned else None)
     if symptom is None:
         return
     body = judgement(row, symptom, judge(symptom, row, msgspec.json.decode(row.policy, type=Policy), 0.5)).body
