@@ -5,12 +5,11 @@ from typing import Final
 import msgspec
 
 from watchbill.app.opened import decision_in, error_in, failure_in, final_in, progress_in, reason_in
-from watchbill.app.report import step_name
 from watchbill.app.status import TimelineEvent
 from watchbill.app.words import said_of
 from watchbill.clock import Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, RowKind
-from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.call import JournalEntry, Kind, Outcome, step_name
 from watchbill.model.decision import (
     AGENT,
     ANSWER,

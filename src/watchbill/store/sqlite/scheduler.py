@@ -152,7 +152,11 @@ class SqliteScheduler:
 
     async def delete(self, root: int, limit: int) -> Deleted:
         """Delete a run that has ended and the tree under it, so many rows at a time."""
-        return await self._lanes.write(lambda db: delete(db, root, limit))
+        gone = await self._lanes.write(
+            lambda db: delete(db, root, limit),
+            lambda gone: self._lanes.hints.give(Hint.SUPERVISOR) if gone.failed else None,  # an incident may be over
+        )
+        return gone.deleted
 
     async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:
         """Write one turn, all or nothing."""
@@ -392,6 +396,8 @@ def _clear(db: Writer, turn: Turn, now: Micros) -> None:
         db.run_many("turn_asked_again", [(*again, now, UNTOLD) for again in turn.asked_again])
     if turn.holds:
         db.run_many("turn_holds", turn.holds)
+    if turn.failed:
+        db.run_many("turn_failed", [(*one, now) for one in turn.failed])
     if turn.decisions:
         db.run_many("turn_decisions", [(*decision, now) for decision in turn.decisions])
     if turn.doing:
