@@ -332,6 +332,8 @@ def write_turn(db: Writer, turn: Turn, *, again: bool) -> TurnAnswer:
     if not (again and _is_there(db, turn)):
         _append(db, turn, now)
         _clear(db, turn, now)
+        if turn.failed:
+            db.run_many("turn_failed", [(*one, now) for one in turn.failed])
     return TurnAnswer(applied=True, held=held, now=now)
 
 
@@ -396,8 +398,6 @@ def _clear(db: Writer, turn: Turn, now: Micros) -> None:
         db.run_many("turn_asked_again", [(*again, now, UNTOLD) for again in turn.asked_again])
     if turn.holds:
         db.run_many("turn_holds", turn.holds)
-    if turn.failed:
-        db.run_many("turn_failed", [(*one, now) for one in turn.failed])
     if turn.decisions:
         db.run_many("turn_decisions", [(*decision, now) for decision in turn.decisions])
     if turn.doing:
