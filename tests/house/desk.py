@@ -58,6 +58,18 @@ async def payment(order: str) -> str | None:
     return await bank(order)
 
 
+@app.step(retry=0)
+async def stamp(order: str) -> str:
+    if not os.path.exists(f"{os.environ['DESK_BANK']}.{order}"):
+        raise ValueError(f"no stamp for {order!r}")
+    return f"{order} stamped"
+
+
+@app.workflow
+async def parcel(order: str) -> str:
+    return await stamp(order)
+
+
 print("reading")  # must not stand among JSON
 
 

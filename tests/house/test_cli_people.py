@@ -72,6 +72,40 @@ def test_an_incident_is_listed_shown_and_resumed(bank: Bank) -> None:
     assert "nothing waits for a decision" in again.err
 
 
+def test_runs_that_have_failed_are_listed_shown_retried_and_left(bank: Bank) -> None:
+    for id in ("p-1", "p-2"):
+        bank.json("run", "start", "parcel", f'"{id}"', "--id", id)
+    [incident] = until(
+        lambda: bank("incidents", "list", "-o", "json"), lambda found: found and found[0]["members"] == 2
+    )
+    assert incident["cause"].startswith("failure of stamp ")
+    assert (incident["actions"], incident["member"]) == (["retry", "skip"], "run")
+    listed = bank("incidents", "list").out
+    assert "(2 runs)" in listed
+    assert f"watchbill incidents retry {incident['id']} --reason WHY" in " ".join(listed.split())
+    shown = " ".join(bank("incidents", "show", incident["id"]).out.split())
+    assert "2 runs, for example p-" in shown
+    assert "ValueError: no stamp for 'p-" in shown
+    assert f"It belongs to incident {incident['id']}" in str(bank.json("run", "explain", "p-1")["sentences"])
+    refused = bank("incidents", "abort", incident["id"], *WHY)
+    assert (refused.code, refused.out) == (2, "")
+    assert "retry goes on with them as new runs, skip leaves them as they are; got abort" in " ".join(
+        refused.err.split()
+    )
+    bank.opens_for("p-1")
+    [acted] = bank.json("incidents", "retry", incident["id"], "--per-second", "1", *WHY)
+    assert (acted["action"], acted["outcome"]) == ("retry", "done")
+    assert bank.becomes("p-1~2", "completed")["result"] == "p-1 stamped"
+    assert bank.becomes("p-2~2", "failed")["error"]["type"] == "ValueError"  # it is not tried for ever
+    until(
+        lambda: bank("incidents", "list", "-o", "json"),
+        lambda found: [(one["id"], one["members"]) for one in found] == [(incident["id"], 1)],
+    )
+    until(lambda: bank("incidents", "skip", incident["id"], *WHY, "-o", "json"), lambda acted: acted)
+    until(lambda: bank("incidents", "list", "-o", "json"), lambda found: found == [])
+    assert bank.json("run", "show", "p-2~2")["state"] == "failed"
+
+
 def test_one_call_is_retried_edited_provided_skipped_and_its_run_aborted_or_undone(bank: Bank) -> None:
     bank.quarantined("retry", "edit", "provide", "skip", "undo", "abort")
     bank.opens_for("retry")

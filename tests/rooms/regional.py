@@ -117,6 +117,16 @@ class Trade:
                 raise RuntimeError(f"{secret} leaks")
             return secret
 
+        @app.step(retry=0)
+        async def steer(secret: str) -> str:
+            if not self.mended:
+                raise RuntimeError(f"{secret} is off its course")
+            return secret
+
+        @app.workflow
+        async def voyage(secret: str) -> str:
+            return await steer(secret)
+
         @app.workflow
         async def crate(secret: str) -> str:
             return await pack(secret)
@@ -152,6 +162,7 @@ class Trade:
         async def tide(secret: str = self.mark) -> None: ...
 
         self.ship, self.doomed, self.search, self.wonder, self.smuggle = ship, doomed, search, wonder, smuggle
+        self.voyage = voyage
 
     def new(self, name: str) -> str:
         """Give a name that nothing had before."""

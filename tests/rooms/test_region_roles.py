@@ -23,8 +23,8 @@ from watchbill.supervisor.audit import Audit
 
 # What a role reads of other regions, for each table there is: a new one has to be put somewhere.
 NOTHING = {
-    "run", "attempt", "fact", "schedule", "journal", "decision", "chain", "blob", "log", "incident", "alert",
-    "lease", "scheduler", "agent", "supervisor",
+    "run", "attempt", "fact", "schedule", "journal", "decision", "chain", "blob", "log", "failed_run", "incident",
+    "alert", "lease", "scheduler", "agent", "supervisor",
 }  # fmt: skip
 WHERE_THINGS_ARE = {"shard", "queue"}  # each writes its own
 SHARED = {"gate", "stat", "policy", "orphan", "meta", "region_role"}
@@ -70,6 +70,7 @@ class World:
         shipped = await trade.start(trade.ship, "ship")
         sunk = await trade.start(trade.doomed, "sunk")
         await trade.start(trade.search, "stuck")
+        lost = await trade.start(trade.voyage, "lost")
         await trade.start(trade.wonder, "asked")
         smuggled = await trade.start(trade.smuggle, "smuggled")
         await shipped.send("bill", f"{trade.mark} pays")
@@ -79,12 +80,14 @@ class World:
         with pytest.raises(RunUndone):
             await ends(sunk)
         assert trade.undone == [trade.mark]
+        with pytest.raises(RunFailed, match="is off its course"):
+            await ends(lost)
         with pytest.raises(RunFailed, match="connects as the role of region"):
             await ends(smuggled)
 
         async def waits_for_people() -> bool:
             there = await trade.app.incidents()
-            return len(there) == 1 and len(await trade.app.inbox()) == 2
+            return len(there) == 2 and len(await trade.app.inbox()) == 2
 
         await until(waits_for_people)
         assert sorted(await trade.runs(trade.ship.name)) == [f"ship-{trade.mark}"]
@@ -165,6 +168,7 @@ async def test_nobody_changes_or_deletes_what_another_region_has(world: World) -
         "fact": "actor = actor",
         "incident": "people = people",
         "decision": "actor = actor",
+        "failed_run": "incident = NULL",
     }
     async with as_role(world.harbour, "us") as us:
         for table in sorted(NOTHING | WHERE_THINGS_ARE):
@@ -199,13 +203,15 @@ async def test_nobody_writes_into_another_region(world: World) -> None:
     [(run, shard)] = await world.harbour.ask(
         OWNER, "SELECT num, shard FROM watchbill.run WHERE id = $1", f"stuck-{world.eu.mark}"
     )
-    [(incident,)] = await world.harbour.ask(OWNER, "SELECT id FROM watchbill.incident WHERE region = 'eu'")
+    [(incident,)] = await world.harbour.ask(OWNER, "SELECT min(id) FROM watchbill.incident WHERE region = 'eu'")
     forged = [
         f"INSERT INTO watchbill.journal (run, seq, kind, key, outcome, at, body) VALUES ({run}, 900, 0, 'x', 0, 0, '')",
         f"INSERT INTO watchbill.blob (run, n, body) VALUES ({run}, 900, '')",
         f"INSERT INTO watchbill.chain (run, last) VALUES ({run}, '') ON CONFLICT (run) DO UPDATE SET last = ''",
         f"INSERT INTO watchbill.decision (run, call, fence, n, at, actor, body) VALUES ({run}, 'x', 0, 0, 0, 'x', '')",
         f"INSERT INTO watchbill.log (run, call, fence, number, at, body) VALUES ({run}, 'x', 0, 0, 0, '')",
+        f"INSERT INTO watchbill.failed_run (run, step, undo, body, at) VALUES ({run}, 'x', false, '', 0)",
+        f"UPDATE watchbill.failed_run SET run = {run}",
         "INSERT INTO watchbill.fact (shard, run, kind, ref, actor, body, at)"
         f" VALUES ({shard}, {run}, 'cancel', 'x', 'x', '', 0)",
         "INSERT INTO watchbill.run (num, shard, namespace, id, workflow, version, root, input, created_at)"
@@ -364,11 +370,17 @@ async def test_what_the_owner_had_gathered_is_handed_over_or_gathered_anew(world
     await as_owner(
         "UPDATE watchbill.attempt SET incident = (SELECT min(id) FROM watchbill.incident) WHERE incident IS NOT NULL"
     )
+    await as_owner("UPDATE watchbill.failed_run SET incident = (SELECT max(id) FROM watchbill.incident)")
     await given()
     assert await as_owner("SELECT id FROM watchbill.incident WHERE state = 0") == []
     async with eu.app.rooms(region="eu"), us.app.rooms(region="us"):
         for trade in (eu, us):
-            await until(trade.app.incidents)
+            await until(lambda of=trade: both_again(of))
+
+
+async def both_again(trade: Trade) -> bool:
+    """Say whether a region has an incident about a call that waits, and one about a run that has ended, of its own."""
+    return sorted([one.member for one in await trade.app.incidents()]) == ["call", "run"]
 
 
 async def test_people_of_a_region_decide_about_its_calls(world: World) -> None:
@@ -381,6 +393,24 @@ async def test_people_of_a_region_decide_about_its_calls(world: World) -> None:
         explained = await eu.app.handle(f"asked-{eu.mark}").explain()
         assert f"Is {eu.mark} heavy?" in str(explained)
     assert await eu.app.gates() != []
+
+
+async def test_runs_of_a_region_that_have_failed_go_on_when_its_people_want_that(world: World) -> None:
+    us = Trade(world.harbour, "us")
+    us.mended = True
+    async with us.app.rooms(region="us"):
+        await until(lambda: both_again(us))
+        [incident] = [one for one in await us.app.incidents() if one.member == "run"]
+        assert incident.examples == (f"lost-{us.mark}",)
+        assert f"{us.mark} is off its course" in incident.said
+        await us.app.resolve(incident.id, "retry", reason="mended")
+        again = us.app.handle(f"lost-{us.mark}~2", us.voyage)
+
+        async def is_there() -> bool:
+            return again.id in await us.runs(us.voyage.name)
+
+        await until(is_there)
+        assert await ends(again) == us.mark
 
 
 async def test_rooms_of_another_region_than_their_role_has_do_not_open(world: World) -> None:

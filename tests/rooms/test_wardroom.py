@@ -8,6 +8,8 @@ import pytest
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.events import Event, Events
+from watchbill.flow.copies import successor
+from watchbill.model.alert import Route
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.question import Patience
 from watchbill.model.resolution import Action, Resolution
@@ -31,11 +33,13 @@ class Post:
         self.told: list[Event] = []
         self.rooms = [self.another()]
 
-    def another(self, *, polls: bool = False) -> Wardroom:
+    def another(self, *, polls: bool = False, routes: tuple[Route, ...] = ()) -> Wardroom:
         env, events = SystemEnv(), Events()
         env.clock = self.clock
         events.subscribe(self.told.extend)
-        return Wardroom(env, events, store=self.scene.store.supervisor, polls=polls)
+        return Wardroom(
+            env, events, store=self.scene.store.supervisor, polls=polls, routes=routes, successors=successor
+        )
 
     async def passes(self, span: Micros) -> None:
         """Let time pass, with every turn that the rooms wish for; each is hinted at first."""

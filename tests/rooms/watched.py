@@ -7,6 +7,7 @@ from typing import Any
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.events import Event, Events
+from watchbill.flow.copies import successor
 from watchbill.model.agent import Act, Answer, ProgressMark, Report
 from watchbill.model.alert import AlertKind, AlertState, SettledAlert, read_routes
 from watchbill.model.attempt import AttemptRow
@@ -39,7 +40,7 @@ class Watched:
         events.subscribe(self.told.extend)
         doors = store.supervisor
         self.supervisor = Supervisor(env, events, store=doors, lasting=HOST_LEASE, routes=ROUTES)
-        self.wardroom = Wardroom(env, events, store=doors, polls=True, routes=ROUTES)
+        self.wardroom = Wardroom(env, events, store=doors, polls=True, routes=ROUTES, successors=successor)
         self.lookout = Lookout(env, events, store=doors, polls=True, routes=ROUTES)
 
     async def open(self) -> None:

@@ -11,7 +11,7 @@ from watchbill.store.migrate import upgrade
 from watchbill.store.queries import load_queries
 
 SQL = load_queries("sqlite")
-LARGE = {"run", "journal", "attempt", "fact", "decision", "chain", "blob", "schedule", "log", "alert"}
+LARGE = {"run", "journal", "attempt", "fact", "decision", "chain", "blob", "schedule", "log", "alert", "failed_run"}
 WHOLE = re.compile(r"SCAN (\w+)")
 INDEXES = {
     "look_due": "run_due",
@@ -30,6 +30,9 @@ INDEXES = {
     "heal": "attempt_person",
     "stuck_runs": "run_stuck",
     "feed_runs": "run_stuck",
+    "failed_runs": "failed_run_member",
+    "next_failed": "failed_run_member",
+    "incidents": "failed_run_member",
     "healed_incidents": "run_stuck",
     "due_reminders": "attempt_remind",
     "due_alerts": "alert_due",

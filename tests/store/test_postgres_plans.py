@@ -51,6 +51,7 @@ LARGE = {
     "agent",
     "schedule",
     "log",
+    "failed_run",
     "gate",
     "incident",
     "alert",
@@ -95,11 +96,17 @@ INDEXES: Mapping[str, set[str]] = {
     "logs": {"run_namespace_id_key (namespace, id)", "log_pkey (run)"},
     "delete_facts": {"fact_run_kind_ref_key (run)"},
     "delete_journal": {"journal_pkey (run)", "journal_pkey (run, seq)", "blob_pkey (run, n)"},
-    "delete_run": {"blob_pkey (run)", "chain_pkey (run)", "journal_pkey (run)", "run_pkey (num)"},
+    "delete_run": {
+        "blob_pkey (run)",
+        "chain_pkey (run)",
+        "journal_pkey (run)",
+        "run_pkey (num)",
+        "failed_run_pkey (run)",
+    },
     "old_runs": {"run_list ((namespace || ''::text), created_at, num)"},
     "decisions_of_run": {"decision_pkey (run)"},
     "onsets": {"decision_pkey (run, call, fence, n)"},
-    "copy": {"run_pkey (num)", "journal_pkey (run, seq)", "blob_pkey (run, n)"},
+    "copy": {"run_pkey (num)", "journal_pkey (run, seq)", "blob_pkey (run, n)", "failed_run_pkey (run)"},
     "record_context": {"shard_pkey (id)", "all of scheduler"},
     "schedules": {"schedule_namespace_name_key (namespace)", "run_pkey (num)", "all of scheduler"},
     "gates": {
@@ -154,8 +161,13 @@ INDEXES: Mapping[str, set[str]] = {
     "policies_of_rows": {"attempt_pkey (id)"},  # page by page, when somebody has given an order
     "extend_run": {"run_namespace_id_key (namespace, id)"},
     "extend_call": {"attempt_pkey (id)"},
-    "incident_of_run": {"run_pkey (num)", "incident_pkey (id)"},
-    "incidents": {"incident_list ((namespace || ''::text))", "attempt_person (incident)", "run_stuck (incident)"},
+    "incident_of_run": {"run_pkey (num)", "incident_pkey (id)", "failed_run_pkey (run)"},
+    "incidents": {
+        "incident_list ((namespace || ''::text))",
+        "attempt_person (incident)",
+        "run_stuck (incident)",
+        "failed_run_member (incident)",
+    },
     "inbox_calls": {
         "all of attempt_person",
         "run_pkey (num)",
@@ -342,8 +354,18 @@ INDEXES: Mapping[str, set[str]] = {
         "queue_pkey (id)",
         "all of agent_alive",  # once for each queue, not for each row
     },
-    "open_incidents": {"all of incident_open", "attempt_person (incident)", "run_stuck (incident)"},
-    "incidents_by_id": {"incident_pkey (id)", "attempt_person (incident)", "run_stuck (incident)"},
+    "open_incidents": {
+        "all of incident_open",
+        "attempt_person (incident)",
+        "run_stuck (incident)",
+        "failed_run_member (incident)",
+    },
+    "incidents_by_id": {
+        "incident_pkey (id)",
+        "attempt_person (incident)",
+        "run_stuck (incident)",
+        "failed_run_member (incident)",
+    },
     "muster": {
         "all of incident_open_in_region",
         "attempt_person ()",  # without an incident
@@ -351,6 +373,8 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_remind (remind_at)",
         "run_stuck ()",  # without an incident
         "run_stuck (incident)",
+        "failed_run_member ()",  # without an incident
+        "failed_run_member (incident)",
     },
     "waiting_calls": {"attempt_pkey (id)", "run_pkey (num)"},
     "orders": {"incident_pkey (id)"},
@@ -363,8 +387,15 @@ INDEXES: Mapping[str, set[str]] = {
         "incident_pkey (id)",
         "attempt_person (incident)",
         "run_stuck (incident)",
+        "failed_run_member (incident)",
         "alert_pkey (incident, kind)",
     },
+    "failed_runs": {"failed_run_pkey (run)", "run_pkey (num)"},
+    "attach_failed": {"failed_run_pkey (run)"},
+    "next_failed": {"incident_pkey (id)", "failed_run_member (incident, (run + 0))", "run_pkey (num)"},
+    "fed_failed": {"incident_pkey (id)"},
+    "failed_member": {"failed_run_pkey (run)"},
+    "leave_failed": {"incident_pkey (id)", "failed_run_member (incident, (run + 0))", "failed_run_pkey (run)"},
     "feed": {
         "incident_pkey (id)",
         "attempt_person (incident, id)",
@@ -405,6 +436,7 @@ RARE_PARTS: Mapping[str, set[str]] = {
     "holds": {"attempt_run (run)"},
     "released": {"attempt_pkey (id)"},
     "decided": {"attempt_pkey (id)"},
+    "failed": set(),
 }
 HELD = {"lease_pkey (role, shard)"}
 
@@ -556,6 +588,9 @@ SELECT n, 'c', 1, 1, 1, 'a', '' FROM generate_series(1, $2::int) n;
 
 INSERT INTO watchbill.log (run, call, fence, number, at, body)
 SELECT n, 'c', 1, 1, 1, '' FROM generate_series(1, $2::int) n;
+
+INSERT INTO watchbill.failed_run (run, step, undo, body, at, incident)
+SELECT n, 'charge', false, '{}', 1, 1 FROM generate_series(1, $2::int) n;
 
 INSERT INTO watchbill.lease (role, shard) SELECT 'scheduler', 100000 + n FROM generate_series(1, $2::int / 10) n;
 

@@ -314,13 +314,14 @@ class App:
         per_second: int = 50,
         force: bool = False,
     ) -> None:
-        """Decide about calls that wait for a person; durable when this returns.
+        """Decide about calls that wait for a person, or about the runs of an incident; durable when this returns.
 
         `id` is an incident, and all of its calls are meant; or an item of the inbox; or with `call` a run. `action`:
         `retry` (with fresh budgets; `args` are other arguments, by name), `resume` (the same, of all calls),
         `provide` (`value` is the result), `skip` (the result is None), `undo` (the run fails, and is undone), `abort`
         (the run is cancelled). Of the calls of an incident at most `per_second` go on in each second. What does not
-        fit the step's types is refused by the run: the call waits on, and its item says why.
+        fit the step's types is refused by the run: the call waits on, and its item says why. Runs that stand still are
+        resumed or aborted; of runs that have ended, `retry` makes new ones, and `skip` leaves them as they are.
         """
         stop_if_reading()
         await self._people.resolve(

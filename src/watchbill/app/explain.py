@@ -173,6 +173,12 @@ def _ended(record: Record, facts: dict[str, Any]) -> Iterator[str]:
             yield from _trouble(record, facts)
             yield _undone(run.status)
             yield "`retry`, `rewind` or `fork` make a new run of it."
+            if record.incident is not None:
+                facts["incident"] = id = f"{record.incident:x}"
+                yield (
+                    f"It belongs to incident {id}, with all that failed alike: `watchbill incidents retry {id} --reason"
+                    f" ...` goes on with all of them, `watchbill incidents skip {id} --reason ...` leaves them so."
+                )
 
 
 def _cause(error: RunError, deadline: Micros | None, ended_at: Micros | None) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import itertools
-import re
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -11,7 +10,6 @@ from functools import partial
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from watchbill.app import copies
 from watchbill.app.agents import AgentStatus, agent_status, chosen_agent
 from watchbill.app.explain import explain
 from watchbill.app.handle import Handle
@@ -46,6 +44,7 @@ from watchbill.errors import (
     WatchbillError,
 )
 from watchbill.events import RUN_DELETED, Event, Events
+from watchbill.flow import copies
 from watchbill.flow.endings import error_of
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS
 from watchbill.flow.logs import marked_records
@@ -110,7 +109,6 @@ LONGEST_PAUSE: Final[Micros] = SECOND
 LONGEST_REFERENCE: Final = 200
 PAGE: Final = 100  # runs that are read at a time
 DELETED_AT_ONCE: Final = 1_000  # rows: others who write wait for no more than that
-FORKED: Final = re.compile(r"~\d+\Z")
 
 
 class Hall:
@@ -545,14 +543,10 @@ class Hall:
                     " its code is not in this App"
                 )
             part = part._replace(input=code.signature.with_changes(part.input, changes))
-        base = FORKED.sub("", run.id)
         num = self.env.new_id()
         first = copies.beginning(record, part, num)
         for n in itertools.count(2):
-            new = NewRun(
-                num, self.namespace, f"{base}~{n}", part.workflow, part.version, part.input, run.priority,
-                tags=run.tags, region=record.region,
-            )  # fmt: skip
+            new = copies.copy_of(record, part, num, n)
             if not is_id(new.id):
                 raise WatchbillError(f"run {run.id!r} has too long an id for a copy: {new.id!r}")
             copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes), first=first)

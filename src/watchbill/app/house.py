@@ -11,6 +11,7 @@ from watchbill.clock import Micros
 from watchbill.env import Env
 from watchbill.errors import StoreError
 from watchbill.events import Events
+from watchbill.flow.copies import successor
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS, Executor
 from watchbill.flow.registry import Registry
 from watchbill.loop import Loop
@@ -156,7 +157,8 @@ class House:
         lookout = Lookout(env, events, store=store, polls=polls, routes=routes, roster=roster)
         self._add(Hint.AGENT, lookout)  # something is ready
         self._deaf.append(self._store.listen(Hint.SCHEDULER, lookout.hint))  # or was submitted
-        self._add(Hint.SUPERVISOR, Wardroom(env, events, store=store, polls=polls, routes=routes, roster=roster))
+        wardroom = Wardroom(env, events, store=store, polls=polls, routes=routes, roster=roster, successors=successor)
+        self._add(Hint.SUPERVISOR, wardroom)
         if routes:
             self._add(Hint.SUPERVISOR, Herald(env, events, store=store, routes=routes, polls=polls, roster=roster))
         if audits:

@@ -115,6 +115,11 @@ class People:
             ordered = await self._doors.write(
                 lambda doors: doors.order_incident(self._namespace, number, by, told, rate, kind=kind)
             )
+        elif ordered is Ordered.FAILED:
+            wanted = _wanted_for_failed(act, reason, args)
+            ordered = await self._doors.write(
+                lambda doors: doors.order_incident(self._namespace, number, by, wanted, rate, failed=True)
+            )
         if ordered is Ordered.UNKNOWN:
             await self._resolve(id, number, by, body, force=force)
         elif ordered is not Ordered.DONE:
@@ -186,6 +191,23 @@ def _told_to_runs(action: Action, reason: str, args: dict[str, Any] | None) -> t
         return FactKind.CANCEL, encode(reason, what="the reason")
     raise InvalidOptionError(
         f"this incident is about runs that stand still: {' or '.join(ACTIONS_FOR_RUNS)}; got {action.value}"
+    )
+
+
+def _wanted_for_failed(action: Action, reason: str, args: dict[str, Any] | None) -> bytes:
+    """Give what is wanted for the runs of an incident that have ended: nothing of them is left to be moved."""
+    if args:
+        raise InvalidOptionError(
+            "this incident is about runs that have ended: no call of theirs gets other arguments; `fork` makes a new"
+            " run with other ones"
+        )
+    if action in (Action.RESUME, Action.RETRY):
+        return _encode(Resolution(Action.RETRY, reason))
+    if action is Action.SKIP:
+        return _encode(Resolution(Action.SKIP, reason))
+    raise InvalidOptionError(
+        "this incident is about runs that have ended: retry goes on with them as new runs, skip leaves them as they"
+        f" are; got {action.value}"
     )
 
 

@@ -10,7 +10,7 @@ from watchbill.clock import Micros, to_datetime
 from watchbill.flow.switched import read_switched
 from watchbill.model.agent import AttemptLog as StoredLog
 from watchbill.model.attempt import STARVED, AttemptRow, Progress
-from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.call import JournalEntry, Kind, Outcome, step_name
 from watchbill.model.limits import limits_of
 from watchbill.model.member import waits_for_person
 from watchbill.model.parked import QUARANTINE
@@ -232,13 +232,6 @@ def _open_state(row: AttemptRow) -> StepState:
             return StepState.FAILED
         case AttemptState.FAILED | AttemptState.PARKED:
             return StepState.WAITING
-
-
-def step_name(key: str) -> str:
-    """Give the step's name out of a call's key: `order.2/charge.3` is a call of `charge`."""
-    last = key.rpartition("/")[2]
-    name, dot, number = last.rpartition(".")
-    return name if dot and number.isdigit() else last
 
 
 def _at(at: Micros | None) -> datetime | None:

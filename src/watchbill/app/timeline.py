@@ -6,12 +6,11 @@ import msgspec
 
 from watchbill.app.opened import decision_in, error_in, failure_in, final_in, progress_in, reason_in
 from watchbill.app.outcomes import HOUSE, Decided, outcomes_of
-from watchbill.app.report import step_name
 from watchbill.app.status import TimelineEvent
 from watchbill.app.words import said_of
 from watchbill.clock import Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, RowKind
-from watchbill.model.call import JournalEntry, Kind, Outcome
+from watchbill.model.call import JournalEntry, Kind, Outcome, step_name
 from watchbill.model.decision import (
     ANSWER,
     BY_ITSELF,

@@ -12,7 +12,9 @@ ItemId = Annotated[str, typer.Argument(metavar="ID", help="An incident, an item 
 Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept with the runs.")]
 By = Annotated[str | None, typer.Option(metavar="NAME", help="Who decides; else who gives the command.")]
 CallKey = Annotated[str | None, typer.Option("--call", metavar="CALL", help="Only this call of the run with that id.")]
-PerSecond = Annotated[int, typer.Option(metavar="N", help="Of an incident, at most so many calls in each second.")]
+PerSecond = Annotated[
+    int, typer.Option(metavar="N", help="Of an incident, at most so many calls, or runs, in each second.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Also if somebody else holds the item.")]
 
 incidents = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="See and decide what nobody could cure.")
@@ -86,7 +88,10 @@ def retry(  # noqa: PLR0913 - each option is one
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Try calls again that wait for a person, with fresh budgets; with --args, with other arguments."""
+    """Try calls again that wait for a person, with fresh budgets; with --args, with other arguments.
+
+    Of an incident about runs that have ended: go on with each of them as a new run, as `run retry` does.
+    """
     from watchbill.cli.starting import read_json
 
     edited = None if args is None else read_json(args, "--args")
@@ -134,7 +139,11 @@ def _add(action: str, help: str) -> None:
 
 
 _add("resume", "Try all calls of an incident again, a few in each second.")
-_add("skip", "Let calls that wait for a person return None; refused where the step's type does not allow it.")
+_add(
+    "skip",
+    "Let calls that wait for a person return None; refused where the step's type does not allow it."
+    " Of an incident about runs that have ended: leave them as they are.",
+)
 _add("undo", "Stop the runs of calls that wait for a person as failures, and undo what they did.")
 _add("abort", "Cancel the runs of calls that wait for a person.")
 

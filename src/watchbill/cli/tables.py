@@ -13,7 +13,7 @@ from rich.text import Text
 
 from watchbill.app.agents import AgentStatus
 from watchbill.app.explain import explain
-from watchbill.app.report import status_of, step_name
+from watchbill.app.report import status_of
 from watchbill.app.schedules import ScheduleStatus
 from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus, TimelineEvent
 from watchbill.app.timeline import timeline_of
@@ -23,6 +23,7 @@ from watchbill.cli.fields import ErrorFields, Finding, IncidentPage, Question, e
 from watchbill.clock import EPOCH, to_datetime
 from watchbill.model.alarms import LATELY
 from watchbill.model.attempt import Progress
+from watchbill.model.call import step_name
 from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident
@@ -387,8 +388,12 @@ def list_of_incidents(incidents: Sequence[Incident]) -> list[Block]:
     return [table]
 
 
+def _of(incident: Incident) -> str:
+    return "of " if incident.member == "call" else ""
+
+
 def _calls(incident: Incident) -> str:
-    number = "1 call" if incident.members == 1 else f"{incident.members:,} calls"
+    number = f"{incident.members:,} {incident.member}{'' if incident.members == 1 else 's'}"
     return f"{number}{f', for {incident.group}' if incident.group else ''}"
 
 
@@ -444,10 +449,14 @@ def page_of_incident(page: IncidentPage) -> list[Block]:
     blocks.append(_labelled("said", Text(visible(incident.said))))
     if incident.examples:
         blocks.append(
-            _labelled("concerns", _cell(f"{_calls(incident)}, for example of {', '.join(incident.examples)}"))
+            _labelled(
+                "concerns", _cell(f"{_calls(incident)}, for example {_of(incident)}{', '.join(incident.examples)}")
+            )
         )
     if incident.ordered_by is not None:
-        blocks.append(_labelled("decided", _cell(f"by {incident.ordered_by} for all calls that waited then")))
+        blocks.append(
+            _labelled("decided", _cell(f"by {incident.ordered_by} for all {incident.member}s that it had then"))
+        )
     if incident.remedy:
         blocks.append(_labelled("what to do", Text(visible(incident.remedy))))
     return [*blocks, *(list_of_questions(page.calls) if page.calls else ())]

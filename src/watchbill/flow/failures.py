@@ -7,11 +7,12 @@ from types import TracebackType
 from typing import Final, cast
 
 from watchbill.clock import Micros
-from watchbill.errors import Ambiguous, Busy, InvalidValueError, Permanent, StepFailed
+from watchbill.errors import Ambiguous, Busy, InvalidValueError, Permanent, RunFailed, StepFailed
 from watchbill.flow.probes import NotDoneError, UnknownError
 from watchbill.flow.verification import RejectedError
 from watchbill.model.duration import to_micros
 from watchbill.model.failure import Cause, Failure, FinalFailure, Probed, Remedy, RunError, kind_name
+from watchbill.model.fingerprint import LONGEST
 from watchbill.model.policy import Policy
 from watchbill.model.secret import redacted
 
@@ -44,6 +45,33 @@ def run_error_of(error: BaseException, hidden: Hidden = ()) -> RunError:
         with contextlib.suppress(Exception):
             return _of_step(cast(StepFailed, error), hidden)
     return RunError(type=type_name(error), message=_message(error, hidden), traceback=_traceback(error, hidden))
+
+
+def final_of(error: BaseException, hidden: Hidden = ()) -> FinalFailure | None:
+    """Find the step whose failure an exception is: its own, that of a run that was started, or one of a group's."""
+    with contextlib.suppress(Exception):  # whoever makes one themselves may have put anything there
+        if _is(error, StepFailed):
+            failed = cast(StepFailed, error)
+            return _final(failed.step, failed.type, failed.message, failed.attempts, failed.cause, hidden)
+        if _is(error, RunFailed) and cast(RunFailed, error).step is not None:
+            below = cast(RunFailed, error)
+            data = below.error
+            return _final(below.step, data.type, data.message, below.attempts, below.cause, hidden)
+        if _is(error, BaseExceptionGroup):
+            for one in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+                if (found := final_of(one, hidden)) is not None:
+                    return found
+    return None
+
+
+def _final(step: object, type: str, message: str, attempts: int | None, cause: str, hidden: Hidden) -> FinalFailure:  # noqa: PLR0913
+    return FinalFailure(
+        step=_cut(str(step)),
+        type=_cut(type),
+        message=_cut(redacted(message, hidden))[:LONGEST],  # more is not looked at
+        attempts=int(attempts or 0),
+        cause=Cause(cause),
+    )
 
 
 def step_failed(final: FinalFailure) -> StepFailed:

@@ -5,12 +5,12 @@ from typing import Any, Final
 import msgspec
 
 from watchbill.errors import InvalidValueError
-from watchbill.flow.failures import run_error_of
+from watchbill.flow.failures import final_of, run_error_of
 from watchbill.flow.replay import WorkflowLoop
 from watchbill.flow.undo import Ended
 from watchbill.flow.workflows import Workflow
 from watchbill.model.call import Outcome
-from watchbill.model.failure import Cause, RunError
+from watchbill.model.failure import Cause, FinalFailure, RunError
 from watchbill.model.secret import secret_texts
 
 LATE: Final = "its deadline has passed"
@@ -39,6 +39,19 @@ def end_of(workflow: Workflow[..., Any], loop: WorkflowLoop, ended: Ended, reaso
     if ended.not_undone:
         error = msgspec.structs.replace(error, message="; ".join((error.message, *ended.not_undone)))
     return outcome, _encode(error)
+
+
+def for_good(workflow: Workflow[..., Any], loop: WorkflowLoop, ended: Ended) -> FinalFailure | None:
+    """Say what of a step failed for good, if a run has ended by that, or could not be undone; None: by something else.
+
+    What its own code raised is its author's business; who stops or cancels a run knows of it.
+    """
+    hidden = hidden_in(workflow, loop)
+    if ended.outcome is Outcome.UNDO_FAILED:
+        return None if ended.failed_undo is None else final_of(ended.failed_undo, hidden)
+    if ended.outcome not in (Outcome.FAILED, Outcome.UNDONE) or loop.late or loop.stopped is not None:
+        return None
+    return None if ended.error is None else final_of(ended.error, hidden)
 
 
 def hidden_in(workflow: Workflow[..., Any], loop: WorkflowLoop) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ class Ended(NamedTuple):
     value: object
     error: BaseException | None
     not_undone: tuple[str, ...] = ()  # why, for each call that could not be undone
+    failed_undo: StepFailed | None = None  # the first of these
 
 
 class Undoing(Protocol):
@@ -37,6 +38,7 @@ class Undoing(Protocol):
 async def undo_all(loop: Undoing, ended: Ended) -> Ended:
     """Undo what took effect, or may have; gives how the run ends."""
     begun, trouble, undone = list(loop.undoable), [], 0
+    first: StepFailed | None = None
     for call in begun:
         if not call.done():
             await asyncio.wait([call])  # its attempt has been asked to stop
@@ -50,13 +52,14 @@ async def undo_all(loop: Undoing, ended: Ended) -> Ended:
             await undo.options(key=undo_key(call.key))(result, *args, **kwargs)
         except StepFailed as failed:
             trouble.append(f"{call.key!r} is not undone: {failed}")
+            first = first or failed
         except asyncio.CancelledError:
             if call.key not in loop.spared:
                 raise
             continue  # it was asked for, and is not needed: the last attempt has ended without an effect
         undone += 1
     if trouble:
-        return Ended(Outcome.UNDO_FAILED, None, ended.error, tuple(trouble))
+        return Ended(Outcome.UNDO_FAILED, None, ended.error, tuple(trouble), first)
     return ended if not undone or ended.outcome is Outcome.CANCELLED else ended._replace(outcome=Outcome.UNDONE)
 
 

@@ -55,3 +55,10 @@ class JournalEntry(NamedTuple):
 # An entry as a turn carries it: a plain tuple of plain numbers, in the order of the columns. Drivers take such rows as
 # they are; and making a JournalEntry costs more than all else that appending to a turn does.
 JournalRow = tuple[int, int, int, str, int | None, int, int, int | None, Micros | None, Micros, bytes]
+
+
+def step_name(key: str) -> str:
+    """Give the step's name out of a call's key: `order.2/charge.3` is a call of `charge`."""
+    last = key.rpartition("/")[2]
+    name, dot, number = last.rpartition(".")
+    return name if dot and number.isdigit() else last

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import SECOND, Micros, to_datetime
-from watchbill.model.resolution import ACTIONS, ACTIONS_FOR_RUNS
+from watchbill.model.resolution import ACTIONS, ACTIONS_FOR_FAILED, ACTIONS_FOR_RUNS
 from watchbill.model.sealed import is_sealed, shown
 
 RESOLVED_KEPT_FOR: Final[Micros] = 30 * 86_400 * SECOND  # who reports on a month finds them
@@ -63,6 +63,7 @@ class IncidentRow(msgspec.Struct, frozen=True):
     waiting: int = 0  # so many of them still do
     ordered_by: str | None = None  # who wants something for all of them, which is being done
     runs: bool = False  # its members are runs that nothing moves
+    failed: bool = False  # its members are runs that have ended because a step failed for good
 
 
 class Incident(msgspec.Struct, frozen=True):
@@ -80,6 +81,7 @@ class Incident(msgspec.Struct, frozen=True):
     examples: tuple[str, ...] = ()  # ids of runs that it concerns
     actions: tuple[str, ...] = ()  # what can be done about it: `watchbill incidents ACTION ID`
     ordered_by: str | None = None  # who wants something for all of its members, which is being done
+    member: str = "call"  # what its members are: calls, or runs
 
 
 class OpenCode(NamedTuple):
@@ -136,13 +138,19 @@ def incident_of(row: IncidentRow) -> Incident:
     told, is_open = told_by(row), row.state is IncidentState.OPEN
     resolved_at = None if row.resolved_at is None else to_datetime(row.resolved_at)
     return Incident(
-        f"{row.id:x}", row.cause, row.state.word, row.waiting if (row.calls or row.runs) and is_open else row.members,
+        f"{row.id:x}", row.cause, row.state.word, row.waiting if _has_members(row) and is_open else row.members,
         told.said, told.remedy, to_datetime(row.opened_at), resolved_at, row.people, told.examples,
-        _actions(row) if is_open else (), row.ordered_by,
+        _actions(row) if is_open else (), row.ordered_by, "run" if row.runs or row.failed else "call",
     )  # fmt: skip
 
 
+def _has_members(row: IncidentRow) -> bool:
+    return row.calls or row.runs or row.failed
+
+
 def _actions(row: IncidentRow) -> tuple[str, ...]:
+    if row.failed:
+        return ACTIONS_FOR_FAILED
     if row.runs:
         return ACTIONS_FOR_RUNS
     return ACTIONS if row.calls else ()

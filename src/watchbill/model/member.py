@@ -6,6 +6,7 @@ import msgspec
 
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.failed import FailedRun
 from watchbill.model.incident import IncidentRow, NewIncident
 from watchbill.model.parked import FOR_PERSONS
 from watchbill.model.states import AttemptState
@@ -59,6 +60,9 @@ class Order(NamedTuple):
     per_second: int
     fed_at: Micros | None  # when the last ones were told
     runs: bool = False  # its members are runs
+    failed: bool = False  # its members are runs that have ended
+    body: bytes | None = None  # the Resolution, of those
+    by: str = ""  # whose it is
 
 
 class Reminder(NamedTuple):
@@ -77,10 +81,11 @@ class Muster(msgspec.Struct, frozen=True):
     healed: tuple[IncidentRow, ...]  # open, and no member is left
     orders: tuple[Order, ...]
     reminders: tuple[Reminder, ...]  # that are due
-    next_at: Micros | None  # when the next reminder is
+    next_at: Micros | None  # when the next reminder is, or an incident about runs that have ended is over by itself
     now: Micros
     stuck: tuple[StuckRun, ...] = ()  # runs that nothing moves, without an incident
     watched: bool = False  # incidents about runs are open: nobody says a word when one of them moves again
+    failed: tuple[FailedRun, ...] = ()  # runs that have ended because a step failed for good, without an incident
 
 
 def waits_for_person(row: AttemptRow) -> bool:

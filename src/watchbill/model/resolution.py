@@ -29,6 +29,10 @@ ACTIONS_FOR_RUNS: Final = (
     Action.RESUME.value,
     Action.ABORT.value,
 )  # of runs that stand still: nothing else is possible
+ACTIONS_FOR_FAILED: Final = (
+    Action.RETRY.value,
+    Action.SKIP.value,
+)  # of runs that have ended: go on anew, or leave them
 
 
 class Resolution(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -16,7 +16,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.events import Events
 from watchbill.flow.context import Attempt
-from watchbill.flow.finish import end_of
+from watchbill.flow.finish import end_of, for_good
 from watchbill.flow.futures import Unanswered
 from watchbill.flow.parts import Part, beginning_of, following_part
 from watchbill.flow.recheck import open_loop
@@ -393,6 +393,8 @@ class Advance:
                 resident, f"{resident.loop.never_awaited} calls were made and never awaited: they did not run", batch
             )
         batch.evicted.append(resident)
+        if outcome in (Outcome.FAILED, Outcome.UNDONE, Outcome.UNDO_FAILED):
+            self._leaving.note_failure(resident, outcome, for_good(resident.workflow, resident.loop, ended), batch)
         self._leaving.end(resident, outcome, body, batch)
 
     def _warn(self, resident: Resident, note: str, batch: Batch) -> None:

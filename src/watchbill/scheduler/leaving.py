@@ -8,6 +8,8 @@ from watchbill.flow.finish import hidden_in
 from watchbill.flow.replay import Broken, Diverged
 from watchbill.flow.values import encode_hidden
 from watchbill.model.call import Kind, Outcome
+from watchbill.model.failed import LONGEST_STEP, NewFailed
+from watchbill.model.failure import FinalFailure
 from watchbill.model.run import cause_of_hold
 from watchbill.model.secret import redacted
 from watchbill.model.states import RunState
@@ -22,6 +24,9 @@ _ENDINGS = {
     Outcome.UNDONE: (RunState.UNDONE, happened.RUN_UNDONE),
     Outcome.UNDO_FAILED: (RunState.UNDO_FAILED, happened.RUN_UNDO_FAILED),
 }
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Leaving:
@@ -45,6 +50,17 @@ class Leaving:
         batch.append(resident, Kind.END, "", 0, outcome, body)
         batch.change(resident)
         batch.events.append(event_of(kind, resident, batch))
+
+    def note_failure(self, resident: Resident, outcome: Outcome, failure: FinalFailure | None, batch: Batch) -> None:
+        """Write down, with the end of a run, which step failed for good: nobody could cure it, so it is an incident.
+
+        What fails below another run is that one's to deal with, but for what could not be undone.
+        """
+        undo = outcome is Outcome.UNDO_FAILED
+        if failure is None or (resident.parent is not None and not undo):
+            return
+        step = failure.step[:LONGEST_STEP]
+        batch.turn.failed.append(NewFailed(resident.num, step, undo, _encode(failure)))
 
     def _notify(self, resident: Resident, url: str, body: bytes, batch: Batch) -> None:
         """Start the run that tells somebody how this one ended: with its end, or not at all."""

@@ -64,8 +64,8 @@ def turned(turn: Turn) -> set[Hint]:
         hints.add(Hint.AGENT)  # something to do, or to stop
     if turn.dropped or any(row.state == AttemptState.FAILED or row.watch_in is not None for row in turn.attempts):
         hints.add(Hint.SUPERVISOR)
-    if turn.released or turn.asked_again or turn.decided:
-        hints.add(Hint.SUPERVISOR)  # an incident may be healed; there is a time for a look
+    if turn.released or turn.asked_again or turn.decided or turn.failed:
+        hints.add(Hint.SUPERVISOR)  # an incident may be healed, or is to be opened; there is a time for a look
     if turn.starts or turn.facts or turn.schedules:
         hints.add(Hint.SCHEDULER)  # of whatever shard
     if any(run.status >= RunState.DIVERGED or run.held is not None for run in turn.runs):

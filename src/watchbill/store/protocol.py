@@ -24,6 +24,7 @@ from watchbill.model.complement import Complement
 from watchbill.model.decision import DecisionRow
 from watchbill.model.doings import Roll, Suspending
 from watchbill.model.facts import FactKind
+from watchbill.model.failed import FailedGathering, FailedPage, NewFailed, Retried
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
@@ -130,6 +131,7 @@ class Ordered(StrEnum):
     RESOLVED = "resolved"  # there are no members any more
     NO_CALLS = "no calls"  # it is about something else than calls that wait for a person
     RUNS = "runs"  # its members are runs, which cannot be told that
+    FAILED = "failed"  # its members are runs that have ended: they are told nothing
     UNKNOWN = "unknown"  # no such incident
 
 
@@ -160,7 +162,7 @@ class Record(msgspec.Struct, frozen=True):
     waits: tuple[Wait, ...] = ()  # of its calls that are ready: what keeps them
     stop: GateRow | None = None  # its workflow is paused
     lasted: Sketch | None = None  # how long runs of its workflow and version took that completed
-    incident: int | None = None  # to which it belongs, if nothing moves it
+    incident: int | None = None  # to which it belongs, if nothing moves it, or a step failed for good and it has ended
     agents: tuple[AgentSeen, ...] = ()  # that its history names, as far as the store still knows them
     desk: tuple[DeskItem, ...] = ()  # what of it waits for a person
 
@@ -218,7 +220,7 @@ class ClientStore(Protocol):
         """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken.
 
         `loose`: its arguments differ, so what was recorded fits calls whatever their arguments are. `first`: an entry
-        of its own, which comes before them.
+        of its own, which comes before them. The other one belongs to no incident from then on: it is gone on with.
         """
         ...
 
@@ -306,10 +308,12 @@ class ClientStore(Protocol):
         per_second: int,
         *,
         kind: FactKind = FactKind.RESOLVE,
+        failed: bool = False,
     ) -> Ordered:
         """Write down what somebody wants for all members of an incident that wait now; each is told, in time.
 
         `kind`: as what. Calls are resolved; runs that nothing moves are told to try again, or cancelled.
+        `failed`: of runs that have ended, which are told nothing: they go on as new ones, or are left as they are.
         One order at a time: the first counts, until all members have been told.
         """
         ...
@@ -459,6 +463,7 @@ class Turn(msgspec.Struct):
     released: list[int] = []  # parked rows that a person wants to be tried again
     asked_again: list[AskedAgain] = []  # parked rows about which people have to decide again
     schedules: list[ScheduleChange] = []  # slots decided, with the runs of those that start
+    failed: list[NewFailed] = []  # of runs that end with it, because a step failed for good
 
     @property
     def only_names(self) -> bool:
@@ -487,6 +492,7 @@ class Turn(msgspec.Struct):
             or self.released
             or self.asked_again
             or self.schedules
+            or self.failed
         )
 
 
@@ -875,8 +881,50 @@ class SupervisorStore(Protocol):
         """Attach runs that nothing moves, as they were seen, to the open incident of their cause, or open it."""
         ...
 
+    async def attach_failed(self, gatherings: Sequence[FailedGathering]) -> list[Attached]:
+        """Attach runs that have ended, and belong to none, to the open incident of their cause, or open it."""
+        ...
+
     async def heal(self, incidents: Sequence[IncidentRow]) -> list[bool]:
-        """Resolve incidents that have no members, and got none since they were seen; says which were open until now."""
+        """Resolve incidents that have no members, and got none since they were seen; says which were open until now.
+
+        Of runs that have ended also those that got none for NOT_SEEN_FOR, unless somebody wants something for them.
+        """
+        ...
+
+    async def next_failed(self, order: Order, limit: int) -> FailedPage | None:
+        """Give the next runs of an incident for which something is wanted, and that had ended by then.
+
+        Nobody else is given any for the second that begins now; None: somebody was, since the order was seen.
+        """
+        ...
+
+    async def record(self, namespace: str, id: str) -> Record | None:
+        """Read all about one run, in one snapshot."""
+        ...
+
+    async def retry_failed(  # noqa: PLR0913
+        self,
+        incident: int,
+        source: int,
+        run: NewRun,
+        entries: Sequence[int],
+        *,
+        first: JournalRow | None,
+        told: NewFact,
+    ) -> Retried:
+        """Insert a run that goes on from one of an incident, as by `copy`, and tell it why; each goes on once."""
+        ...
+
+    async def fed_failed(self, order: Order, fed_to: int, *, done: bool) -> bool:
+        """Write down up to which run an order is carried out, or that it is; False: by somebody else."""
+        ...
+
+    async def leave_failed(self, order: Order, limit: int, decision: bytes) -> int:
+        """Let the next runs of an incident belong to it no longer, and write down who wants that; gives how many.
+
+        When there are no more of them the order is done. Nothing if somebody else has done so since it was seen.
+        """
         ...
 
     async def feed(self, order: Order, limit: int) -> int:

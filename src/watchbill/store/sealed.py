@@ -21,9 +21,10 @@ from watchbill.model.breaker import Ended
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
+from watchbill.model.failed import FailedGathering, FailedRun, NewFailed, Retried
 from watchbill.model.incident import IncidentRow, NewIncident
 from watchbill.model.keys import Keys
-from watchbill.model.member import Attached, Gathering, Muster, Reminder, WaitingCall
+from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
 from watchbill.model.metrics import History
 from watchbill.model.overridden import Patch
 from watchbill.model.question import Asked, Claim
@@ -98,6 +99,7 @@ class Sealer:
             decisions=[self._decision(row) for row in turn.decisions],
             starts=[self.run(run) for run in turn.starts],
             facts=[self._turn_fact(fact) for fact in turn.facts],
+            failed=[self._failed(one) for one in turn.failed],
             schedules=[self._slots(change) for change in turn.schedules],
         )
 
@@ -128,6 +130,17 @@ class Sealer:
     def _decision(self, row: DecisionRow) -> DecisionRow:
         place = f"decision {row.run} {row.fence} {row.n} {row.call}".encode()
         return row._replace(body=self._codec.seal(row.body, place))
+
+    def _failed(self, one: NewFailed) -> NewFailed:
+        return one._replace(body=self._codec.seal(one.body, b"failed %d" % one.run))
+
+    def open_failed(self, run: FailedRun) -> FailedRun:
+        """Open what failed for good in a run that has ended."""
+        return run._replace(body=self.open_body(run.body))
+
+    def open_order(self, order: Order) -> Order:
+        """Open what is wanted for the members of an incident."""
+        return order._replace(body=self._opened(order.body))
 
     def _turn_fact(self, fact: TurnFact) -> TurnFact:
         place = f"fact {fact.run} {fact.id} {fact.ref}".encode()
@@ -397,10 +410,13 @@ class SealedClient:
         per_second: int,
         *,
         kind: FactKind = FactKind.RESOLVE,
+        failed: bool = False,
     ) -> Ordered:
-        """Write down what somebody wants for all calls of an incident."""
+        """Write down what somebody wants for all members of an incident."""
         sealed = self._sealer.answer(incident, body)
-        return await self._doors.order_incident(namespace, incident, actor, sealed, per_second, kind=kind)
+        return await self._doors.order_incident(
+            namespace, incident, actor, sealed, per_second, kind=kind, failed=failed
+        )
 
     async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
         """Read the incidents of a namespace."""
@@ -531,6 +547,7 @@ class SealedSupervisor:
         self.forget_incidents = doors.forget_incidents
         self.doings, self.suspend = doors.doings, doors.suspend
         self.heal, self.feed = doors.heal, doors.feed
+        self.next_failed, self.fed_failed = doors.next_failed, doors.fed_failed
         # What an incident says under keys does not leave the house: alerts are sent as they are stored.
         self.take_alerts, self.settle_alerts = doors.take_alerts, doors.settle_alerts
         self.breakers, self.move_breakers = doors.breakers, doors.move_breakers
@@ -566,6 +583,8 @@ class SealedSupervisor:
             waiting=tuple([self._sealer.open_waiting(call) for call in found.waiting]),
             healed=tuple([self._sealer.open_incident(row) for row in found.healed]),
             stuck=tuple([self._sealer.open_stuck(run) for run in found.stuck]),
+            orders=tuple([self._sealer.open_order(order) for order in found.orders]),
+            failed=tuple([self._sealer.open_failed(run) for run in found.failed]),
         )
 
     async def attach(self, gatherings: Sequence[Gathering]) -> list[Attached]:
@@ -579,6 +598,36 @@ class SealedSupervisor:
         return await self._doors.attach_runs(
             [one._replace(incident=self._sealer.incident(one.incident)) for one in gatherings]
         )
+
+    async def attach_failed(self, gatherings: Sequence[FailedGathering]) -> list[Attached]:
+        """Attach runs that have ended to the open incident of their cause, or open it."""
+        return await self._doors.attach_failed(
+            [one._replace(incident=self._sealer.incident(one.incident)) for one in gatherings]
+        )
+
+    async def record(self, namespace: str, id: str) -> Record | None:
+        """Read all about one run."""
+        record = await self._doors.record(namespace, id)
+        return None if record is None else self._sealer.record(record)
+
+    async def retry_failed(  # noqa: PLR0913
+        self,
+        incident: int,
+        source: int,
+        run: NewRun,
+        entries: Sequence[int],
+        *,
+        first: JournalRow | None,
+        told: NewFact,
+    ) -> Retried:
+        """Insert a run that goes on from one of an incident: its entries are copied as they are."""
+        first = None if first is None else self._sealer.entry(first)
+        new, fact = self._sealer.run(run), self._sealer.fact(told)
+        return await self._doors.retry_failed(incident, source, new, entries, first=first, told=fact)
+
+    async def leave_failed(self, order: Order, limit: int, decision: bytes) -> int:
+        """Let the next runs of an incident belong to it no longer."""
+        return await self._doors.leave_failed(order, limit, self._sealer.said(order.incident, decision))
 
     async def remind(self, reminders: Sequence[Reminder], decisions: Sequence[tuple[int, bytes]]) -> list[bool]:
         """Remind of questions that are open."""

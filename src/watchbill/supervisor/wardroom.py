@@ -1,5 +1,6 @@
-"""Wardroom: the part of the supervisor that deals with people: incidents about calls that wait for one, and about runs
-that nothing moves; what people want for all members of an incident; and reminders of what they have a time for.
+"""Wardroom: the part of the supervisor that deals with people: incidents about calls that wait for one, about runs that
+nothing moves, and about runs that ended because a step failed for good; what people want for all members of an
+incident; and reminders of what they have a time for.
 
 It looks when the supervisor is hinted at, but not at every hint: those come with all trouble, and people are slow.
 """
@@ -16,18 +17,20 @@ from watchbill.events import Event, Events
 from watchbill.loop import Loop
 from watchbill.model.alert import Route
 from watchbill.model.decision import Decision
-from watchbill.model.incident import Told, told_by
+from watchbill.model.incident import IncidentRow, Told, told_by
 from watchbill.model.member import Muster
 from watchbill.model.resolution import paced
 from watchbill.store.protocol import SupervisorStore
+from watchbill.supervisor.failed import failed_alike
 from watchbill.supervisor.gathering import gathered
 from watchbill.supervisor.roster import STANDBY_EVERY, Roster
+from watchbill.supervisor.second_chance import Successors, obey
 from watchbill.supervisor.standstill import standing_still
 
 LOOKS_APART: Final[Micros] = SECOND // 4
 POLL: Final[Micros] = 5 * SECOND  # where others write to the store, too, a lost hint costs at most this
 STILL_EVERY: Final[Micros] = SECOND  # while an incident is about runs: that one of them moves again gives no hint
-LIMIT: Final = 1_000  # calls in one look
+LIMIT: Final = 1_000  # calls, or runs, in one look
 
 _encode = msgspec.json.Encoder().encode
 _decode_told = msgspec.json.Decoder(Told).decode
@@ -51,12 +54,14 @@ class Wardroom(Loop):
         polls: bool,
         routes: Sequence[Route] = (),
         roster: Roster | None = None,
+        successors: Successors,
     ) -> None:
         super().__init__(env, events)
         self._store = store
         self._roster = roster  # one of those who divide the work does this for all; None: nobody divides it
         self._routes = routes  # whom to tell of incidents
         self._polls = polls  # others write to the store, too, and their hints may be lost
+        self._successors = successors  # of runs that have ended: what they take over of a journal is not ours to know
         self._asked = True
         self._look_at: Micros = 0  # not before; in boot time
         self._due_at: Micros | None = None  # by itself
@@ -96,12 +101,14 @@ class Wardroom(Loop):
             await self._gather(muster)
         if muster.stuck:
             await self._gather_runs(muster)
+        if muster.failed:
+            await self._gather_failed(muster)
         if muster.healed:
             await self._resolve(muster)
         if muster.reminders:
             await self._remind(muster)
         wishes = [await self._feed(muster)] if muster.orders else []
-        if LIMIT in (len(muster.waiting), len(muster.reminders), len(muster.stuck)):
+        if LIMIT in (len(muster.waiting), len(muster.reminders), len(muster.stuck), len(muster.failed)):
             wishes.append(0)
         if muster.watched or muster.stuck:
             wishes.append(STILL_EVERY)
@@ -123,11 +130,18 @@ class Wardroom(Loop):
         opened = [one.incident for one, became in zip(gatherings, attached, strict=True) if became.new]
         self.tell([_event(happened.INCIDENT_OPENED, muster.now, one.cause, _decode_told(one.body)) for one in opened])
 
+    async def _gather_failed(self, muster: Muster) -> None:
+        """Let runs that have ended because a step failed for good belong to the incident of their cause."""
+        gatherings = failed_alike(muster.failed, self.env.new_id, self._routes)
+        attached = await self._store.attach_failed(gatherings)
+        opened = [one.incident for one, became in zip(gatherings, attached, strict=True) if became.new]
+        self.tell([_event(happened.INCIDENT_OPENED, muster.now, one.cause, _decode_told(one.body)) for one in opened])
+
     async def _resolve(self, muster: Muster) -> None:
         healed = await self._store.heal(muster.healed)
         self.tell(
             [
-                _event(happened.INCIDENT_RESOLVED, muster.now, row.cause, Told(told_by(row).said))
+                _event(happened.INCIDENT_RESOLVED, muster.now, row.cause, Told(told_by(row).said, _unseen(row)))
                 for row, done in zip(muster.healed, healed, strict=True)
                 if done
             ]
@@ -138,7 +152,9 @@ class Wardroom(Loop):
         waits = []
         for order in muster.orders:
             count, wait = paced(order.per_second, order.fed_at, muster.now)
-            if count:
+            if order.failed:
+                wait = await obey(self.env, self._store, order, count, self._successors) or wait
+            elif count:
                 await self._store.feed(order, count)
             waits.append(wait)
         return min(waits)
@@ -153,6 +169,11 @@ class Wardroom(Loop):
                 if done
             ]
         )
+
+
+def _unseen(row: IncidentRow) -> str:
+    """Say that runs were left as they ended, because nothing has failed like that for long."""
+    return f"not seen again; runs that nobody has seen to: {row.waiting:,}" if row.failed and row.waiting else ""
 
 
 def _event(kind: str, now: Micros, cause: str, told: Told) -> Event:

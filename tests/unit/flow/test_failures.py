@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from watchbill.errors import InvalidValueError, NotInWorkflowError, Permanent, StepFailed
+from watchbill.errors import ErrorData, InvalidValueError, NotInWorkflowError, Permanent, RunFailed, StepFailed
 from watchbill.flow import failures
-from watchbill.flow.failures import LONGEST_TEXT, failure_of, run_error_of, step_failed
+from watchbill.flow.failures import LONGEST_TEXT, failure_of, final_of, run_error_of, step_failed
 from watchbill.flow.steps import Step
 from watchbill.model.failure import Cause, Failure, FinalFailure, Remedy, RunError
 from watchbill.model.policy import Policy, Retry, policy_of
@@ -409,3 +409,29 @@ def test_formatting_keeps_the_frames_even_when_the_rest_cannot_be_shown():
         raise NoCause("x")
 
     assert "in step\n" in failures._traceback(failing_in(step))
+
+
+def a_step_failed(step: str = "charge", message: str = "no line") -> StepFailed:
+    return StepFailed(step=step, type="ConnectionError", message=message, attempts=4, cause="raised")
+
+
+def test_of_whose_failure_an_exception_is_is_said_for_a_step_a_run_below_and_a_group() -> None:
+    final = FinalFailure("charge", "ConnectionError", "no line", 4, Cause.RAISED)
+    below = RunFailed("o/1", ErrorData("ConnectionError", "no line", ""), step="charge", attempts=4, cause="raised")
+    group = ExceptionGroup("two", [ValueError("x"), ExceptionGroup("one", [a_step_failed()])])
+    assert [final_of(error) for error in (a_step_failed(), below, group)] == [final] * 3
+
+
+def test_what_is_no_steps_failure_is_said_to_be_none() -> None:
+    own = RunFailed("o/1", ErrorData("KeyError", "x", ""), step=None, attempts=None, cause="raised")
+    odd = a_step_failed()
+    odd.attempts = "many"  # type: ignore[assignment]
+    for error in (ValueError("x"), own, odd, ExceptionGroup("two", [ValueError("x"), own])):
+        assert final_of(error) is None
+
+
+def test_of_what_failed_for_good_no_secret_is_told_and_no_more_than_is_compared() -> None:
+    final = final_of(a_step_failed(message=f"hunter22 {'x' * 5_000}"), ("hunter22",))
+    assert final is not None
+    assert "hunter22" not in final.message
+    assert len(final.message) == 2_000

@@ -16,6 +16,7 @@ from watchbill.model.call import JournalRow
 from watchbill.model.chain import Chain
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
+from watchbill.model.failed import MAY_BE_A_MEMBER
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import IncidentRow, IncidentState
 from watchbill.model.lease import FOREVER
@@ -211,13 +212,14 @@ class PostgresClient:
         per_second: int,
         *,
         kind: FactKind = FactKind.RESOLVE,
+        failed: bool = False,
     ) -> Ordered:
         """Write down what somebody wants for all calls of an incident that wait now."""
         hints = self._writing()
         values = {"namespace": namespace, "incident": incident, "actor": actor, "body": body, "per_second": per_second}
-        values["kind"] = kind.value
+        values["kind"], values["failed"] = kind.value, failed
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "order_incident", values))
-        became = ordered(cast(Sequence[Any], found), kind)
+        became = ordered(cast(Sequence[Any], found), kind, failed=failed)
         if became is Ordered.DONE:
             hints.give(Hint.SUPERVISOR)
         return became
@@ -416,26 +418,11 @@ class PostgresClient:
         first: JournalRow | None,
     ) -> bool:
         self._homes.update(await home_shards(self._lines, [run], self._homes))
-        blobs = Blobs(self._lines.env)
-        values = {
-            "num": run.num,
-            "shard": _home(run, self._homes),
-            "namespace": run.namespace,
-            "id": run.id,
-            "workflow": run.workflow,
-            "version": run.version,
-            "input": blobs.stored(run.input, run=run.num),
-            "priority": run.priority,
-            "deadline": run.deadline,
-            "tags": joined(run.tags),
-            "source": source,
-            "entries": sorted(entries),
-            "loose": loose,
-            "first": [] if first is None else [(*first[:-1], blobs.stored(first[-1], run=run.num))],
-        }
-        made = await self._lines.rows(self._lines.others, "copy", values | blobs.values())
+        values = copy_values(run, source, entries, self._homes, Blobs(self._lines.env), loose=loose, first=first)
+        made = await self._lines.rows(self._lines.others, "copy", values)
         if made:
             hints.give(Hint.SCHEDULER)
+            hints.give(Hint.SUPERVISOR)  # an incident may be over
             return True
         there = await self._find(run.namespace, run.id)
         return there is not None and there.num == run.num  # an answer was lost
@@ -443,15 +430,8 @@ class PostgresClient:
     async def _tell(self, news: Sequence[NewFact], hints: SharedHints) -> list[Told]:
         if not news:
             return []
-        values = {
-            "namespaces": [fact.namespace for fact in news],
-            "ids": [fact.id for fact in news],
-            "kinds": [fact.kind.value for fact in news],
-            "refs": [fact.ref for fact in news],
-            "actors": [fact.actor for fact in news],
-            "bodies": [fact.body for fact in news],
-        }
-        answers = [_told(status) for (status,) in await self._lines.rows(self._lines.others, "tell", values)]
+        found = await self._lines.rows(self._lines.others, "tell", tell_values(news))
+        answers = [_told(status) for (status,) in found]
         if Told.TOLD in answers:
             hints.give(Hint.SCHEDULER)
         return answers
@@ -473,6 +453,48 @@ class PostgresClient:
 
     async def _runs(self, values: Mapping[str, object]) -> list[RunRow]:
         return run_rows(await self._lines.rows(self._lines.others, "runs", values))
+
+
+def tell_values(news: Sequence[NewFact]) -> dict[str, object]:
+    """Give facts as columns."""
+    return {
+        "namespaces": [fact.namespace for fact in news],
+        "ids": [fact.id for fact in news],
+        "kinds": [fact.kind.value for fact in news],
+        "refs": [fact.ref for fact in news],
+        "actors": [fact.actor for fact in news],
+        "bodies": [fact.body for fact in news],
+    }
+
+
+def copy_values(  # noqa: PLR0913 - all that a copy is made of
+    run: NewRun,
+    source: int,
+    entries: Sequence[int],
+    homes: Homes,
+    blobs: Blobs,
+    *,
+    loose: bool,
+    first: JournalRow | None,
+) -> dict[str, object]:
+    """Give a run that goes on from another one as values."""
+    values = {
+        "num": run.num,
+        "shard": _home(run, homes),
+        "namespace": run.namespace,
+        "id": run.id,
+        "workflow": run.workflow,
+        "version": run.version,
+        "input": blobs.stored(run.input, run=run.num),
+        "priority": run.priority,
+        "deadline": run.deadline,
+        "tags": joined(run.tags),
+        "source": source,
+        "entries": sorted(entries),
+        "loose": loose,
+        "first": [] if first is None else [(*first[:-1], blobs.stored(first[-1], run=run.num))],
+    }
+    return values | blobs.values()
 
 
 # --- submit
@@ -609,7 +631,7 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
 
 
 async def _incident_of(db: Session, run: RunRow) -> int | None:
-    if run.held is None and run.status is not RunState.DIVERGED:
+    if run.held is None and run.status not in MAY_BE_A_MEMBER:
         return None
     found = await db.rows("incident_of_run", {"num": run.num, "open": IncidentState.OPEN})
     return cast(int, found[0][0]) if found else None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from watchbill.model.facts import FactKind
+from watchbill.model.failed import NOT_SEEN_FOR, FailedGathering, FailedRun, next_look
 from watchbill.model.incident import IncidentState, NewIncident
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
 from watchbill.model.parked import FOR_PERSONS, UNTOLD
@@ -17,8 +18,8 @@ from watchbill.store.protocol import Ordered, Told
 
 async def muster(db: Session, limit: int) -> Muster:
     """Find what has to be done, in one statement; most often that is nothing, and nothing more is read."""
-    found = cast(Sequence[Any], await db.row("muster", {"limit": limit}))
-    now, waiting, healed, ordered, due, next_at, nums, watched = found
+    found = cast(Sequence[Any], await db.row("muster", {"limit": limit, "unseen_for": NOT_SEEN_FOR}))
+    now, waiting, healed, ordered, due, next_at, nums, watched, ended, seen_at = found
     calls: Sequence[Any] = ()
     if waiting:
         values = {"ids": waiting, "parked": AttemptState.PARKED}
@@ -33,15 +34,19 @@ async def muster(db: Session, limit: int) -> Muster:
     stuck: Sequence[Any] = ()
     if nums:
         stuck = cast(Sequence[Any], await db.rows("stuck_runs", {"nums": nums}))
+    failed: Sequence[Any] = ()
+    if ended:
+        failed = cast(Sequence[Any], await db.rows("failed_runs", {"nums": ended}))
     return Muster(
         tuple([WaitingCall(*row) for row in calls]),
         tuple(incidents),
         tuple([Order(*row) for row in orders]),
         tuple([Reminder(*row) for row in reminders if row[1] is not None]),  # it may have been answered meanwhile
-        next_at,
+        next_look(next_at, seen_at),
         now,
         tuple([StuckRun(*row) for row in stuck]),
         watched,
+        tuple([FailedRun(*row) for row in failed]),
     )
 
 
@@ -55,7 +60,7 @@ def attach_runs_values(gatherings: Sequence[StuckGathering]) -> dict[str, object
         "statuses": [run.status for run, _ in runs],
         "helds": [run.held for run, _ in runs],
         "places": [place for _, place in runs],
-        **_new_values([one.incident for one in gatherings]),
+        **new_values([one.incident for one in gatherings]),
     }
 
 
@@ -79,11 +84,12 @@ def attach_values(gatherings: Sequence[Gathering]) -> dict[str, object]:
         "untold": UNTOLD,
         "places": [place for _, place in calls],
         "parked": AttemptState.PARKED,
-        **_new_values([one.incident for one in gatherings]),
+        **new_values([one.incident for one in gatherings]),
     }
 
 
-def _new_values(new: Sequence[NewIncident]) -> dict[str, object]:
+def new_values(new: Sequence[NewIncident]) -> dict[str, object]:
+    """Give incidents as columns, with who is to be told of them."""
     return {
         "new_ids": [one.id for one in new],
         "new_namespaces": [one.namespace for one in new],
@@ -94,7 +100,9 @@ def _new_values(new: Sequence[NewIncident]) -> dict[str, object]:
     }
 
 
-def attached(gatherings: Sequence[Gathering] | Sequence[StuckGathering], found: Sequence[Any]) -> list[Attached]:
+def attached(
+    gatherings: Sequence[Gathering] | Sequence[StuckGathering] | Sequence[FailedGathering], found: Sequence[Any]
+) -> list[Attached]:
     """Read what became of gatherings."""
     became = {place: Attached(calls, new) for place, calls, new in found}
     return [became.get(place, Attached(0, new=False)) for place in range(1, len(gatherings) + 1)]
@@ -134,14 +142,16 @@ def told(found: Sequence[Any]) -> Told:
     return Told.ANSWERED if holder is None else Told.CLAIMED
 
 
-def ordered(found: Sequence[Any], kind: FactKind) -> Ordered:
+def ordered(found: Sequence[Any], kind: FactKind, *, failed: bool) -> Ordered:
     """Read what became of what somebody wants for all members of an incident."""
     if not found:
         return Ordered.UNKNOWN
-    [(state, calls, runs, done, _)] = found
+    [(state, calls, runs, ended, done, _)] = found
+    if ended and not failed:
+        return Ordered.FAILED
     if runs and kind is FactKind.RESOLVE:
         return Ordered.RUNS
-    if not (calls if kind is FactKind.RESOLVE else runs):
+    if not (ended if failed else calls if kind is FactKind.RESOLVE else runs):
         return Ordered.NO_CALLS
     if state != IncidentState.OPEN:
         return Ordered.RESOLVED

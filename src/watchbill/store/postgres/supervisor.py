@@ -9,15 +9,18 @@ from watchbill.clock import Micros
 from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import BreakerRow, Ended, Move
+from watchbill.model.call import JournalRow
 from watchbill.model.chain import Extension, Unlinked
 from watchbill.model.complement import SAYS_SO, Complement
 from watchbill.model.doings import Roll, Suspending
+from watchbill.model.failed import NOT_SEEN_FOR, FailedGathering, FailedPage, Retried
 from watchbill.model.incident import RESOLVED_KEPT_FOR, Able, CodeLook, IncidentRow, IncidentState, NewIncident
 from watchbill.model.lost import LostAgent
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.orphan import AuditLook, AuditPlace, Repair
 from watchbill.model.parked import told_until
 from watchbill.model.queue import QueueDepth
+from watchbill.model.run import NewRun
 from watchbill.model.states import AttemptState
 from watchbill.model.stuck import StuckGathering
 from watchbill.model.verdict import Judgement, Recast
@@ -28,7 +31,9 @@ from watchbill.store.postgres.audit import audit, count, repair
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.breakers import breakers, hear, move_breakers
 from watchbill.store.postgres.chains import link, unlinked
+from watchbill.store.postgres.client import copy_values, record, tell_values
 from watchbill.store.postgres.connections import Connections, Session
+from watchbill.store.postgres.failed import attach_failed_values, failed_page, retry_failed
 from watchbill.store.postgres.fleet import backlog
 from watchbill.store.postgres.gates import able, forget_gates
 from watchbill.store.postgres.hints import SharedHints
@@ -44,10 +49,10 @@ from watchbill.store.postgres.people import (
 )
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.scheduler import bury
-from watchbill.store.postgres.shards import find_queue
+from watchbill.store.postgres.shards import find_queue, home_shards
 from watchbill.store.postgres.suspensions import doings, suspend
 from watchbill.store.postgres.watchers import stand
-from watchbill.store.protocol import AVOID_FOR, Hint, Watch
+from watchbill.store.protocol import AVOID_FOR, Hint, NewFact, Record, Watch
 from watchbill.store.silence import Silence, Unwitnessed
 
 
@@ -170,11 +175,65 @@ class PostgresSupervisor:
         self._herald([one.new for one in became])
         return became
 
+    async def attach_failed(self, gatherings: Sequence[FailedGathering]) -> list[Attached]:
+        """Attach runs that have ended to the open incident of their cause, or open it."""
+        values = attach_failed_values(gatherings)
+        found = await self._lines.door(lambda: opening(self._lines, "attach_failed", values))
+        became = attached(gatherings, cast(Sequence[Any], found))
+        self._herald([one.new for one in became])
+        return became
+
+    async def next_failed(self, order: Order, limit: int) -> FailedPage | None:
+        """Give the next runs of an incident for which something is wanted."""
+        values = order_values(order, limit)
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "next_failed", values))
+        return failed_page(cast(Sequence[Any], found))
+
+    async def record(self, namespace: str, id: str) -> Record | None:
+        """Read all about one run, in one snapshot."""
+        return await self._lines.door(lambda: self._lines.snapshot(lambda db: record(db, namespace, id)))
+
+    async def retry_failed(  # noqa: PLR0913
+        self,
+        incident: int,
+        source: int,
+        run: NewRun,
+        entries: Sequence[int],
+        *,
+        first: JournalRow | None,
+        told: NewFact,
+    ) -> Retried:
+        """Insert a run that goes on from one of an incident, and tell it why; each goes on once."""
+        return await self._lines.door(lambda: self._retry_failed(incident, source, run, entries, first, told))
+
+    async def _retry_failed(  # noqa: PLR0913
+        self, incident: int, source: int, run: NewRun, entries: Sequence[int], first: JournalRow | None, told: NewFact
+    ) -> Retried:
+        homes = await home_shards(self._lines, [run], {})
+        copy = copy_values(run, source, entries, homes, Blobs(self._lines.env), loose=False, first=first)
+        values = tell_values([told])
+        became = await self._lines.transact(lambda db: retry_failed(db, incident, source, copy, values))
+        if became is Retried.MADE:
+            self._hints.give(Hint.SCHEDULER)
+        return became
+
+    async def fed_failed(self, order: Order, fed_to: int, *, done: bool) -> bool:
+        """Write down how far an order about runs that have ended has come."""
+        values = {"incident": order.incident, "seen": order.fed_at, "open": IncidentState.OPEN}
+        values |= {"fed_to": fed_to, "done": done}
+        return bool(await self._lines.door(lambda: self._lines.rows(self._lines.others, "fed_failed", values)))
+
+    async def leave_failed(self, order: Order, limit: int, decision: bytes) -> int:
+        """Let the next runs of an incident belong to it no longer."""
+        values = {**order_values(order, limit), "decision": decision}
+        [(left,)] = await self._lines.door(lambda: self._lines.rows(self._lines.others, "leave_failed", values))
+        return cast(int, left)
+
     async def heal(self, incidents: Sequence[IncidentRow]) -> list[bool]:
         """Resolve incidents that have no members, and got none since they were seen."""
         ordered = sorted(incidents, key=lambda one: one.id)
         values = {"ids": [one.id for one in ordered], "members": [one.members for one in ordered]}
-        values["open"] = cast(Any, IncidentState.OPEN)
+        values |= cast(Any, {"open": IncidentState.OPEN, "unseen_for": NOT_SEEN_FOR})
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "heal", values))
         done = {cast(int, id) for (id,) in found}
         return self._herald([one.id in done for one in incidents])

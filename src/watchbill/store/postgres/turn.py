@@ -39,6 +39,7 @@ _PARTS: Final = {
     "asked_again": (("asked_again", "turn_asked_again"),),
     "holds": (("holds", "turn_holds"),),
     "decisions": (("decisions", "turn_decisions"),),
+    "failed": (("failed", "turn_failed"),),
     "doing": (("doing", "turn_doing"),),
     "only_names": (("hasty", "turn_hasty"),),
 }
@@ -83,6 +84,8 @@ def turn_values(turn: Turn, env: Env, homes: Homes, *, hidden: bool = False) -> 
     values["untold"] = UNTOLD
     values["released"] = sorted(turn.released)
     values["parked"] = AttemptState.PARKED
+    values |= _columns("failed", ("runs", "steps", "undos", "bodies"), turn.failed)
+    values["failed_steps"] = [_sayable(one.step) for one in turn.failed]
     values["facts_done"] = sorted(turn.facts_done)
     values["finals_done"] = sorted(turn.finals_done)
     values["dropped"] = sorted(turn.dropped)

@@ -9,6 +9,7 @@ from watchbill.model.call import JournalRow
 from watchbill.model.chain import Chain
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
+from watchbill.model.failed import MAY_BE_A_MEMBER
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import IncidentRow
 from watchbill.model.lease import FOREVER
@@ -92,8 +93,13 @@ class SqliteClient:
         """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken."""
         return await self._lanes.write(
             lambda db: copy(db, run, source, entries, loose=loose, first=first),
-            lambda made: self._lanes.hints.give(Hint.SCHEDULER) if made else None,
+            self._copied,
         )
+
+    def _copied(self, made: bool) -> None:
+        if made:
+            self._lanes.hints.give(Hint.SCHEDULER)
+            self._lanes.hints.give(Hint.SUPERVISOR)  # an incident may be over
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""
@@ -196,16 +202,21 @@ class SqliteClient:
         per_second: int,
         *,
         kind: FactKind = FactKind.RESOLVE,
+        failed: bool = False,
     ) -> Ordered:
         """Write down what somebody wants for all calls of an incident that wait now."""
         return await self._lanes.write(
-            lambda db: order_incident(db, namespace, incident, actor, body, per_second, kind),
+            lambda db: order_incident(db, namespace, incident, actor, body, per_second, kind, failed=failed),
             lambda became: self._lanes.hints.give(Hint.SUPERVISOR) if became is Ordered.DONE else None,
         )
 
     async def delete(self, root: int, limit: int) -> Deleted:
         """Delete a run that has ended and the tree under it, so many rows at a time."""
-        return await self._lanes.write(lambda db: delete(db, root, limit))
+        gone = await self._lanes.write(
+            lambda db: delete(db, root, limit),
+            lambda gone: self._lanes.hints.give(Hint.SUPERVISOR) if gone.failed else None,  # an incident may be over
+        )
+        return gone.deleted
 
     async def checkup(self, namespace: str, limit: int) -> Checkup:
         """Read what a doctor wants to know."""
@@ -343,6 +354,7 @@ def copy(  # noqa: PLR0913 - all that a copy is made of
     if first is not None:
         db.run("turn_journal", (*first[:-1], db.spill(run.num, first[-1])))
     db.run("copy_journal", {**these, "loose": loose, "before": int(first is not None)})
+    db.run("forget_failed", {"run": source})  # somebody goes on with it: it needs nobody any more
     return True
 
 
@@ -448,7 +460,7 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
 
 
 def _incident_of(db: Database, run: RunRow) -> int | None:
-    if run.held is None and run.status is not RunState.DIVERGED:
+    if run.held is None and run.status not in MAY_BE_A_MEMBER:
         return None
     found = db.run("incident_of_run", {"num": run.num}).fetchone()
     return None if found is None else found[0]

@@ -1,6 +1,6 @@
 """Deletion: trees of runs that have ended go, root last, so many rows at a time."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from watchbill.model.states import RunState
 from watchbill.store.protocol import Deleted
@@ -17,15 +17,22 @@ _PARTS: Final = (
 _LAST: Final = ("delete_chain", "delete_blobs", "delete_end", "delete_run")
 
 
-def delete(db: Writer, root: int, limit: int) -> Deleted:
+class Gone(NamedTuple):
+    """What became of a tree, and whether a run of it belonged to an incident for having failed."""
+
+    deleted: Deleted
+    failed: bool = False
+
+
+def delete(db: Writer, root: int, limit: int) -> Gone:
     """Delete so many rows of a tree."""
     found = db.run("delete_root", {"root": root}).fetchone()
     if found is None:
-        return Deleted.GONE
+        return Gone(Deleted.GONE)
     status, lives = found
     if lives or not RunState(status).terminal:
-        return Deleted.LIVE
-    left = limit
+        return Gone(Deleted.LIVE)
+    left, failed = limit, False
     while left > 0:
         youngest = db.run("delete_next", {"root": root}).fetchone()
         num = root if youngest is None else youngest[0]
@@ -33,8 +40,9 @@ def delete(db: Writer, root: int, limit: int) -> Deleted:
         for part in _PARTS:
             left -= sum([db.run(name, {"run": num, "limit": left}).rowcount for name in part])
             if left <= 0:
-                return Deleted.MORE
+                return Gone(Deleted.MORE, failed)
+        failed |= db.run("forget_failed", {"run": num}).rowcount == 1
         left -= sum([db.run(name, {"run": num}).rowcount for name in _LAST])
         if num == root:
-            return Deleted.GONE
-    return Deleted.MORE
+            return Gone(Deleted.GONE, failed)
+    return Gone(Deleted.MORE, failed)

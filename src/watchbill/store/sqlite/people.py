@@ -6,6 +6,7 @@ from watchbill.model.alert import AlertKind
 from watchbill.model.attempt import RowKind
 from watchbill.model.decision import WARDROOM
 from watchbill.model.facts import FactKind
+from watchbill.model.failed import NOT_SEEN_FOR, FailedRun, next_look
 from watchbill.model.incident import IncidentState
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
 from watchbill.model.parked import UNTOLD
@@ -22,17 +23,29 @@ from watchbill.store.sqlite.incidents import incident_rows, tell_again, tell_of
 def muster(db: Database, limit: int) -> Muster:
     """Read what has to be done."""
     now = db.now()
-    (next_at,) = db.run("next_reminder", {"now": now}).fetchone()
+    (remind_at,) = db.run("next_reminder", {"now": now}).fetchone()
+    (seen_at,) = db.run("oldest_failed").fetchone()
     return Muster(
         tuple([_waiting(db, *row) for row in db.run("waiting_calls", {"limit": limit}).fetchall()]),
-        tuple(incident_rows(db.run("healed_incidents"))),
-        tuple([Order(id, pace, fed_at, bool(runs)) for id, pace, fed_at, runs in db.run("orders")]),
+        tuple(incident_rows(db.run("healed_incidents", {"unseen": now - NOT_SEEN_FOR}))),
+        tuple([_order(*row) for row in db.run("orders")]),
         tuple([Reminder(*row) for row in db.run("due_reminders", {"now": now, "limit": limit})]),
-        next_at,
+        next_look(remind_at, seen_at),
         now,
         tuple([StuckRun(*row) for row in db.run("stuck_runs", {"limit": limit})]),
         bool(db.run("runs_of_incidents").fetchone()[0]),
+        tuple([_failed(*row) for row in db.run("failed_runs", {"limit": limit})]),
     )
+
+
+def _order(  # noqa: PLR0913 - the columns of the statement
+    id: int, per_second: int, fed_at: int | None, runs: int, failed: int, body: bytes | None, by: str
+) -> Order:
+    return Order(id, per_second, fed_at, bool(runs), bool(failed), body, by)
+
+
+def _failed(num: int, namespace: str, id: str, step: str, undo: int, body: bytes) -> FailedRun:  # noqa: PLR0913
+    return FailedRun(num, namespace, id, step, bool(undo), body)
 
 
 def _waiting(  # noqa: PLR0913 - the columns of the statement
@@ -84,7 +97,8 @@ def _attach_runs(db: Writer, gathering: StuckGathering, now: int) -> Attached:
 def heal(db: Writer, incidents: Sequence[tuple[int, int]]) -> list[bool]:
     """Resolve incidents without members."""
     now = db.now()
-    healed = [db.run("heal", {"id": id, "members": members, "now": now}).rowcount == 1 for id, members in incidents]
+    span: Named = {"now": now, "unseen": now - NOT_SEEN_FOR}
+    healed = [db.run("heal", {"id": id, "members": members, **span}).rowcount == 1 for id, members in incidents]
     for (id, _), done in zip(incidents, healed, strict=True):
         if done:
             tell_again(db, id, AlertKind.RESOLVED, now)
@@ -200,24 +214,34 @@ def claim(  # noqa: PLR0913 - who wants to hold what
 
 
 def order_incident(  # noqa: PLR0913 - what is wanted, by whom
-    db: Writer, namespace: str, incident: int, actor: str, body: bytes, per_second: int, kind: FactKind
+    db: Writer,
+    namespace: str,
+    incident: int,
+    actor: str,
+    body: bytes,
+    per_second: int,
+    kind: FactKind,
+    *,
+    failed: bool,
 ) -> Ordered:
     """Write down what is wanted for all members of an incident."""
     this: Named = {"namespace": namespace, "incident": incident}
     found = db.run("find_incident", this).fetchone()
     if found is None:
         return Ordered.UNKNOWN
-    state, calls, runs, ordered_by, ordered = found
+    state, calls, runs, ended, ordered_by, ordered = found
+    if ended and not failed:
+        return Ordered.FAILED
     if runs and kind is FactKind.RESOLVE:
         return Ordered.RUNS
-    if not (calls if kind is FactKind.RESOLVE else runs):
+    if not (ended if failed else calls if kind is FactKind.RESOLVE else runs):
         return Ordered.NO_CALLS
     if state != IncidentState.OPEN:
         return Ordered.RESOLVED
     if (ordered_by, ordered) == (actor, body):
         return Ordered.DONE  # an answer was lost
     values: Named = {"incident": incident, "actor": actor, "body": body, "per_second": per_second, "now": db.now()}
-    values["kind"] = kind
+    values["kind"], values["failed"] = kind, failed
     if db.run("order_incident", values).rowcount != 1:
         return Ordered.BUSY
     if kind is FactKind.RESOLVE:

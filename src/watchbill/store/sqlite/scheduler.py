@@ -165,7 +165,11 @@ class SqliteScheduler:
 
     async def delete(self, root: int, limit: int) -> Deleted:
         """Delete a run that has ended and the tree under it, so many rows at a time."""
-        return await self._lanes.write(lambda db: delete(db, root, limit))
+        gone = await self._lanes.write(
+            lambda db: delete(db, root, limit),
+            lambda gone: self._lanes.hints.give(Hint.SUPERVISOR) if gone.failed else None,  # an incident may be over
+        )
+        return gone.deleted
 
     async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:
         """Write one turn, all or nothing."""
@@ -341,6 +345,8 @@ def write_turn(db: Writer, turn: Turn, *, again: bool) -> TurnAnswer:
     if not (again and _is_there(db, turn)):
         _append(db, turn, now)
         _clear(db, turn, now)
+        if turn.failed:
+            db.run_many("turn_failed", [(*one, now) for one in turn.failed])
     return TurnAnswer(applied=True, held=held, now=now)
 
 

@@ -9,9 +9,11 @@ import msgspec
 from watchbill.clock import Micros
 from watchbill.model.alert import DueAlerts, SettledAlert
 from watchbill.model.breaker import BreakerRow, Ended, Move
+from watchbill.model.call import JournalRow
 from watchbill.model.chain import Extension, Unlinked
 from watchbill.model.complement import SAYS_SO, Complement
 from watchbill.model.doings import Roll, Suspending
+from watchbill.model.failed import FailedGathering, FailedPage, Retried
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
 from watchbill.model.lost import LostAgent
@@ -19,19 +21,22 @@ from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.orphan import AuditLook, AuditPlace, Repair
 from watchbill.model.parked import told_until
 from watchbill.model.queue import QueueDepth
+from watchbill.model.run import NewRun
 from watchbill.model.stuck import StuckGathering
 from watchbill.model.verdict import Judgement
 from watchbill.model.watcher import Standing, Watcher
 from watchbill.store.bodies import fits
 from watchbill.store.hints import begins, concerned
 from watchbill.store.presence import Presence
-from watchbill.store.protocol import AVOID_FOR, Hint, Watch
+from watchbill.store.protocol import AVOID_FOR, Hint, NewFact, Record, Watch
 from watchbill.store.sqlite.alerts import due_alerts, next_alert, settle_alerts, take_alerts
 from watchbill.store.sqlite.audit import audit, count, repair
 from watchbill.store.sqlite.breakers import breakers, hear, move_breakers
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.chains import link, unlinked
+from watchbill.store.sqlite.client import record
 from watchbill.store.sqlite.database import Database, Named, Writer, json_text
+from watchbill.store.sqlite.failed import attach_failed, fed_failed, leave_failed, next_failed, retry_failed
 from watchbill.store.sqlite.fleet import backlog
 from watchbill.store.sqlite.gates import able, forget_gates, page_of_gates
 from watchbill.store.sqlite.incidents import (
@@ -166,6 +171,44 @@ class SqliteSupervisor:
         return await self._lanes.write(
             lambda db: attach_runs(db, gatherings), lambda became: self._herald([one.new for one in became])
         )
+
+    async def attach_failed(self, gatherings: Sequence[FailedGathering]) -> list[Attached]:
+        """Attach runs that have ended to the open incident of their cause, or open it."""
+        return await self._lanes.write(
+            lambda db: attach_failed(db, gatherings), lambda became: self._herald([one.new for one in became])
+        )
+
+    async def next_failed(self, order: Order, limit: int) -> FailedPage | None:
+        """Give the next runs of an incident for which something is wanted."""
+        return await self._lanes.write(lambda db: next_failed(db, order, limit))
+
+    async def record(self, namespace: str, id: str) -> Record | None:
+        """Read all about one run, in one snapshot."""
+        return await self._lanes.read(lambda db: record(db, namespace, id))
+
+    async def retry_failed(  # noqa: PLR0913
+        self,
+        incident: int,
+        source: int,
+        run: NewRun,
+        entries: Sequence[int],
+        *,
+        first: JournalRow | None,
+        told: NewFact,
+    ) -> Retried:
+        """Insert a run that goes on from one of an incident, and tell it why; each goes on once."""
+        return await self._lanes.write(
+            lambda db: retry_failed(db, incident, source, run, entries, first=first, told=told),
+            lambda became: self._lanes.hints.give(Hint.SCHEDULER) if became is Retried.MADE else None,
+        )
+
+    async def fed_failed(self, order: Order, fed_to: int, *, done: bool) -> bool:
+        """Write down how far an order about runs that have ended has come."""
+        return await self._lanes.write(lambda db: fed_failed(db, order, fed_to, done=done))
+
+    async def leave_failed(self, order: Order, limit: int, decision: bytes) -> int:
+        """Let the next runs of an incident belong to it no longer."""
+        return await self._lanes.write(lambda db: leave_failed(db, order, limit, decision))
 
     async def heal(self, incidents: Sequence[IncidentRow]) -> list[bool]:
         """Resolve incidents that have no members, and got none since they were seen."""

@@ -25,6 +25,7 @@ SUITES = (
     "breakers",
     "budgets",
     "client",
+    "failed",
     "fleet",
     "gates",
     "hints",

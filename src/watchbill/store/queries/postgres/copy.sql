@@ -46,6 +46,11 @@ own AS (
     SELECT made.num, large.n, large.body
     FROM made
     CROSS JOIN unnest(:blob_ns::bigint[], :blob_bodies::bytea[]) AS large (n, body)
+),
+-- Somebody goes on with it: it needs nobody any more.
+seen_to AS (
+    DELETE FROM watchbill.failed_run
+    WHERE run = (SELECT :source::bigint FROM made)
 )
 SELECT num
 FROM made

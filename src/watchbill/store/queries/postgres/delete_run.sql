@@ -10,6 +10,10 @@ entry AS (
 chain AS (
     DELETE FROM watchbill.chain
     WHERE run = :run
+),
+failed AS (
+    DELETE FROM watchbill.failed_run
+    WHERE run = :run
 )
 DELETE FROM watchbill.run
 WHERE num = :run

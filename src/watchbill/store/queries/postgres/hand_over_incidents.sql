@@ -3,7 +3,7 @@ UPDATE watchbill.incident
 SET region = :region::text
 WHERE region = ''
     AND state = 0
-    AND (calls OR runs)
+    AND (calls OR runs OR failed)
     AND EXISTS (
         SELECT 1
         FROM (
@@ -17,6 +17,11 @@ WHERE region = ''
             FROM watchbill.run
             WHERE run.incident = incident.id
                 AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
+            UNION ALL
+            SELECT run.shard
+            FROM watchbill.failed_run
+            JOIN watchbill.run ON run.num = failed_run.run
+            WHERE failed_run.incident = incident.id
         ) AS member
         HAVING bool_and(member.shard = ANY (ARRAY(SELECT id FROM watchbill.shard WHERE region = :region::text)))
     )

@@ -1,4 +1,5 @@
--- Resolve incidents whose members are all gone; one that has got more since it was seen is open.
+-- Resolve incidents whose members are all gone, or, of runs that have ended, that got none for long; one that has got more
+-- since it was seen is open.
 -- Whoever was to be told that one is open is told of this, too.
 WITH resolved AS (
     UPDATE watchbill.incident
@@ -24,6 +25,16 @@ WITH resolved AS (
             ORDER BY run.num + 0
             LIMIT 1
         ) IS NULL
+        AND (
+            (
+                SELECT failed_run.run
+                FROM watchbill.failed_run
+                WHERE failed_run.incident = incident.id
+                ORDER BY failed_run.run + 0
+                LIMIT 1
+            ) IS NULL
+            OR (failed AND ordered IS NULL AND seen_at < (SELECT watchbill.at(:now::bigint)) - :unseen_for::bigint)
+        )
     RETURNING incident.id
 ),
 alerts AS (

@@ -1,7 +1,9 @@
--- Say to which open incident a run belongs that nothing moves.
+-- Say to which open incident a run belongs that nothing moves, or that has ended because a step failed for good.
 SELECT incident.id
 FROM watchbill.run
 CROSS JOIN watchbill.incident
 WHERE run.num = :num::bigint
-    AND incident.id = run.incident
+    AND incident.id = coalesce(
+        run.incident, (SELECT failed_run.incident FROM watchbill.failed_run WHERE failed_run.run = run.num)
+    )
     AND incident.state = :open::smallint

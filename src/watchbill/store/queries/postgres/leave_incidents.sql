@@ -18,9 +18,19 @@ WITH mixed AS MATERIALIZED (
                 FROM watchbill.run
                 WHERE run.incident = incident.id
                     AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
+                UNION ALL
+                SELECT run.shard
+                FROM watchbill.failed_run
+                JOIN watchbill.run ON run.num = failed_run.run
+                WHERE failed_run.incident = incident.id
             ) AS member
             WHERE member.shard = ANY (ARRAY(SELECT id FROM watchbill.shard WHERE region = :region::text))
         )
+),
+failed AS (
+    UPDATE watchbill.failed_run
+    SET incident = NULL
+    WHERE incident = ANY (ARRAY(SELECT id FROM mixed))
 ),
 calls AS (
     UPDATE watchbill.attempt

@@ -1,5 +1,5 @@
--- Find calls that wait for a person, and runs that nothing moves, without an incident; incidents without members or with
--- an order; whether there are any about runs; and reminders.
+-- Find calls that wait for a person, runs that nothing moves, and runs that a step has failed, without an incident; incidents
+-- without members or with an order; whether there are any about runs; and reminders.
 SELECT
     (SELECT watchbill.at(:now::bigint)) AS now,
     ARRAY(
@@ -15,7 +15,7 @@ SELECT
         SELECT id
         FROM watchbill.incident
         WHERE state = 0
-            AND (calls OR runs)
+            AND (calls OR runs OR failed)
             AND (
                 SELECT attempt.id
                 FROM watchbill.attempt
@@ -33,6 +33,16 @@ SELECT
                 ORDER BY run.num + 0
                 LIMIT 1
             ) IS NULL
+            AND (
+                (
+                    SELECT failed_run.run
+                    FROM watchbill.failed_run
+                    WHERE failed_run.incident = incident.id
+                    ORDER BY failed_run.run + 0
+                    LIMIT 1
+                ) IS NULL
+                OR (failed AND ordered IS NULL AND seen_at < (SELECT watchbill.at(:now::bigint)) - :unseen_for::bigint)
+            )
         ORDER BY id
     ) AS healed,
     ARRAY(
@@ -69,4 +79,18 @@ SELECT
         FROM watchbill.incident
         WHERE state = 0
             AND runs
-    ) AS watched
+    ) AS watched,
+    ARRAY(
+        SELECT run
+        FROM watchbill.failed_run
+        WHERE incident IS NULL
+        ORDER BY run + 0
+        LIMIT :limit::bigint
+    ) AS failed,
+    (
+        SELECT min(seen_at)
+        FROM watchbill.incident
+        WHERE state = 0
+            AND failed
+            AND ordered IS NULL
+    ) AS seen_at

@@ -1,7 +1,7 @@
 -- Write down what somebody wants for all members of an open incident, unless another order is being carried out.
 -- From then on nobody's time for a decision about them ends, also of those who are told later.
 WITH asked AS MATERIALIZED (
-    SELECT id, state, calls, runs, ordered_by, ordered = :body::bytea AND ordered_by = :actor::text AS same
+    SELECT id, state, calls, runs, failed, ordered_by, ordered = :body::bytea AND ordered_by = :actor::text AS same
     FROM watchbill.incident
     WHERE id = :incident::bigint
         AND (namespace = :namespace) IS TRUE -- never found by it: it is found by its number
@@ -16,7 +16,7 @@ done AS (
         SELECT id
         FROM asked
         WHERE state = 0
-            AND CASE WHEN :kind::text = 'resolve' THEN calls ELSE runs END
+            AND CASE WHEN :failed::boolean THEN failed WHEN :kind::text = 'resolve' THEN calls ELSE runs END
     )
         AND ordered IS NULL
     RETURNING id
@@ -36,6 +36,6 @@ timeless AS (
     WHERE id = ANY (ARRAY(SELECT id FROM members))
 )
 SELECT
-    asked.state, asked.calls, asked.runs,
+    asked.state, asked.calls, asked.runs, asked.failed,
     EXISTS (SELECT 1 FROM done) OR coalesce(asked.same, false), asked.ordered_by
 FROM asked

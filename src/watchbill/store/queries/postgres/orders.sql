@@ -1,5 +1,6 @@
 -- Read what somebody wants for all members of incidents.
-SELECT id, per_second, fed_at, runs
+SELECT id, per_second, fed_at, runs, failed, CASE WHEN failed THEN ordered END,
+    CASE WHEN failed THEN ordered_by ELSE '' END
 FROM watchbill.incident
 WHERE id = ANY (:ids::bigint[])
     AND state = :open::smallint

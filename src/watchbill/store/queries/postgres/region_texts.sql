@@ -29,6 +29,7 @@ tables AS (
             (7, 'blob', NULL, 'of run', 'of run'),
             (8, 'log', NULL, 'of run', 'of run'),
             (17, 'chain', NULL, 'of run', 'of run'),
+            (18, 'failed_run', NULL, 'of run', 'of run'),
             (9, 'incident', NULL, ours, NULL),
             (
                 10, 'alert', NULL, '(SELECT true FROM watchbill.incident WHERE incident.id = alert.incident)',

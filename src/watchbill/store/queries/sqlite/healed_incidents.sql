@@ -1,10 +1,10 @@
--- Read open incidents about calls, or runs, that have no members any more.
+-- Read open incidents about calls, or runs, that have no members any more, or, of runs that have ended, got none for long.
 SELECT
-    id, namespace, cause, state, members, body, opened_at, resolved_at, people, calls, 0 AS waiting, ordered_by,
-    runs
+    id, namespace, cause, state, members, body, opened_at, resolved_at, people, calls,
+    (SELECT count(*) FROM failed_run WHERE failed_run.incident = incident.id) AS waiting, ordered_by, runs, failed
 FROM incident
 WHERE state = 0
-    AND (calls = 1 OR runs = 1)
+    AND (calls = 1 OR runs = 1 OR failed = 1)
     AND NOT EXISTS (
         SELECT 1
         FROM attempt
@@ -17,5 +17,13 @@ WHERE state = 0
         FROM run
         WHERE run.incident = incident.id
             AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
+    )
+    AND (
+        NOT EXISTS (
+            SELECT 1
+            FROM failed_run
+            WHERE failed_run.incident = incident.id
+        )
+        OR (failed AND ordered IS NULL AND seen_at < :unseen)
     )
 ORDER BY id

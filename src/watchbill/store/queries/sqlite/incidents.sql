@@ -12,8 +12,12 @@ SELECT
         FROM run
         WHERE run.incident = incident.id
             AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
+    ) + (
+        SELECT count(*)
+        FROM failed_run
+        WHERE failed_run.incident = incident.id
     ) AS waiting,
-    ordered_by, runs
+    ordered_by, runs, failed
 FROM incident
 WHERE namespace = :namespace
     AND (:resolved OR state = 0)

@@ -5,5 +5,5 @@ SET
     ordered_as = :kind
 WHERE id = :incident
     AND state = 0
-    AND CASE WHEN :kind = 'resolve' THEN calls ELSE runs END
+    AND CASE WHEN :failed THEN failed WHEN :kind = 'resolve' THEN calls ELSE runs END
     AND ordered IS NULL

@@ -1,17 +1,38 @@
 """Copies: what a new run takes over from one that has ended, or is to go another way. Pure."""
 
-from typing import NamedTuple
+import re
+from typing import Final, NamedTuple, Protocol
 
-from watchbill.app.report import step_name
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.parts import OUTCOMES, Part, beginning_of, current_part, rewound
-from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome
+from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome, step_name
+from watchbill.model.failed import Successor
+from watchbill.model.run import NewRun, RunRow
 from watchbill.model.states import RunState
-from watchbill.store.protocol import Record
 
 UNDONE = (RunState.UNDONE, RunState.UNDO_FAILED)
 ENDS = frozenset({Kind.END, Kind.CANCEL, Kind.LATE, Kind.STOPPED})
+FORKED: Final = re.compile(r"~\d+\Z")
+
+
+class Record(Protocol):
+    """What is needed of the record of a run."""
+
+    @property
+    def run(self) -> RunRow:
+        """Its row."""
+        ...
+
+    @property
+    def journal(self) -> tuple[JournalEntry, ...]:
+        """All of its entries."""
+        ...
+
+    @property
+    def region(self) -> str:
+        """Where it lives."""
+        ...
 
 
 class Origin(NamedTuple):
@@ -40,13 +61,14 @@ def before(record: Record, call: str) -> Origin:
 def failed(record: Record, step: str | None) -> Origin:
     """Leave out the first failure of a step, of any or of that one, and all that came after it, but for messages.
 
-    When no step failed the run's own code did: all is kept. When all it did was undone, messages are.
+    A run that it started and that failed is as good as a step. When none failed the run's own code did: all is kept.
+    When all it did was undone, messages are.
     """
     part = current_part(record.run, record.journal)
     if record.run.status in UNDONE:
         return Origin(part, _seqs(tuple(entry for entry in part.entries if entry.kind == Kind.MESSAGE)))
     for entry in part.entries:
-        is_failure = entry.kind == Kind.STEP and entry.outcome == Outcome.FAILED
+        is_failure = entry.kind in (Kind.STEP, Kind.CHILD) and entry.outcome == Outcome.FAILED
         if is_failure and step in (None, entry.key, step_name(entry.key)):
             return Origin(part, _seqs(tuple(rewound(list(part.entries), entry.key))))
     if step is not None:
@@ -63,6 +85,21 @@ def beginning(record: Record, part: Part, num: int) -> JournalRow | None:
         return None
     at, body = part.begun_at or 0, beginning_of(part)
     return num, 1, Kind.CONTINUED.value, part.workflow, 0, 0, Outcome.OK.value, None, None, at, body
+
+
+def copy_of(record: Record, part: Part, num: int, n: int) -> NewRun:
+    """Give the how manieth run that goes on from a part of another one."""
+    run = record.run
+    return NewRun(
+        num, run.namespace, f"{FORKED.sub('', run.id)}~{n}", part.workflow, part.version, part.input, run.priority,
+        tags=run.tags, region=record.region,
+    )  # fmt: skip
+
+
+def successor(record: Record, num: int, n: int) -> Successor:
+    """Give the how manieth run that tries again what failed in one that has ended."""
+    origin = failed(record, None)
+    return Successor(copy_of(record, origin.part, num, n), origin.kept, beginning(record, origin.part, num))
 
 
 def check_call(record: Record, call: str) -> None:

@@ -1,0 +1,3 @@
+"""The conformance suite through doors with keys: failed."""
+
+from watchbill.testing.conformance.failed import *  # noqa: F403
