@@ -65,6 +65,7 @@ class Line:
         self._doors = doors
         self.slow: dict[str, asyncio.Event] = {}  # until when a door does not answer
         self.cut: set[str] = set()
+        self.deaf: set[str] = set()  # what is asked there is done, and the answer lost
         self.asked = {door: asyncio.Event() for door in ("report", "beat", "lease")}
         self.answered = asyncio.Event()  # a beat was
         self.told = asyncio.Event()  # a report was answered
@@ -89,7 +90,10 @@ class Line:
 
     async def lease(self, *args: Any) -> Any:
         await self._pass("lease")
-        return await self._doors.lease(*args)
+        rows = await self._doors.lease(*args)
+        if "lease" in self.deaf:
+            raise StoreUnreachableError("the answer is lost")
+        return rows
 
     async def _pass(self, door: str) -> None:
         self.asked[door].set()
@@ -443,3 +447,19 @@ async def test_who_leaves_waits_for_the_report_that_is_under_way(ship: Ship) -> 
     await leaving
     [row] = (await ship.scene.rows()).values()
     assert (row.state, row.result) == (AttemptState.DONE, b'"paid"'), "it was not handed back"
+
+
+async def test_who_gets_the_answer_to_an_earlier_request_asks_for_what_has_become_ready_since(ship: Ship) -> None:
+    await ship.begins()
+    [run] = await ship.scene.submit(a_run(2))
+    await ship.scene.turn(attempts=[ship.scene.a_row(run, call="first")])
+    ship.line.deaf.add("lease")
+    ship.agent.hint()
+    with pytest.raises(StoreUnreachableError):
+        await ship.agent.turn()
+    ship.line.deaf.clear()
+    await ship.scene.turn(attempts=[ship.scene.a_row(run, call="second")])
+    async with asyncio.timeout(LONG):
+        assert await ship.agent.turn() == 0
+        await ship.agent.turn()
+        assert {(await ship.step.begun.get()).call for _ in range(2)} == {"first", "second"}

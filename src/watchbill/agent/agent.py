@@ -379,7 +379,8 @@ class Agent(Loop):
 
     async def _lease_from(self, served: Served, room: Room) -> list[AttemptRow]:
         """Lease rows, and start them."""
-        rows, asked_at = await self._requests.lease(served, room)
+        rows, asked_at, again = await self._requests.lease(served, room)
+        self._asked = self._asked or again
         for row in rows:
             if room.trial:
                 self._probation.begin(row.id, row.fence)

@@ -489,10 +489,14 @@ class Checker:
             for row in self._rows.values()
             if row.state == AttemptState.READY
             and not row.held
-            and self._policy(row).limit is None
+            and not self.is_limited(row)
             and self._since[row.id] < before
             and not self.remedies.is_kept(self._policy(row))
         ]
+
+    def is_limited(self, row: AttemptSeen) -> bool:
+        """Say whether a row may have to wait at a gate."""
+        return self._policy(row).limit is not None
 
     def unjudged(self, longer_than: float) -> list[AttemptSeen]:
         """Give the rows that have failed so long ago, and nobody has decided what follows."""
