@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
+from tests.store.orphans import wrong_in_memory
 from tests.store.postgres import by_hand
+from watchbill import App
 from watchbill.app.rollcall import supervision_of
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
@@ -197,3 +199,17 @@ async def test_an_auditor_alone_on_its_store_looks_only_while_something_happens(
     auditor.hint()
     office.clock.pass_by(SECOND)
     assert await auditor.turn() == AUDIT_EVERY - SECOND
+
+
+@pytest.mark.plants_orphans
+async def test_what_was_repaired_in_memory_is_seen_by_those_who_look_at_the_end_of_every_test() -> None:
+    app = App("sqlite:///:memory:")
+
+    @app.workflow
+    async def nothing() -> None: ...
+
+    await app.start(nothing, id="n-1")
+    assert await wrong_in_memory(app) == []
+    store: Store = vars(app)["_made_hall"]._store
+    await store.supervisor.count_orphans(OrphanKind.ENDED, 1)
+    assert len(await wrong_in_memory(app)) == 1

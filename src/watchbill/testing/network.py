@@ -79,6 +79,7 @@ class Network:
         self.lost = 0  # of these, or their answers
         self.doubled: Counter[str] = Counter()  # of these, by room: carried out twice
         self.far = 0  # of these: so long on the way as nobody usually is
+        self.starved = 0  # beats that say of somebody that he starves
         self.ambush: Callable[[Life, str, object], None] | None = None  # called between the commit and its answer
         self._loop = loop
         self.store = store
@@ -104,6 +105,7 @@ class Network:
         if door in ("lease", "lease_limited") and life.name in self._checker.draining:
             self._checker.violated("I10", f"{life.name} drains, and asks for more")
         self._check_pace(life, door)
+        self.starved += bool(kwargs.get("starved"))
         journey = self._journey()
         if journey.is_bad and door not in HEARD_BESIDE:
             self._note_trouble(life, journey)

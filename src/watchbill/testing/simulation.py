@@ -319,6 +319,7 @@ def _counted(world: World) -> Counter[str]:
     counts["messages"] = world.network.messages
     counts["messages lost"] = world.network.lost
     counts["messages on a long way"] = world.network.far
+    counts["told to starve"] = world.network.starved
     counts["requests doubled"] = world.network.doubled.total()
     counts.update({f"requests doubled by {room}s": count for room, count in world.network.doubled.items()})
     counts["clocks at another rate"] = sum(post.clock.rate != 1.0 for post in world.posts)

@@ -15,7 +15,6 @@ from watchbill.errors import StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.flow.values import encode
 from watchbill.model.attempt import AttemptRow
-from watchbill.model.failure import Cause
 from watchbill.model.lease import Member
 from watchbill.model.needs import parse_needs
 from watchbill.model.profile import PROFILES
@@ -428,7 +427,6 @@ class Ears(Events):
         for event in events:
             self._world.note(self._life.name, event.kind, event.run, event.call, event.cause, event.note)
             self._world.counts[event.kind] += 1
-            self._world.counts["starved"] += event.cause == Cause.STARVED
             if event.kind in ENDS:
                 self._world.checker.told(event.run)
             if event.kind == happened.TURN_FAILED and event.cause != StoreUnreachableError.__name__:
