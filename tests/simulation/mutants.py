@@ -743,7 +743,7 @@ MUTANTS = (
     Mutant(
         "M12",
         m12_the_next_one_has_the_same_id,
-        frozenset({"I3", "I5", "I8", "I9", "I10"}),
+        frozenset({"I3", "I5", "I8", "I9", "I10", "I12"}),
         is_quiet_with_crews,
         begin=13,
     ),

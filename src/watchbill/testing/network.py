@@ -107,7 +107,7 @@ class Network:
         self._check_pace(life, door)
         self.starved += bool(kwargs.get("starved"))
         journey = self._journey()
-        if journey.is_bad and door not in HEARD_BESIDE:
+        if journey.is_bad and not (room == "agent" and door in HEARD_BESIDE):
             self._note_trouble(life, journey)
         answer: asyncio.Future[Any] = self._loop.create_future()
         letter = Letter(life, room, door, self._sealed(door, args), kwargs, journey, answer)

@@ -17,6 +17,7 @@ from watchbill.clock import SECOND
 from watchbill.errors import WatchbillError
 from watchbill.model.chain import extended, looked_at
 from watchbill.model.orphan import AuditPlace
+from watchbill.model.profile import INLINE_LEASE
 from watchbill.model.states import RunState
 from watchbill.model.watcher import Supervision
 from watchbill.store.protocol import EVERY
@@ -152,6 +153,8 @@ async def _play(world: World, planned: Plan, *, scheduled: bool, supervision: Su
     nodes = [replace(kind, schedules=scheduled, supervision=supervision) for kind in planned.nodes]
     await world.open(nodes, embedded=planned.style is Style.EMBEDDED)
     hire(world, planned.hosts)
+    if planned.weather.lag and not planned.hosts:  # else no message takes as long as their leases last
+        world.checker.is_cut_off = lambda name: world.network.is_troubled(name, INLINE_LEASE / SECOND + 1)
     wanted = wishes(world.chance.fork("wishes"), planned.demand)
     if planned.troubles is not None:
         wanted += _trouble(world, planned, planned.troubles)
