@@ -463,3 +463,23 @@ async def test_who_gets_the_answer_to_an_earlier_request_asks_for_what_has_becom
         assert await ship.agent.turn() == 0
         await ship.agent.turn()
         assert {(await ship.step.begun.get()).call for _ in range(2)} == {"first", "second"}
+
+
+async def test_what_ends_when_the_time_to_leave_is_just_over_is_reported_all_the_same(ship: Ship) -> None:
+    await ship.begins()
+    vars(ship.agent)["_drain"] = 0
+    await ship.ends("paid")
+    await ship.agent.close()
+    [row] = (await ship.scene.rows()).values()
+    assert (row.state, row.result) == (AttemptState.DONE, b'"paid"'), "it was not handed back"
+
+
+async def test_who_leaves_does_not_wait_for_a_store_that_is_away_when_the_time_is_over(ship: Ship) -> None:
+    await ship.begins()
+    vars(ship.agent)["_drain"] = 0
+    await ship.ends("paid")
+    ship.line.cut.add("report")
+    ship.line.said.clear()
+    async with asyncio.timeout(LONG):
+        await ship.agent.close()
+    assert ship.line.said == [1]

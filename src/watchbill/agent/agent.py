@@ -316,8 +316,8 @@ class Agent(Loop):
         with contextlib.suppress(StoreError):  # whatever it is, whoever waits beside it will meet it, too
             await self._reports.send()
             self._find_room()  # for what needs what these had
-        if self._reports:
-            self.wake()  # nobody heard it, or there was more to say of the same rows: perhaps no turn waits any more
+        # Nobody heard it, or there is more to say of the same rows, or a drain waits for it: perhaps no turn goes on.
+        self.wake()
 
     def _gather(self) -> None:
         self._reports.gather(self.env.clock.boot(), stopping=self._stopping)
