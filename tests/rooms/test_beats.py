@@ -231,7 +231,7 @@ async def test_who_beats_beside_a_door_that_hangs_hears_what_was_taken_from_it(s
     ship.agent.hint()
     turn = await ship.waits_for("lease")
     [row] = (await ship.scene.rows()).values()
-    assert await ship.scene.judge(a_verdict(row, AttemptState.FAILED, failures=1, losses=-1))
+    assert await ship.scene.judge(a_verdict(row, AttemptState.FAILED, failures=1, losses=-1, watch_in=0))
     await ship.is_alive_after(1)
     async with asyncio.timeout(LONG):
         await ship.step.stopped.wait()
