@@ -62,7 +62,7 @@ from watchbill.testing.remedies import Remedies
 from watchbill.testing.slots import Slots, slot_of
 
 HERD: Final = 4  # rows that come back at once
-HOG: Final = "hog"  # the step that blocks whatever runs it
+ILL_BRED: Final = frozenset({"hog", "deaf", "stubborn", "stuck"})  # steps that block, do not stop, or stand still
 UNDO: Final = "undo:"  # how the key of an undo begins
 MOST_UNDOS: Final = 4 + QUARANTINE_AT  # attempts of one: the retries of the workload, and losses
 _MOVES: Final = frozenset((move.before, move.after) for move in ATTEMPT_MOVES)
@@ -550,7 +550,8 @@ class Checker:
     def begun(self, entry: Entry) -> None:
         """Check an attempt as it really begins."""
         self.counts["begun"] += 1
-        self.counts["hogs begun"] += entry.call.partition(".")[0] == HOG
+        if (step := entry.call.partition(".")[0]) in ILL_BRED:
+            self.counts[f"{step} begun"] += 1
         num = self.nums.get(entry.run)
         if num is None:
             self._violated("I1", f"{entry} began, and its run does not exist")

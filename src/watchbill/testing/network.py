@@ -78,6 +78,8 @@ class Network:
         self.messages = 0
         self.lost = 0  # of these, or their answers
         self.doubled: Counter[str] = Counter()  # of these, by room: carried out twice
+        self.unanswered = 0  # of these: carried out, and the answer lost
+        self.unhinted = 0  # hints that were lost
         self.far = 0  # of these: so long on the way as nobody usually is
         self.starved = 0  # beats that say of somebody that he starves
         self.ambush: Callable[[Life, str, object], None] | None = None  # called between the commit and its answer
@@ -121,6 +123,7 @@ class Network:
             self.far += journey.there + (journey.back or 0) > 2 * USUALLY_SLOWEST
         if journey.there is None or journey.back is None:
             self.lost += 1
+            self.unanswered += journey.there is not None
             self._loop.call_later(PATIENCE, letter.give_up, context=life.context)
         return await answer
 
@@ -229,7 +232,9 @@ class Network:
         for life, wake in self._ears[whom]:
             if life.dead or life.name in self.severed:
                 continue
-            if not self._chance.happens(self.weather.lost_hints):
+            if self._chance.happens(self.weather.lost_hints):
+                self.unhinted += 1
+            else:
                 self._reasons.setdefault(life.name, deque()).append(self._loop.time())
                 self._loop.call_later(self._chance.within(0.0002, 0.02), wake, context=life.context)
 

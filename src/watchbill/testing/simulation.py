@@ -321,6 +321,8 @@ def _counted(world: World) -> Counter[str]:
     counts["transactions"] = world.checker.transactions
     counts["messages"] = world.network.messages
     counts["messages lost"] = world.network.lost
+    counts["answers lost"] = world.network.unanswered
+    counts["hints lost"] = world.network.unhinted
     counts["messages on a long way"] = world.network.far
     counts["told to starve"] = world.network.starved
     counts["requests doubled"] = world.network.doubled.total()
