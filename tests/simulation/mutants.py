@@ -797,6 +797,6 @@ MUTANTS = (
         begin=1_062,
         way=Supervision.CENTRALIZED,
     ),
-    Mutant("old answer", an_old_answer_is_taken_for_a_new_one, frozenset({"I18"}), is_loud_with_crews, begin=0),
+    Mutant("old answer", an_old_answer_is_taken_for_a_new_one, frozenset({"I18"}), is_loud_with_crews, begin=184),
     Mutant("look cut off", a_look_cut_off_is_not_followed, frozenset({"I2"}), is_embedded, begin=840),
 )
