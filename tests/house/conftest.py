@@ -3,10 +3,13 @@
 import asyncio
 import contextlib
 import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.store.orphans import wrong_in
 from tests.store.postgres import by_hand, emptied
 
 
@@ -29,11 +32,34 @@ class Kept:
             return connection.execute(sql.replace("watchbill.", "")).fetchall()
 
 
+@pytest.fixture(autouse=True)
+def sound(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In every store that a test leaves there is nothing that cannot be, and no self-audit has repaired anything.
+
+    Whatever was killed, frozen or cut off. Who has a server of its own looks there before that is gone.
+    """
+    names = set(request.fixturenames)
+    server = request.getfixturevalue("postgres_url") if "postgres_url" in names else None
+    folder: Path | None = request.getfixturevalue("tmp_path") if "tmp_path" in names else None
+    yield
+    if server is not None:
+        check_soundness(server)
+    for file in folder.rglob("*.db") if folder is not None else ():
+        check_soundness(f"sqlite:///{file}")
+
+
 @pytest.fixture(params=["file", "postgres"])
-def kept(request: pytest.FixtureRequest) -> Kept:
+def kept(request: pytest.FixtureRequest) -> Iterator[Kept]:
     """An empty store."""
     if request.param == "file":
-        return Kept(f"sqlite:///{request.getfixturevalue('tmp_path')}/store.db")
-    url: str = request.getfixturevalue("postgres_url")
-    asyncio.run(emptied(url))
-    return Kept(url)
+        url = f"sqlite:///{request.getfixturevalue('tmp_path')}/store.db"
+    else:
+        url = request.getfixturevalue("postgres_url")
+        asyncio.run(emptied(url))
+    yield Kept(url)
+    check_soundness(url)
+
+
+def check_soundness(url: str) -> None:
+    """See that a self-audit finds nothing in a store, and that none has ever repaired anything there."""
+    assert asyncio.run(wrong_in(url)) == [], "a self-audit finds, or has repaired, what cannot be"

@@ -21,9 +21,10 @@ import pytest
 
 from tests.house import deck
 from tests.house.commands import crowd, is_alive
-from tests.house.conftest import Kept
+from tests.house.conftest import Kept, check_soundness
 from tests.house.ledger import Ledger, Line, record
 from tests.house.proxy import Link, PostgresProxy, Proxy, SocketProxy
+from tests.house.resources import MOST_FILES, MOST_GUESTS, exceeded_by, exceeded_in, taken_by
 from tests.house.storm import DECK, LEASE, SMALL, Span, Storm
 from tests.house.witness import WITNESS, report
 from tests.servers import memory_disk, postgres_server
@@ -52,11 +53,12 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
     """An empty store; on PostgreSQL with a witness, so with a server of its own."""
     if request.param == "file":
         yield Kept(f"sqlite:///{tmp_path}/store.db")
-        return
+        return  # its file is looked into with all others
     with postgres_server(place=memory_disk()) as server:
         asyncio.run(emptied(server.url()))
         server.sql(WITNESS)
         yield Kept(server.url())
+        check_soundness(server.url())
 
 
 @pytest.fixture
@@ -162,6 +164,14 @@ def test_a_storm_over_four_agents_loses_nothing_and_does_nothing_twice(kept: Kep
         verdict = Verdict(kept, ledger.lines())
         verdict.calls()
         verdict.losses(storm)
+        survivors = [one.pid for one in storm.all()]
+        workers = [pid for agent in storm.agents for pid in agent.children()]
+        print("taken:", *map(taken_by, survivors + workers), sep="\n")
+        assert exceeded_by([agent.pid for agent in storm.agents] + workers) == []
+        guests = len(survivors) * MOST_GUESTS if kept.is_file else 0
+        assert exceeded_by([rooms.pid for rooms in storm.rooms], MOST_FILES + guests) == []
+        processes = len(survivors) + 1  # and who starts runs
+        wait(lambda: exceeded_in(kept, processes) == {}, lambda: exceeded_in(kept, processes))
     counts = Counter(
         {**storm.counts, **verdict.counts, "quarantined": quarantined, "starts refused": len(demand.refused)}
     )
@@ -184,7 +194,6 @@ LAST_RUNS = 40  # when all is well again: more than two of the three agents have
 LINKED_AGENTS = 2  # and one whose link is whole: it is never lost
 WORSE = (Link.CUT, Link.SLOW, Link.HALF_OPEN, Link.DEAF)
 SWITCHES = 12
-MOST_FILES = 20  # of a host: twice what it has at rest; a link that leaves one open at each cut leaves more
 HEALED_AFTER_LINKS = 90.0  # an answer that never comes is waited for, for fifteen seconds
 
 
@@ -240,9 +249,8 @@ def test_links_that_are_cut_slow_half_open_or_deaf_lose_nothing_and_do_nothing_t
         assert all(is_alive(one.pid) for one in [near, *far]), "an agent has ended by itself"
         everybody = {agent.pid for agent in [near, *far]}
         wait(lambda: set(agents_of(kept, 1)) == everybody, lambda: f"of {everybody} there are {agents_of(kept, 1)}")
-        open_files = {agent.pid: files_of(agent.pid) for agent in [near, *far]}
-        print(f"links: open files {open_files}")
-        assert max(open_files.values()) <= MOST_FILES, "each link that was cut has left something open"
+        print("links:", *map(taken_by, everybody))
+        assert exceeded_by(everybody) == [], "each link that was cut has left something open"
         lost = agents_of(kept, 2)
         verdict = Verdict(kept, ledger.lines())
         verdict.calls()
@@ -257,12 +265,6 @@ def test_links_that_are_cut_slow_half_open_or_deaf_lose_nothing_and_do_nothing_t
     assert set(lost) <= {agent.pid for agent in far}, "an agent was lost whose link was whole"
     assert all(hosts[agent.pid] for agent in [near, *far]), "somebody did nothing"
     assert verdict.counts["runs"] == LINKED_RUNS + 1
-
-
-def files_of(pid: int) -> int:
-    """Count the files that a process has open, where that can be seen."""
-    open_files = Path(f"/proc/{pid}/fd")
-    return len(list(open_files.iterdir())) if open_files.is_dir() else 0
 
 
 class Verdict:

@@ -21,8 +21,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.forked import fork
+from tests.house.conftest import Kept, check_soundness
 from tests.house.crew import SHAPES
 from tests.house.ledger import Ledger, Line
+from tests.house.resources import exceeded_by, exceeded_in, taken_by
 from tests.house.witness import WITNESS, report, until
 from tests.servers import PostgresServer, memory_disk, postgres_server
 from tests.store.postgres import by_hand, emptied
@@ -287,6 +289,11 @@ def test_three_processes_survive_a_storm(server: PostgresServer, ledger: Ledger,
         verdict = Verdict(server.url(), ledger.lines(), nemesis)
         verdict.calls()
         verdict.takeovers()
+        survivors = [member.pid for member in crew if taken_by(member.pid) is not None]
+        print("taken:", *map(taken_by, survivors), sep="\n")
+        assert exceeded_by(survivors) == []
+        assert exceeded_in(Kept(url), len(survivors) + 1) == {}
+        check_soundness(url)
         trouble = [line for log in logs for line in log.read_text().splitlines() if "turn.failed" in line]
     counts = nemesis.counts + verdict.counts
     summary = ", ".join(f"{counts[what]} {what}" for what in sorted(counts))

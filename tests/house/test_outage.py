@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked import fork
+from tests.house.conftest import check_soundness
 from tests.house.ledger import Ledger
 from tests.house.witness import WITNESS, report, until
 from tests.servers import PostgresServer, memory_disk, postgres_server
@@ -65,6 +66,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def server() -> Iterator[PostgresServer]:
     with postgres_server(place=memory_disk()) as server:
         yield server
+        check_soundness(server.url())
 
 
 async def start(url: str, steps: int) -> None:

@@ -1,8 +1,6 @@
 """The whole product in one process: an App on every store, its rooms open, and an ear for its events."""
 
 import asyncio
-import contextlib
-import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,15 +10,10 @@ import pytest
 
 from tests.rooms.listener import Listener
 from tests.rooms.scene import Ear
+from tests.store.orphans import Wrong, wrong_in, wrong_in_memory
 from tests.store.postgres import emptied
 from watchbill import App
-from watchbill.clock import SystemClock
-from watchbill.model.orphan import AuditPlace, Orphan
 from watchbill.store.migrate import new_store
-from watchbill.store.protocol import EVERY
-from watchbill.store.queries import load_queries
-from watchbill.store.sqlite.audit import audit
-from watchbill.store.sqlite.database import Database, StoreTime
 
 MEMORY_DISK = Path("/dev/shm")
 
@@ -73,10 +66,11 @@ def emptied_postgres(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(autouse=True)
-async def closed(monkeypatch: pytest.MonkeyPatch, folder: Path) -> AsyncIterator[None]:
+async def closed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, folder: Path) -> AsyncIterator[None]:
     """Close every App that a test makes: what it has opened for its clients stays open until then.
 
-    In the files that they leave there must be nothing that cannot be; so the folder is there until this is over.
+    In the stores that they leave there must be nothing that cannot be, and no self-audit may have repaired anything; so
+    the folder is there until this is over. Who makes such things by hand says so: `plants_orphans`.
     """
     apps: list[App] = []
     make = App.__init__
@@ -87,26 +81,16 @@ async def closed(monkeypatch: pytest.MonkeyPatch, folder: Path) -> AsyncIterator
 
     monkeypatch.setattr(App, "__init__", made)
     yield
+    wrong: Wrong = []
     for app in apps:
+        wrong += await wrong_in_memory(app)
         await app.close()
-    for url in {app.url for app in apps}:
-        assert orphans_in(url) == [], "a self-audit finds what cannot be"
-
-
-def orphans_in(url: str) -> list[Orphan]:
-    """Look for what cannot be, in a file, past its owner: whatever a test has done, doors keep that from being."""
-    path = Path(url.removeprefix("sqlite:///"))
-    if url == "sqlite:///:memory:" or not url.startswith("sqlite") or not path.is_file():
-        return []
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA query_only = ON")
-        try:
-            found = audit(
-                Database(connection, load_queries("sqlite"), url, StoreTime(SystemClock(), 0)), AuditPlace(), EVERY
-            )
-        except sqlite3.DatabaseError:
-            return []  # no store, or one that the test has broken
-    return list(found.orphans)
+    for url in {app.url for app in apps} | {
+        given for name in ("url", "kept") if (given := request.node.funcargs.get(name))
+    }:
+        wrong += await wrong_in(url)
+    planted = request.node.get_closest_marker("plants_orphans") is not None
+    assert bool(wrong) is planted, f"a self-audit finds, or has repaired, what cannot be: {wrong}"
 
 
 @pytest.fixture

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
+from tests.store.orphans import wrong_in_memory
 from tests.store.postgres import by_hand
+from watchbill import App
 from watchbill.app.rollcall import supervision_of
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
@@ -87,6 +89,7 @@ async def test_where_nothing_is_wrong_nothing_is_written(office: Office) -> None
     assert await office.counts() == {}
 
 
+@pytest.mark.plants_orphans
 @pytest.mark.parametrize("state", [AttemptState.READY, AttemptState.RUNNING, AttemptState.FAILED])
 async def test_a_row_of_a_run_that_has_ended_is_deleted(office: Office, state: AttemptState) -> None:
     run = await office.a_run()
@@ -97,6 +100,7 @@ async def test_a_row_of_a_run_that_has_ended_is_deleted(office: Office, state: A
     await office.found(OrphanKind.ENDED, run, "charge")
 
 
+@pytest.mark.plants_orphans
 async def test_a_row_without_a_run_is_deleted_and_nothing_is_said_of_a_run_that_is_not_there(office: Office) -> None:
     await office.scene.row_in(AttemptState.READY, await office.a_run())
     await office.by_hand("DELETE FROM watchbill.run")
@@ -105,6 +109,7 @@ async def test_a_row_without_a_run_is_deleted_and_nothing_is_said_of_a_run_that_
     assert await office.counts() == {OrphanKind.ENDED: 1}
 
 
+@pytest.mark.plants_orphans
 @pytest.mark.parametrize("state", [AttemptState.RUNNING, AttemptState.FAILED])
 async def test_a_row_that_nobody_would_look_at_is_looked_at_and_judged(office: Office, state: AttemptState) -> None:
     run = await office.a_run()
@@ -121,6 +126,7 @@ async def test_a_row_that_nobody_would_look_at_is_looked_at_and_judged(office: O
 @pytest.mark.parametrize(
     "gone", ["agent = NULL", "agent = 4711", "agent = 70"], ids=["nobody", "never there", "left in peace"]
 )
+@pytest.mark.plants_orphans
 async def test_what_runs_under_nobody_is_tried_again(office: Office, gone: str) -> None:
     run = await office.a_run()
     row = await office.scene.row_in(AttemptState.RUNNING, run)
@@ -133,6 +139,7 @@ async def test_what_runs_under_nobody_is_tried_again(office: Office, gone: str) 
     assert await office.scene.state_of(row.id) is AttemptState.READY
 
 
+@pytest.mark.plants_orphans
 async def test_what_runs_under_nobody_is_also_counted_if_the_supervisor_finds_it_first(office: Office) -> None:
     run = await office.a_run()
     row = await office.scene.row_in(AttemptState.RUNNING, run)
@@ -146,6 +153,7 @@ async def test_what_runs_under_nobody_is_also_counted_if_the_supervisor_finds_it
     assert [one.chosen for one in decisions] == ["mark failed", "retry"]
 
 
+@pytest.mark.plants_orphans
 async def test_a_run_that_would_never_begin_begins(office: Office) -> None:
     run = await office.a_run(state=RunState.SCHEDULED)
     await office.by_hand("UPDATE watchbill.run SET wake_at = NULL")
@@ -157,6 +165,7 @@ async def test_a_run_that_would_never_begin_begins(office: Office) -> None:
     assert due.id == run.id
 
 
+@pytest.mark.plants_orphans
 @pytest.mark.parametrize("state", [RunState.RUNNING, RunState.WAITING])
 async def test_a_run_whose_shard_nobody_can_take_is_taken(office: Office, state: RunState) -> None:
     run = await office.a_run(state=state)
@@ -168,6 +177,7 @@ async def test_a_run_whose_shard_nobody_can_take_is_taken(office: Office, state:
     assert [one.shard for one in (await office.scene.store.scheduler.take(ME, shards, None)).taken] == [run.shard]
 
 
+@pytest.mark.plants_orphans
 async def test_what_is_no_more_as_it_was_seen_is_left_alone(office: Office) -> None:
     run = await office.a_run()
     row = await office.scene.row_in(AttemptState.RUNNING, run)
@@ -189,3 +199,17 @@ async def test_an_auditor_alone_on_its_store_looks_only_while_something_happens(
     auditor.hint()
     office.clock.pass_by(SECOND)
     assert await auditor.turn() == AUDIT_EVERY - SECOND
+
+
+@pytest.mark.plants_orphans
+async def test_what_was_repaired_in_memory_is_seen_by_those_who_look_at_the_end_of_every_test() -> None:
+    app = App("sqlite:///:memory:")
+
+    @app.workflow
+    async def nothing() -> None: ...
+
+    await app.start(nothing, id="n-1")
+    assert await wrong_in_memory(app) == []
+    store: Store = vars(app)["_made_hall"]._store
+    await store.supervisor.count_orphans(OrphanKind.ENDED, 1)
+    assert len(await wrong_in_memory(app)) == 1

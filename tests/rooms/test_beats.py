@@ -1,4 +1,4 @@
-"""An agent beats while its reports and leases take their time, and forgets nothing that a lost beat was to say."""
+"""An agent beats and reports while other answers take their time, and forgets nothing that a lost beat was to say."""
 
 import asyncio
 import contextlib
@@ -11,6 +11,7 @@ import pytest
 from watchbill.agent.agent import DRAIN, Agent
 from watchbill.agent.inline import InlineCrew
 from watchbill.agent.reports import REPORTED_AT_ONCE
+from watchbill.agent.vigil import TELL_AFTER
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreUnreachableError
@@ -64,8 +65,10 @@ class Line:
         self._doors = doors
         self.slow: dict[str, asyncio.Event] = {}  # until when a door does not answer
         self.cut: set[str] = set()
+        self.deaf: set[str] = set()  # what is asked there is done, and the answer lost
         self.asked = {door: asyncio.Event() for door in ("report", "beat", "lease")}
         self.answered = asyncio.Event()  # a beat was
+        self.told = asyncio.Event()  # a report was answered
         self.said: list[object] = []  # in order: how many were reported at once, and None for each beat
 
     def __getattr__(self, door: str) -> Any:
@@ -74,7 +77,9 @@ class Line:
     async def report(self, agent: int, reports: Sequence[Report]) -> list[Answer]:
         self.said.append(len(reports))
         await self._pass("report")
-        return await self._doors.report(agent, reports)
+        answers = await self._doors.report(agent, reports)
+        self.told.set()
+        return answers
 
     async def beat(self, *args: Any, **options: Any) -> Orders:
         self.said.append(None)
@@ -85,7 +90,10 @@ class Line:
 
     async def lease(self, *args: Any) -> Any:
         await self._pass("lease")
-        return await self._doors.lease(*args)
+        rows = await self._doors.lease(*args)
+        if "lease" in self.deaf:
+            raise StoreUnreachableError("the answer is lost")
+        return rows
 
     async def _pass(self, door: str) -> None:
         self.asked[door].set()
@@ -223,7 +231,7 @@ async def test_who_beats_beside_a_door_that_hangs_hears_what_was_taken_from_it(s
     ship.agent.hint()
     turn = await ship.waits_for("lease")
     [row] = (await ship.scene.rows()).values()
-    assert await ship.scene.judge(a_verdict(row, AttemptState.FAILED, failures=1, losses=-1))
+    assert await ship.scene.judge(a_verdict(row, AttemptState.FAILED, failures=1, losses=-1, watch_in=0))
     await ship.is_alive_after(1)
     async with asyncio.timeout(LONG):
         await ship.step.stopped.wait()
@@ -337,3 +345,141 @@ async def test_what_was_refused_is_said_before_a_beat_would_hand_it_back(ship: S
         await ship.agent.turn()
     [after] = [row for row in (await ship.scene.rows()).values() if row.call == "charge.bad"]
     assert (after.state, after.fence) == (AttemptState.FAILED, before.fence)
+
+
+@pytest.mark.parametrize("door", ["lease", "beat"])
+async def test_what_ends_while_another_answer_is_waited_for_is_reported_beside_it(ship: Ship, door: str) -> None:
+    await ship.begins(policy=ONCE)
+    ship.env.passes(BEAT)
+    ship.agent.hint()
+    turn = await ship.waits_for(door)
+    await ship.ends("paid")
+    ship.env.passes(TELL_AFTER)
+    async with asyncio.timeout(LONG):
+        await ship.line.told.wait()
+    [row] = (await ship.scene.rows()).values()
+    assert (row.state, row.result) == (AttemptState.DONE, b'"paid"'), "though the other answer is not there"
+    ship.line.slow.pop(door).set()
+    await turn
+    assert ship.line.said.count(1) == 1, "it was reported once"
+
+
+async def test_what_ends_while_a_report_is_under_way_is_reported_beside_it(ship: Ship) -> None:
+    first, _ = await ship.begins(rows=2)
+    saved = first.checkpoint("half")
+    async with asyncio.timeout(LONG):
+        while not vars(ship.agent)["_reports"]:
+            await asyncio.sleep(0)
+    turn = await ship.waits_for("report")
+    hung = ship.line.slow.pop("report")
+    await ship.ends("paid")
+    ship.env.passes(TELL_AFTER)
+    async with asyncio.timeout(LONG):
+        await ship.line.told.wait()
+    states = sorted(row.state for row in (await ship.scene.rows()).values())
+    assert states == [AttemptState.RUNNING, AttemptState.DONE], "an end never overtakes a checkpoint of its row"
+    hung.set()
+    await turn
+    await saved
+    await ship.agent.turn()
+    assert {row.state for row in (await ship.scene.rows()).values()} == {AttemptState.DONE}
+
+
+async def test_a_beat_while_a_report_is_under_way_takes_nothing_from_anybody(ship: Ship) -> None:
+    await ship.begins()
+    ship.agent.hint()
+    turn = await ship.waits_for("lease")
+    await ship.ends("paid")
+    ship.line.slow["report"] = asyncio.Event()
+    ship.env.passes(TELL_AFTER)
+    async with asyncio.timeout(LONG):
+        await ship.line.asked["report"].wait()
+    ship.line.slow.pop("lease").set()
+    await turn
+    ship.env.passes(BEAT)
+    await ship.agent.turn()  # beats, while its report has not arrived
+    [row] = (await ship.scene.rows()).values()
+    assert row.state == AttemptState.RUNNING, "what has ended is held until its report was answered"
+    ship.line.slow.pop("report").set()
+    async with asyncio.timeout(LONG):
+        await ship.line.told.wait()
+    [row] = (await ship.scene.rows()).values()
+    assert (row.state, row.losses, row.result) == (AttemptState.DONE, 0, b'"paid"')
+
+
+async def test_what_nobody_heard_is_said_again_by_a_turn_and_not_beside_it(ship: Ship) -> None:
+    await ship.begins()
+    ship.agent.hint()
+    turn = await ship.waits_for("lease")
+    await ship.ends("paid")
+    ship.line.cut.add("report")
+    ship.line.said.clear()
+    for _ in range(20):
+        ship.env.passes(TELL_AFTER)
+        for _ in range(9):
+            await asyncio.sleep(0)
+    assert ship.line.said == [1], "a store that does not answer is not asked all the time"
+    ship.line.cut.clear()
+    ship.line.slow.pop("lease").set()
+    await turn
+    await ship.agent.turn()
+    assert ship.line.said == [1, 1]
+    assert {row.state for row in (await ship.scene.rows()).values()} == {AttemptState.DONE}
+
+
+async def test_who_leaves_waits_for_the_report_that_is_under_way(ship: Ship) -> None:
+    await ship.begins(policy=ONCE)
+    ship.agent.hint()
+    turn = await ship.waits_for("lease")
+    await ship.ends("paid")
+    ship.line.slow["report"] = asyncio.Event()
+    ship.env.passes(TELL_AFTER)
+    async with asyncio.timeout(LONG):
+        await ship.line.asked["report"].wait()
+    ship.line.slow.pop("lease").set()
+    await turn
+    ship.agent.hurry()
+    leaving = asyncio.get_running_loop().create_task(ship.agent.close())
+    for _ in range(9):
+        await asyncio.sleep(0)
+    assert not leaving.done()
+    ship.line.slow.pop("report").set()
+    await leaving
+    [row] = (await ship.scene.rows()).values()
+    assert (row.state, row.result) == (AttemptState.DONE, b'"paid"'), "it was not handed back"
+
+
+async def test_who_gets_the_answer_to_an_earlier_request_asks_for_what_has_become_ready_since(ship: Ship) -> None:
+    await ship.begins()
+    [run] = await ship.scene.submit(a_run(2))
+    await ship.scene.turn(attempts=[ship.scene.a_row(run, call="first")])
+    ship.line.deaf.add("lease")
+    ship.agent.hint()
+    with pytest.raises(StoreUnreachableError):
+        await ship.agent.turn()
+    ship.line.deaf.clear()
+    await ship.scene.turn(attempts=[ship.scene.a_row(run, call="second")])
+    async with asyncio.timeout(LONG):
+        assert await ship.agent.turn() == 0
+        await ship.agent.turn()
+        assert {(await ship.step.begun.get()).call for _ in range(2)} == {"first", "second"}
+
+
+async def test_what_ends_when_the_time_to_leave_is_just_over_is_reported_all_the_same(ship: Ship) -> None:
+    await ship.begins()
+    vars(ship.agent)["_drain"] = 0
+    await ship.ends("paid")
+    await ship.agent.close()
+    [row] = (await ship.scene.rows()).values()
+    assert (row.state, row.result) == (AttemptState.DONE, b'"paid"'), "it was not handed back"
+
+
+async def test_who_leaves_does_not_wait_for_a_store_that_is_away_when_the_time_is_over(ship: Ship) -> None:
+    await ship.begins()
+    vars(ship.agent)["_drain"] = 0
+    await ship.ends("paid")
+    ship.line.cut.add("report")
+    ship.line.said.clear()
+    async with asyncio.timeout(LONG):
+        await ship.agent.close()
+    assert ship.line.said == [1]

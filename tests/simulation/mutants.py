@@ -13,6 +13,8 @@ import pytest
 from watchbill.agent.agent import Agent
 from watchbill.agent.held import SILENCE, Held
 from watchbill.agent.remote import Remote
+from watchbill.agent.requests import Given, Requests
+from watchbill.agent.vigil import Vigil
 from watchbill.agent.workers import Workers
 from watchbill.clock import SECOND
 from watchbill.errors import StepFailed, StoreUnreachableError
@@ -26,6 +28,7 @@ from watchbill.model.failure import Cause, Failure
 from watchbill.model.profile import INLINE_LEASE
 from watchbill.model.schedule import slot_id
 from watchbill.model.verdict import AskPerson, Climb, TryLater
+from watchbill.model.watcher import Supervision
 from watchbill.scheduler import residence, resolving, scheduler, schedules
 from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.entering import Entering
@@ -83,6 +86,7 @@ class Mutant(NamedTuple):
     caught_by: frozenset[str]
     seen_in: Callable[[int], bool] = is_uncrewed
     begin: int = 0  # of those that few worlds show: where to look first
+    way: Supervision = Supervision.EMBEDDED
 
 
 def change_sql(patch: Patch, statement: str, before: str, after: str, *others: str) -> None:
@@ -680,6 +684,19 @@ def what_does_not_fit_is_taken(patch: Patch) -> None:
     patch.setattr(resolving, "_provided", lambda body, call, what, *, shows: Provided(body))
 
 
+def an_outcome_waits_for_other_answers(patch: Patch) -> None:
+    patch.setattr(Vigil, "expect_news", lambda self: None)
+
+
+def an_old_answer_is_taken_for_a_new_one(patch: Patch) -> None:
+    lease = Requests.lease
+
+    async def content(self: Requests, *args: object) -> Given:
+        return (await lease(self, *args))._replace(again=False)  # type: ignore[arg-type] # passed through
+
+    patch.setattr(Requests, "lease", content)
+
+
 MUTANTS = (
     Mutant("M1", m1_completion_without_fence, frozenset({"I3", "I5", "I7"}), is_loud, begin=251),
     Mutant(
@@ -715,8 +732,8 @@ MUTANTS = (
     Mutant("first period", first_lease_period_ignored, frozenset({"I9"})),
     Mutant("late unheard", late_while_nobody_could_report, frozenset({"I9"}), is_quiet, begin=255),
     Mutant("no handing over", given_away_without_handing_over, frozenset({"I3", "I5", "I8", "I14"}), begin=6),
-    Mutant("code missing", losses_forgotten_for_want_of_code, frozenset({"I8"}), is_loud, begin=57),
-    Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9", "I14"}), begin=635),
+    Mutant("code missing", losses_forgotten_for_want_of_code, frozenset({"I8"}), is_loud, begin=848),
+    Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9", "I14"}), begin=1_055),
     Mutant("M7", m7_cron_without_slot_row, frozenset({"I11"}), is_scheduled),
     Mutant("M36", m36_slot_reopened_after_retention, frozenset({"I11"}), is_scheduled),
     Mutant("overlap unasked", overlap_is_not_asked_for, frozenset({"I11"}), is_scheduled),
@@ -726,7 +743,7 @@ MUTANTS = (
     Mutant(
         "M12",
         m12_the_next_one_has_the_same_id,
-        frozenset({"I3", "I5", "I8", "I9", "I10"}),
+        frozenset({"I3", "I5", "I8", "I9", "I10", "I12"}),
         is_quiet_with_crews,
         begin=13,
     ),
@@ -772,5 +789,14 @@ MUTANTS = (
     Mutant("not verified", a_result_is_not_verified, frozenset({"I2"}), is_troubled),
     Mutant("unknown not undone", what_may_have_taken_effect_is_not_undone, frozenset({"I14"}), is_troubled),
     Mutant("does not fit", what_does_not_fit_is_taken, frozenset({"I2"}), is_troubled),
+    Mutant(
+        "outcome waits",
+        an_outcome_waits_for_other_answers,
+        frozenset({"I9"}),
+        is_quiet,
+        begin=1_062,
+        way=Supervision.CENTRALIZED,
+    ),
+    Mutant("old answer", an_old_answer_is_taken_for_a_new_one, frozenset({"I18"}), is_loud_with_crews, begin=184),
     Mutant("look cut off", a_look_cut_off_is_not_followed, frozenset({"I2"}), is_embedded, begin=840),
 )

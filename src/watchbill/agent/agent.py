@@ -25,7 +25,7 @@ from watchbill.agent.tallies import Tallies
 from watchbill.agent.vigil import Vigil
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
-from watchbill.errors import StoreUnreachableError
+from watchbill.errors import StoreError, StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.loop import Loop
 from watchbill.model.agent import Act, Orders, Room, Wish
@@ -110,7 +110,14 @@ class Agent(Loop):
             probation=self._probation,
             every=beat,
         )
-        self._vigil = Vigil(env, membership=self._membership, heart=self._heart, held=self._held, reports=self._reports)
+        self._vigil = Vigil(
+            env,
+            membership=self._membership,
+            heart=self._heart,
+            held=self._held,
+            reports=self._reports,
+            tell=self._tell_aside,
+        )
         crew.listen(self._find_room)
 
     def hint(self) -> None:
@@ -150,6 +157,8 @@ class Agent(Loop):
         self._vigil.begin()
         try:
             await self._tell()
+            if self._reports:
+                self._vigil.expect_news()  # the rest of what was too much for one report
             asked, self._asked = self._asked, False
             boot = self.env.clock.boot()
             asked = asked or any(boot >= at for at in self._openings())
@@ -192,6 +201,7 @@ class Agent(Loop):
             await self._close()
         finally:
             self._vigil.end()
+            await self._vigil.hush()
             await self._vigil.hear_aside()  # it may have begun while we left
 
     async def _close(self) -> None:
@@ -213,6 +223,7 @@ class Agent(Loop):
         for attempt in self._held.running.values():
             self._crew.abandon(attempt)
         await self._crew.stop()  # nothing runs any more where it can be killed: only then somebody else may have it
+        await self._vigil.hush()  # else it would be reported twice
         self._reports.own_up()
         await self._say_the_last(until)
         await self._vigil.hear_aside()
@@ -257,6 +268,7 @@ class Agent(Loop):
     def finished(self, attempt: Errand) -> None:
         """Keep the outcome for the next report; there is room for more now."""
         self._held.end(attempt)
+        self._vigil.expect_news()
         self._asked = self._asked or self._cut
         self.wake()
 
@@ -284,6 +296,8 @@ class Agent(Loop):
             attempt.finishing.settle(self._transactions.finishing(attempt.row, attempt.fence, body))
         # At once: whoever waits for a checkpoint must not wait for the next beat, which takes the progress along.
         self._reports.save(attempt)
+        if self._reports:
+            self._vigil.expect_news()
         self.wake()
 
     def _find_room(self) -> None:
@@ -315,6 +329,15 @@ class Agent(Loop):
             note=note, duration=attempt.took,
         )  # fmt: skip
 
+    async def _tell_aside(self) -> None:
+        """Report what has ended, while a turn waits for the answer to something else."""
+        self._gather()
+        with contextlib.suppress(StoreError):  # whatever it is, whoever waits beside it will meet it, too
+            await self._reports.send()
+            self._find_room()  # for what needs what these had
+        # Nobody heard it, or there is more to say of the same rows, or a drain waits for it: perhaps no turn goes on.
+        self.wake()
+
     def _gather(self) -> None:
         self._reports.gather(self.env.clock.boot(), stopping=self._stopping)
 
@@ -322,7 +345,7 @@ class Agent(Loop):
 
     async def _beat(self, boot: Micros) -> None:
         await self._vigil.hear_aside()  # what it says is older
-        orders = await self._heart.beat(boot, self._requests.queues, self._requests.number)
+        orders = await self._heart.beat(boot, self._requests.queues, self._requests.number, self._reports.refused)
         if orders.alive:
             self._hear_news(orders)
         self._held.obey(orders)
@@ -375,7 +398,8 @@ class Agent(Loop):
 
     async def _lease_from(self, served: Served, room: Room) -> list[AttemptRow]:
         """Lease rows, and start them."""
-        rows, asked_at = await self._requests.lease(served, room)
+        rows, asked_at, again = await self._requests.lease(served, room)
+        self._asked = self._asked or again
         for row in rows:
             if room.trial:
                 self._probation.begin(row.id, row.fence)
@@ -392,6 +416,7 @@ class Agent(Loop):
             attempt = self._take(row)
         except Refused as refused:
             self._reports.refuse(row, refused)
+            self._vigil.expect_news()
             if self._probation.is_canary(row.id, row.fence):
                 self._probation.tell_nothing()
             self.wake()

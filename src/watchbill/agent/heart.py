@@ -79,10 +79,18 @@ class Heart:
             wishes.append(self._heed_at)
         return wishes
 
-    async def beat(self, boot: Micros, queues: Sequence[int], lease_no: int) -> Orders:
-        """Say all there is to say, and hear all; `queues`: those about which it would hear."""
+    async def beat(
+        self, boot: Micros, queues: Sequence[int], lease_no: int, refused: Sequence[tuple[int, int]] = ()
+    ) -> Orders:
+        """Say all there is to say, and hear all; `queues`: those about which it would hear.
+
+        What has ended is held until its report was answered, and so is what was `refused`: else it would be handed back
+        while that is on its way.
+        """
         moved = self._held.take_moves(boot)
-        held = [(row, attempt.fence) for row, attempt in self._held.running.items()]
+        running = self._held.running
+        held = [(row, attempt.fence) for row, attempt in running.items()]
+        held += [(row, fence) for row, fence in refused if row not in running]
         said = self._crew.said()
         trial = self._probation.trial
         doings = self._tallies.told(self._membership.store_time(boot), trial)

@@ -31,6 +31,7 @@ class Held:
         self._lessons = lessons
         self._running: dict[int, Errand] = {}
         self._ended: list[Errand] = []
+        self._over: dict[int, Errand] = {}  # what has ended, by row, until its end was heard
         self._moved: dict[int, Errand] = {}
         self._unheard: set[int] = set()  # rows whose progress was put back, because a beat was lost
         self._silenced: set[int] = set()  # rows whose attempts we stopped because nobody can have heard of us
@@ -62,6 +63,7 @@ class Held:
     def end(self, attempt: Errand) -> None:
         """Keep it, with its outcome, until that is taken."""
         self._ended.append(attempt)
+        self._over[row_of(attempt)] = attempt
 
     def take_ended(self) -> list[Errand]:
         """Take what has ended."""
@@ -74,6 +76,8 @@ class Held:
         """Hold it no longer: it was reported, or is somebody else's."""
         self._endings.forget(attempt)
         row = row_of(attempt)
+        if self._over.get(row) is attempt:
+            del self._over[row]
         if self._running.get(row) is attempt:  # not the next attempt of the same row
             del self._running[row]
             self._silenced.discard(row)
@@ -102,15 +106,15 @@ class Held:
         there = self._running
         if asked is not None:
             there = {row: attempt for row, attempt in asked.items() if self._running.get(row) is attempt}
-        ended = {attempt.row for attempt in self._ended}
         for row in orders.cancel:
             attempt = there.get(row)
             if attempt is not None and not attempt.cancelled:
                 self._crew.cancel(attempt)
         for row in orders.lost:
             attempt = there.get(row)
+            # What has ended is held no more when its report has arrived, and the answer to that says how it was taken.
             # What has called finish() may be done by it, and is not to be stopped for that: at its end it will show.
-            if attempt is not None and row not in ended and attempt.finishing is None:
+            if attempt is not None and not self._is_over(attempt) and attempt.finishing is None:
                 self.lose(attempt)
 
     def stop_in_silence(self, silence: Micros) -> None:
@@ -121,13 +125,16 @@ class Held:
         something that never began.
         """
         for row, attempt in list(self._running.items()):
-            if attempt in self._ended:
+            if self._is_over(attempt):
                 continue
             if attempt.may_repeat and silence >= SILENCE:
                 self.lose(attempt)
             elif not attempt.may_repeat and row not in self._silenced:
                 self._silenced.add(row)
                 self._crew.halt(attempt)
+
+    def _is_over(self, attempt: Errand) -> bool:
+        return self._over.get(row_of(attempt)) is attempt
 
     def was_silenced(self, attempt: Errand) -> bool:
         """Say whether we stopped it because nobody can have heard of us."""

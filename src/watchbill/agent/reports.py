@@ -1,6 +1,11 @@
-"""Reports: what an agent has to say of its attempts, their ends and checkpoints, until the store has heard it."""
+"""Reports: what an agent has to say of its attempts, their ends and checkpoints, until the store has heard it.
 
-from collections.abc import Iterable
+Several may be under way at once: each is written under its fence, so it does not matter which arrives first. Of one row
+nothing is said before the answer to what was said of it before: its end never overtakes its checkpoints.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
@@ -11,7 +16,6 @@ from watchbill.agent.held import Held
 from watchbill.agent.lessons import Lessons
 from watchbill.agent.membership import Membership
 from watchbill.clock import Micros
-from watchbill.errors import StoreUnreachableError
 from watchbill.events import log
 from watchbill.flow.context import Checkpoint
 from watchbill.model.agent import Act, Answer, Report
@@ -44,19 +48,26 @@ class Reports:
         self._endings = endings
         self._lessons = lessons
         self._items: list[Item] = []
+        self._under_way: list[list[Item]] = []  # said, and not answered yet
+        self.unheard = False  # the last time nobody answered: it is said again by a turn, which waits between two tries
         self._undecided: dict[int, Errand] = {}  # ended, but the transaction of their finish() may still be open
         self._waited_for: set[int] = set()  # of these, those that have been said to be waited for
         self._unsure: set[int] = set()  # what was said and not answered: it may have been heard
         self._refused: list[Errand] = []
 
     def __bool__(self) -> bool:
-        """True when there is something to send."""
-        return bool(self._items)
+        """True when there is something to send, and it need not wait for an answer."""
+        return any(True for _ in self._sayable())
 
     @property
     def rows(self) -> set[int]:
         """The rows of which something is said."""
-        return {item.report.id for item in self._items}
+        return {item.report.id for item in self._all()}
+
+    @property
+    def refused(self) -> list[tuple[int, int]]:
+        """The rows and fences that were leased and never begun, of which that is still to be heard."""
+        return [(item.report.id, item.report.fence) for item in self._all() if item.attempt is None]
 
     @property
     def has_undecided(self) -> bool:
@@ -113,7 +124,7 @@ class Reports:
 
     def own_up(self) -> None:
         """Say of what must not simply be begun again that nobody knows what became of it: it would be handed back."""
-        reported = {item.report.id for item in self._items if item.checkpoint is None}
+        reported = {item.report.id for item in self._all() if item.checkpoint is None}
         for row, attempt in self._held.running.items():
             if row not in reported and not attempt.may_repeat:
                 failure = Failure("Lost", "it ran on while its agent left", cause=Cause.LOST)
@@ -122,11 +133,11 @@ class Reports:
     @property
     def owe_the_truth(self) -> bool:
         """True while something is not reported that must not simply be begun again."""
-        return any(item.attempt is not None and not item.attempt.may_repeat for item in self._items)
+        return any(item.attempt is not None and not item.attempt.may_repeat for item in self._all())
 
     def abandon(self) -> None:
         """Tell whoever waits for a checkpoint that nobody could write it."""
-        for _, attempt, checkpoint in self._items:
+        for _, attempt, checkpoint in self._all():
             if attempt is not None and checkpoint is not None:
                 attempt.save(checkpoint)
                 attempt.lose()
@@ -135,15 +146,20 @@ class Reports:
 
     async def send(self) -> None:
         """Say what there is to say, or a portion of it, and heed the answers."""
-        if not self._items:
-            return
         sending = self._portion()
+        if not sending:
+            return
+        self._under_way.append(sending)
         try:
             answers = await self._store.report(self._membership.id, [item.report for item in sending])
-        except StoreUnreachableError:
+        except BaseException:
+            self._items[:0] = sending  # before whatever was to be said of the same rows since
             self._unsure.update([item.report.id for item in sending])
+            self.unheard = True
             raise
-        del self._items[: len(sending)]
+        finally:
+            self._under_way.remove(sending)
+        self.unheard = False
         for (report, attempt, checkpoint), answer in zip(sending, answers, strict=True):
             if attempt is not None and checkpoint is not None:
                 self._answer(attempt, checkpoint, answer)
@@ -161,14 +177,25 @@ class Reports:
         return refused
 
     def _portion(self) -> list[Item]:
-        """Give what is reported at once, in order: no more than can be written well within a beat."""
+        """Take what is reported at once, in order: no more than can be written well within a beat."""
         portion, left = [], REPORTED_AT_ONCE
-        for item in self._items:
+        for item in self._sayable():
             if left <= 0:
                 break
             portion.append(item)
             left -= len(item.report.body or b"") + len(item.report.log or b"")
+        taken = {id(item) for item in portion}
+        self._items = [item for item in self._items if id(item) not in taken]
         return portion
+
+    def _sayable(self) -> Iterator[Item]:
+        """Give what need not wait for the answer to something else about the same row."""
+        waited_for = {item.report.id for portion in self._under_way for item in portion}
+        return (item for item in self._items if item.report.id not in waited_for)
+
+    def _all(self) -> Iterator[Item]:
+        """Give all that nobody has answered yet."""
+        return chain(*self._under_way, self._items)
 
     def _answer(self, attempt: Errand, checkpoint: Checkpoint, answer: Answer) -> None:
         if answer is not Answer.LATE:

@@ -1,6 +1,11 @@
-"""Vigil: what an agent sees to while a turn of it waits for the store: that it beats, and that it stops in time."""
+"""Vigil: what an agent sees to while a turn of it waits for the store.
+
+That it beats, that it stops in time, and that what has ended meanwhile is told: no outcome waits behind an answer to
+something else.
+"""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from watchbill.agent.heart import Heart
@@ -10,13 +15,28 @@ from watchbill.agent.reports import Reports
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 
+# What ends while a turn waits is told by the next one, if that comes so soon: then all of it is one report.
+TELL_AFTER: Final[Micros] = SECOND // 20
+MOST_TELLING: Final = 2  # reports beside that of a turn: a store that answers to none of them is not asked more often
 LOOK_EVERY: Final[Micros] = SECOND  # whether something must be stopped, while the store does not answer
 
 
 class Vigil:
-    """A timer while turns follow each other, and at most one beat beside them."""
+    """Timers while turns follow each other, and at most one beat and a few reports beside them.
 
-    def __init__(self, env: Env, *, membership: Membership, heart: Heart, held: Held, reports: Reports) -> None:
+    `tell`: says what has ended.
+    """
+
+    def __init__(  # noqa: PLR0913 - by name
+        self,
+        env: Env,
+        *,
+        membership: Membership,
+        heart: Heart,
+        held: Held,
+        reports: Reports,
+        tell: Callable[[], Awaitable[None]],
+    ) -> None:
         self._env = env
         self._membership = membership
         self._heart = heart
@@ -26,6 +46,10 @@ class Vigil:
         self._timer: asyncio.TimerHandle | None = None
         self._aside_at: Micros = 0  # no beat beside a turn before that
         self._aside: asyncio.Task[None] | None = None
+        self._tell = tell
+        self._tell_timer: asyncio.TimerHandle | None = None
+        self._telling: set[asyncio.Task[None]] = set()
+        self._hushed = False
 
     def begin(self) -> None:
         """See to it that whatever this turn waits for keeps this agent neither from beating nor from stopping."""
@@ -40,8 +64,9 @@ class Vigil:
     def end(self) -> None:
         """There is no other turn."""
         self._turning = False
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._tell_timer):
+            if timer is not None:
+                timer.cancel()
 
     def stop_in_silence(self) -> None:
         """Stop what must be stopped by now, if nobody can have heard of this agent."""
@@ -53,6 +78,36 @@ class Vigil:
         """Wait for the beat that is under way beside a turn."""
         if self._aside is not None:
             await asyncio.wait({self._aside})
+
+    async def hush(self) -> None:
+        """Tell nothing more beside a turn, and wait until what was told is answered."""
+        self._hushed = True
+        if self._telling:
+            await asyncio.wait(self._telling)
+
+    # --- telling
+
+    def expect_news(self) -> None:
+        """There is something to tell: if a turn waits for something else, that is not waited for."""
+        # Where leases never end, the store is in this process, and whatever is asked there is one line.
+        if self._turning and self._tell_timer is None and not self._hushed and self._membership.lasting is not None:
+            self._tell_timer = self._env.look_later(TELL_AFTER, self._tell_aside)
+
+    def _tell_aside(self) -> None:
+        self._tell_timer = None
+        news = self._held.has_ended or self._reports
+        # Whoever is through looks again.
+        if not self._turning or not news or self._reports.unheard or len(self._telling) >= MOST_TELLING:
+            return
+        task = asyncio.get_running_loop().create_task(self._say())
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def _say(self) -> None:
+        await self._tell()
+        self.expect_news()
+
+    # --- beating
 
     def _look_after(self, boot: Micros) -> None:
         until, late_at = self._membership.trusted_until, self._late_at

@@ -132,6 +132,8 @@ class Detection:
         now = self._world.checker.now_of(row)
         if now is None or now.fence > row.fence or now.state in _OVER or now.cancel or now.held:
             return True
+        if now.state == AttemptState.READY and self._world.checker.is_limited(now):
+            return True  # others may be before it at its gate
         return now.state == AttemptState.READY and not any(
             isinstance(other, Host) and other is not host and other.knows(row.step) and other.has_room(alone=True)
             for other in self._world.hosts

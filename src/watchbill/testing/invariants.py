@@ -62,6 +62,7 @@ from watchbill.testing.remedies import Remedies
 from watchbill.testing.slots import Slots, slot_of
 
 HERD: Final = 4  # rows that come back at once
+ILL_BRED: Final = frozenset({"hog", "deaf", "stubborn", "stuck"})  # steps that block, do not stop, or stand still
 UNDO: Final = "undo:"  # how the key of an undo begins
 MOST_UNDOS: Final = 4 + QUARANTINE_AT  # attempts of one: the retries of the workload, and losses
 _MOVES: Final = frozenset((move.before, move.after) for move in ATTEMPT_MOVES)
@@ -489,10 +490,14 @@ class Checker:
             for row in self._rows.values()
             if row.state == AttemptState.READY
             and not row.held
-            and self._policy(row).limit is None
+            and not self.is_limited(row)
             and self._since[row.id] < before
             and not self.remedies.is_kept(self._policy(row))
         ]
+
+    def is_limited(self, row: AttemptSeen) -> bool:
+        """Say whether a row may have to wait at a gate."""
+        return self._policy(row).limit is not None
 
     def unjudged(self, longer_than: float) -> list[AttemptSeen]:
         """Give the rows that have failed so long ago, and nobody has decided what follows."""
@@ -545,6 +550,8 @@ class Checker:
     def begun(self, entry: Entry) -> None:
         """Check an attempt as it really begins."""
         self.counts["begun"] += 1
+        if (step := entry.call.partition(".")[0]) in ILL_BRED:
+            self.counts[f"{step} begun"] += 1
         num = self.nums.get(entry.run)
         if num is None:
             self._violated("I1", f"{entry} began, and its run does not exist")

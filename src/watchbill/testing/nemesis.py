@@ -20,6 +20,9 @@ MOST_DISRUPTIONS: Final = 4
 KILLS: Final = {poisoned.name: 2, deadly.name: 5}  # processes that each takes along before it is quarantined
 
 MOST_CUTS: Final = 2  # likewise, of links
+FAR: Final = 0.15  # of stormy worlds: a few messages are on their way for up to half a minute
+FAR_WEATHER: Final = (0.02, 30.0)
+REPEATED: Final = (0.0, 0.02, 0.2)  # of requests
 CRAWLERS: Final = 4  # so that whoever is cut off is at one of them
 RUSHES: Final = 3  # together more than a budget for retries can bear at once
 
@@ -87,7 +90,6 @@ class Troubles:
     many: int
     outages: tuple[tuple[float, float], ...]
     pauses: int
-    cuts: int = 0  # of the link between one process and the store
     crawlers: int = 0  # purchases that go on for longer than most leases, though they are late
     rushes: int = 0  # runs that want much of a bank which fails every third call
 
@@ -104,6 +106,7 @@ class Plan:
     disruptions: int
     hosts: tuple[Berth, ...] = ()
     troubles: Troubles | None = None
+    cuts: int = 0  # of the link between one process and the store
 
 
 def with_troubles(usual: Plan, chance: Chance) -> Plan:
@@ -119,9 +122,8 @@ def with_troubles(usual: Plan, chance: Chance) -> Plan:
         hosts=tuple(berths),
         demand=replace(usual.demand, many=4 + chance.below(4), killer=None),
         disruptions=max(1, usual.disruptions if lossless else min(usual.disruptions, MOST_DISRUPTIONS - MOST_CUTS)),
-        troubles=Troubles(
-            10 + chance.below(5), outages, chance.below(4), 0 if lossless else chance.below(MOST_CUTS + 1)
-        ),
+        troubles=Troubles(10 + chance.below(5), outages, chance.below(4)),
+        cuts=0 if lossless else chance.below(MOST_CUTS + 1),
     )
 
 
@@ -136,8 +138,14 @@ def with_long_leases(usual: Plan, chance: Chance) -> Plan:
     assert usual.troubles is not None  # noqa: S101 - drawn before
     names = [chance.choose(("standard", "batch", "batch")) for _ in usual.hosts]
     berths = [replace(berth, profile=PROFILES[name]) for berth, name in zip(usual.hosts, names, strict=True)]
-    cuts = usual.troubles.cuts if usual.style in LOSSLESS else MOST_CUTS
-    return replace(usual, hosts=tuple(berths), troubles=replace(usual.troubles, cuts=cuts, crawlers=CRAWLERS))
+    cuts = usual.cuts if usual.style in LOSSLESS else MOST_CUTS
+    return replace(usual, hosts=tuple(berths), cuts=cuts, troubles=replace(usual.troubles, crawlers=CRAWLERS))
+
+
+def worsened(usual: Weather, chance: Chance) -> Weather:
+    """Draw whether some messages are on their way for very long."""
+    slow, slowest = FAR_WEATHER
+    return replace(usual, slow=slow, slowest=slowest) if chance.happens(FAR) else usual
 
 
 def plan(chance: Chance, *, quiet: bool, embedded: bool) -> Plan:
@@ -156,6 +164,7 @@ def plan(chance: Chance, *, quiet: bool, embedded: bool) -> Plan:
         slowest=chance.choose((0.5, 5.0)),
         lost_hints=chance.choose((0.2, 0.9)),
         contended=0.3,
+        repeated=chance.fork("repeated").choose(REPEATED),
     )
     storm = chance.within(*LASTING[style])
     return Plan(
@@ -163,8 +172,9 @@ def plan(chance: Chance, *, quiet: bool, embedded: bool) -> Plan:
         nodes=_nodes(chance, style, storm),
         demand=Demand(12 + chance.below(7), storm * 0.6, killer=killer),
         storm=storm,
-        weather=QUIET_WEATHER if quiet else stormy,
+        weather=QUIET_WEATHER if quiet else worsened(stormy, chance.fork("far")),
         disruptions=disruptions,
+        cuts=0 if quiet else chance.fork("cuts").below(max(0, min(MOST_CUTS, most - disruptions)) + 1),
     )
 
 
@@ -227,8 +237,7 @@ class Nemesis:
 
     def _plan_cuts(self) -> None:
         """Set the times at which somebody loses the store, and the store him, while all others have it."""
-        troubles = self._plan.troubles
-        for _ in range(0 if troubles is None else troubles.cuts):
+        for _ in range(self._plan.cuts):
             self._world.loop.call_later(self._chance.within(3, self._plan.storm * 0.7), self._sever)
 
     def _kind_of_disruption(self, n: int) -> Callable[[], None]:

@@ -4,7 +4,7 @@ The store itself stands in no process: what has arrived there is carried out, wh
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
@@ -24,6 +24,9 @@ TERRIBLE_FROM: Final = 4.0  # half a lease: who waits for this answer does not b
 TROUBLES: Final = 2  # bad journeys that together may cost somebody a lease; a terrible one counts for two
 # Of agents: while they wait for these answers they beat all the same, so nobody may miss them for that.
 HEARD_BESIDE: Final = frozenset({"report", "lease", "lease_limited", "queues", "undecided", "learn"})
+# Who asks for these again reads the second answer: what it gave, and the first did not, is his without his knowing.
+HEARD_TWICE: Final = frozenset({"take"})
+USUALLY_SLOWEST: Final = 5.0  # seconds one way; what is promised in seconds is promised for such weather
 BEATS: Final = 10  # that an agent may make in a second, and two more for whatever it hears or has to say
 PATIENCE: Final = 2.0  # seconds after which the caller of a lost message knows that no answer will come
 
@@ -39,6 +42,11 @@ class Weather:
     lost_hints: float = 0.0
     contended: float = 0.0  # of takes: some shards are locked just then, as SKIP LOCKED skips them
     repeated: float = 0.0  # of requests: carried out twice, before the first answer arrives
+
+    @property
+    def lag(self) -> float:
+        """By how many seconds more than usual somebody may wait for an answer, and so do nothing."""
+        return max(0.0, 2 * (self.slowest - USUALLY_SLOWEST))
 
 
 CALM: Final = Weather()
@@ -69,6 +77,11 @@ class Network:
         self.local = False  # the store is a file of its one owner: what the dead have sent is never carried out
         self.messages = 0
         self.lost = 0  # of these, or their answers
+        self.doubled: Counter[str] = Counter()  # of these, by room: carried out twice
+        self.unanswered = 0  # of these: carried out, and the answer lost
+        self.unhinted = 0  # hints that were lost
+        self.far = 0  # of these: so long on the way as nobody usually is
+        self.starved = 0  # beats that say of somebody that he starves
         self.ambush: Callable[[Life, str, object], None] | None = None  # called between the commit and its answer
         self._loop = loop
         self.store = store
@@ -94,18 +107,23 @@ class Network:
         if door in ("lease", "lease_limited") and life.name in self._checker.draining:
             self._checker.violated("I10", f"{life.name} drains, and asks for more")
         self._check_pace(life, door)
+        self.starved += bool(kwargs.get("starved"))
         journey = self._journey()
-        if journey.is_bad and door not in HEARD_BESIDE:
+        if journey.is_bad and not (room == "agent" and door in HEARD_BESIDE):
             self._note_trouble(life, journey)
         answer: asyncio.Future[Any] = self._loop.create_future()
         letter = Letter(life, room, door, self._sealed(door, args), kwargs, journey, answer)
         if journey.there is not None:
             self._loop.call_later(journey.there, self._arrive, letter, context=self._ground)
-            if journey.again is not None and room == "agent":  # a turn that is sent again says so
-                twin = Letter(life, room, door, letter.args, kwargs, Journey(0, None), self._loop.create_future())
+            if journey.again is not None and door not in HEARD_TWICE:
+                self.doubled[room] += 1
+                same = kwargs | {"again": True} if door == "turn" else kwargs  # a turn that is sent again says so
+                twin = Letter(life, room, door, letter.args, same, Journey(0, None), self._loop.create_future())
                 self._loop.call_later(journey.there + journey.again, self._arrive, twin, context=self._ground)
+            self.far += journey.there + (journey.back or 0) > 2 * USUALLY_SLOWEST
         if journey.there is None or journey.back is None:
             self.lost += 1
+            self.unanswered += journey.there is not None
             self._loop.call_later(PATIENCE, letter.give_up, context=life.context)
         return await answer
 
@@ -214,7 +232,9 @@ class Network:
         for life, wake in self._ears[whom]:
             if life.dead or life.name in self.severed:
                 continue
-            if not self._chance.happens(self.weather.lost_hints):
+            if self._chance.happens(self.weather.lost_hints):
+                self.unhinted += 1
+            else:
                 self._reasons.setdefault(life.name, deque()).append(self._loop.time())
                 self._loop.call_later(self._chance.within(0.0002, 0.02), wake, context=life.context)
 

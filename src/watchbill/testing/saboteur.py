@@ -1,8 +1,9 @@
 """Saboteur: what is done to agents that are processes of their own, to their workers, and to those who lead them."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
+from watchbill.flow.workflows import Workflow
 from watchbill.scheduler.scheduler import LOAD_LIMIT
 from watchbill.testing.chance import Chance
 from watchbill.testing.detection import Detection
@@ -11,12 +12,15 @@ from watchbill.testing.nemesis import (
     KILLS,
     LASTING,
     LOSSLESS,
+    MOST_CUTS,
     MOST_DISRUPTIONS,
     QUIET_WEATHER,
+    REPEATED,
     Nemesis,
     Plan,
     Prey,
     Style,
+    worsened,
 )
 from watchbill.testing.network import CALM, Weather
 from watchbill.testing.virtual import Life
@@ -46,8 +50,9 @@ def plan_crew(chance: Chance, *, quiet: bool) -> Plan:
         slowest=slowest,
         lost_hints=chance.choose((0.2, 0.9)),
         contended=0.3,
-        repeated=chance.choose((0.0, 0.02, 0.2)),
+        repeated=chance.choose(REPEATED),
     )
+    stormy = worsened(stormy, chance.fork("far"))
     weather = QUIET_WEATHER if quiet else CALM if style is Style.WATCH else stormy
     many = chance.choose((2, 3)) if style is Style.WATCH else chance.choose((1, 2, 2, 3))
     nodes = tuple(
@@ -64,7 +69,13 @@ def plan_crew(chance: Chance, *, quiet: bool) -> Plan:
         weather=weather,
         disruptions=int(storm / SPACED) if style is Style.WATCH else 3 + chance.below(5),
         hosts=tuple(_berth(chance, style, n) for n in range(2 + chance.below(3))),
+        cuts=_cuts(chance.fork("cuts"), killer) if style is Style.MUTINY else 0,
     )
+
+
+def _cuts(chance: Chance, killer: Workflow[..., Any] | None) -> int:
+    """Draw how many links are cut: each may cost a row a loss, as what kills whoever runs it does."""
+    return chance.below(max(0, min(MOST_CUTS, MOST_DISRUPTIONS - (0 if killer is None else KILLS[killer.name]))) + 1)
 
 
 def _berth(chance: Chance, style: Style, n: int) -> Berth:
@@ -84,9 +95,8 @@ class Saboteur(Nemesis):
     def __init__(self, world: World, plan: Plan, chance: Chance) -> None:
         super().__init__(world, plan, chance)
         killer = plan.demand.killer
-        cuts = 0 if plan.troubles is None else plan.troubles.cuts
         # What may cost a row a loss.
-        self._costly = MOST_DISRUPTIONS - cuts - (0 if killer is None else KILLS[killer.name])
+        self._costly = MOST_DISRUPTIONS - plan.cuts - (0 if killer is None else KILLS[killer.name])
         # What waits for a person, a bank or a probe is at work when they say so, and not within seconds.
         self._detection = Detection(world, measures=plan.style is Style.WATCH and plan.troubles is None)
         self._hosts = [host for host in world.hosts if isinstance(host, Host)]

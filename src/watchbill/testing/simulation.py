@@ -17,6 +17,7 @@ from watchbill.clock import SECOND
 from watchbill.errors import WatchbillError
 from watchbill.model.chain import extended, looked_at
 from watchbill.model.orphan import AuditPlace
+from watchbill.model.profile import INLINE_LEASE
 from watchbill.model.states import RunState
 from watchbill.model.watcher import Supervision
 from watchbill.store.protocol import EVERY
@@ -152,16 +153,18 @@ async def _play(world: World, planned: Plan, *, scheduled: bool, supervision: Su
     nodes = [replace(kind, schedules=scheduled, supervision=supervision) for kind in planned.nodes]
     await world.open(nodes, embedded=planned.style is Style.EMBEDDED)
     hire(world, planned.hosts)
+    if planned.weather.lag and not planned.hosts:  # else no message takes as long as their leases last
+        world.checker.is_cut_off = lambda name: world.network.is_troubled(name, INLINE_LEASE / SECOND + 1)
     wanted = wishes(world.chance.fork("wishes"), planned.demand)
     if planned.troubles is not None:
         wanted += _trouble(world, planned, planned.troubles)
     clients = Clients(world, wanted)
     nemesis = (Saboteur if planned.hosts else Nemesis)(world, planned, world.chance.fork("nemesis"))
     nemesis.begin()
-    await _wait(world, clients, planned.storm)
+    await _wait(world, clients, planned.storm, planned.weather.lag)
     nemesis.heal()
     world.note("healed")
-    await _wait(world, clients, HEALED_WITHIN, healed=True)
+    await _wait(world, clients, HEALED_WITHIN, planned.weather.lag, healed=True)
     _check_ends(world, wanted)
     await _check_hosts(world)
     await _check_shares(world)
@@ -187,35 +190,35 @@ def _trouble(world: World, planned: Plan, troubles: Troubles) -> list[Wish]:
     return wanted
 
 
-async def _wait(world: World, clients: Clients, seconds: float, *, healed: bool = False) -> None:
+async def _wait(world: World, clients: Clients, seconds: float, lag: float, *, healed: bool = False) -> None:
     """Let time pass until everything has ended, at most so long."""
     until = world.loop.time() + seconds
     while world.loop.time() < until:
         await rest(1)
-        _check_rows(world)
+        _check_rows(world, lag)
         if healed:
-            _check_verdicts(world, until - seconds)
+            _check_verdicts(world, until - seconds, lag)
         if world.nodes[0].schedules and world.loop.now // SECOND % PRUNED_EVERY == 0:
             await world.prune()
         if not clients.waiting and _faults(world) >= LEAST_FAULTS and not world.checker.open_runs():
             return
 
 
-def _check_verdicts(world: World, healed_at: float) -> None:
+def _check_verdicts(world: World, healed_at: float, lag: float) -> None:
     """See whether whatever failed is judged, if somebody is there to do so."""
-    before = world.loop.time() - JUDGED_WITHIN
+    before = world.loop.time() - JUDGED_WITHIN - lag
     there = any(node.up and node.since <= before for node in world.nodes)
-    if healed_at <= before and there and (left := world.checker.unjudged(JUDGED_WITHIN)):
+    if healed_at <= before and there and (left := world.checker.unjudged(JUDGED_WITHIN + lag)):
         world.checker.violated("I10", f"for {JUDGED_WITHIN} s nobody has judged {left}")
 
 
-def _check_rows(world: World) -> None:
+def _check_rows(world: World, lag: float) -> None:
     """See whether what counts as running runs, and nobody waits for too long."""
     checker = world.checker
-    if world.hosts and (idle := checker.idle(IDLE_FOR)):
+    if world.hosts and (idle := checker.idle(IDLE_FOR + lag)):
         checker.violated("I12", f"for {IDLE_FOR} s these count as running, and nobody has begun them: {idle}")
-    idlers = [host for host in hosts_of(world) if host.is_idle(world.loop.time(), IDLER_AFTER)]
-    waiting = checker.waiting(WAITING_AFTER + max(host.patience for host in idlers)) if idlers else []
+    idlers = [host for host in hosts_of(world) if host.is_idle(world.loop.time(), IDLER_AFTER + lag)]
+    waiting = checker.waiting(WAITING_AFTER + lag + max(host.patience for host in idlers)) if idlers else []
     starving = [row for row in waiting if any(host.knows(row.step) for host in idlers)]
     if starving:
         idle_hosts = [host.life.name for host in idlers]
@@ -318,6 +321,13 @@ def _counted(world: World) -> Counter[str]:
     counts["transactions"] = world.checker.transactions
     counts["messages"] = world.network.messages
     counts["messages lost"] = world.network.lost
+    counts["answers lost"] = world.network.unanswered
+    counts["hints lost"] = world.network.unhinted
+    counts["messages on a long way"] = world.network.far
+    counts["told to starve"] = world.network.starved
+    counts["requests doubled"] = world.network.doubled.total()
+    counts.update({f"requests doubled by {room}s": count for room, count in world.network.doubled.items()})
+    counts["clocks at another rate"] = sum(post.clock.rate != 1.0 for post in world.posts)
     counts["callbacks"] = world.loop.callbacks
     counts["virtual seconds"] = world.loop.now // 1_000_000
     return counts

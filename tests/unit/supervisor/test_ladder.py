@@ -1,9 +1,11 @@
 """The ladder and the doubt: for any history no budget is exceeded, and there is no cure without evidence."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from hypothesis import given
+import pytest
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.supervisor.rows import NOON, a_failure, a_row
@@ -267,10 +269,46 @@ def told_to_wait(failure: Failure) -> Failure:
     return msgspec.structs.replace(failure, cause=Cause.RAISED)
 
 
-@given(POLICIES, st.lists(FAILURES, min_size=1, max_size=60), st.booleans())
-def test_any_history_ends_or_waits_and_no_budget_is_exceeded(
-    policy: Policy, failures: list[Failure], cancel: bool
-) -> None:
+HISTORIES = st.tuples(POLICIES, st.lists(FAILURES, min_size=1, max_size=60), st.booleans())
+
+
+@given(HISTORIES)
+def test_any_history_ends_or_waits_and_no_budget_is_exceeded(history: tuple[Policy, list[Failure], bool]) -> None:
+    play(*history)
+
+
+@pytest.mark.parametrize("rung", [0, 1])
+@pytest.mark.parametrize("cause", [Cause.RAISED, Cause.LATE, Cause.STALLED])
+def test_a_judge_who_grants_one_retry_more_is_caught_on_every_rung(rung: int, cause: Cause) -> None:
+    def generous(symptom: Any, row: AttemptRow, policy: Policy, jitter: float) -> Any:
+        return judge(symptom, row, one_more(policy) if row.rung == rung else policy, jitter)
+
+    policy = Policy(retries=2, cures=Cures((OTHER, TEAM)))
+    failures = [a_failure(cause=cause)] * 20
+    play(policy, failures, False)
+    with pytest.raises(AssertionError, match=f"tried once too often on rung {rung}"):
+        play(policy, failures, False, generous)
+
+
+def test_the_search_finds_a_judge_who_grants_one_retry_more() -> None:
+    def generous(symptom: Any, row: AttemptRow, policy: Policy, jitter: float) -> Any:
+        return judge(symptom, row, one_more(policy), jitter)
+
+    def is_caught(history: tuple[Policy, list[Failure], bool]) -> bool:
+        try:
+            play(*history, generous)
+        except AssertionError as caught:
+            return "tried once too often" in str(caught)
+        return False
+
+    find(HISTORIES, is_caught, settings=settings(database=None, derandomize=True, phases=[Phase.generate]))
+
+
+def one_more(policy: Policy) -> Policy:
+    return msgspec.structs.replace(policy, retries=policy.retries + 1)
+
+
+def play(policy: Policy, failures: list[Failure], cancel: bool, judge: Callable[..., Any] = judge) -> None:
     """Play what happens to one row: each attempt ends as the list says, each verdict is applied as by a store."""
     row = a_row(state=AttemptState.READY, failures=0, losses=0, policy=msgspec.json.encode(policy))
     budgets = [policy.retries, *((rung.policy or policy).retries for rung in policy.ladder)]
@@ -291,6 +329,8 @@ def test_any_history_ends_or_waits_and_no_budget_is_exceeded(
         waits = failure.remedy is Remedy.WAIT  # and costs nothing
         if not probing and failure.cause not in (Cause.LOST, Cause.KILLED, Cause.STARVED) and not waits:
             tries[row.rung] += 1
+            # Here, and not at the end: most histories end by giving up, and those are what budgets are about.
+            assert tries[row.rung] <= budgets[row.rung] + 1, f"tried once too often on rung {row.rung}"
         verdict = judge(Failed(failure), row, here, 0.5)
         change = judgement(row, Failed(failure), verdict)
         reason = msgspec.json.decode(change.body or b"", type=Decision)
@@ -313,8 +353,6 @@ def test_any_history_ends_or_waits_and_no_budget_is_exceeded(
         if not policy.idempotent and not policy.ladder and isinstance(verdict, TryNow | TryLater) and not probing:
             named = bool(policy.on) and failure.remedy is Remedy.RETRY and failure.cause is Cause.RAISED
             assert named or failure.remedy is Remedy.WAIT, "never tried again blindly"
-    for rung, allowed in enumerate(budgets):
-        assert tries[rung] <= allowed + 1 or policy.ladder[rung - 1 : rung] == (TEAM,)
 
 
 def leased(row: AttemptRow) -> AttemptRow:
