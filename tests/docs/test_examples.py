@@ -35,7 +35,8 @@ PATIENCE = 110
                 "Pay EUR 2500.00 for o-8? It takes somebody else than ada.",
                 "its breaker opened at",
                 "its breaker is closed; all five orders are paid",
-                "every order is paid, and none twice; one is refunded, once; the ledger has EUR 3820.00, and so has the bank",
+                "every order is paid, and none twice; one is refunded, once;",
+                "the ledger has EUR 3820.00, and so has the bank",
             ],
         ),
         (

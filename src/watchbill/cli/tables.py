@@ -434,8 +434,8 @@ def page_of_incident(page: IncidentPage) -> list[Block]:
             _labelled("concerns", _cell(f"{_calls(incident)}, for example of {', '.join(incident.examples)}"))
         )
     if incident.ordered_by is not None:
-        blocks.append(_labelled("decided", _cell(f"by {incident.ordered_by} for all calls that waited then")))
-    if incident.remedy:
+        blocks.append(_labelled("told", _cell(f"by {incident.ordered_by}, all calls that waited then")))
+    if incident.remedy and incident.resolved_at is None:
         blocks.append(_labelled("what to do", Text(visible(incident.remedy))))
     return [*blocks, *(list_of_questions(page.calls) if page.calls else ())]
 
