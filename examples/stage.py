@@ -40,8 +40,11 @@ def perform(program: str, story: Callable[[], None]) -> None:
         os.environ["WATCHBILL_STAGE"] = folder
         os.environ.setdefault(SPEED, FASTER)
         processes = [_start(stack, "up", program, "--rooms", "scheduler,supervisor")]
+        _wait_for(processes[0])
         agent = ("agent", program, "--workers", "2", "--grace", GRACE)
-        processes.extend(_start(stack, *agent) for _ in range(AGENTS))
+        processes.extend([_start(stack, *agent) for _ in range(AGENTS)])
+        for process in processes[1:]:
+            _wait_for(process)
         teller = subprocess.Popen([sys.executable, program])
         while teller.poll() is None:
             time.sleep(0.05)
@@ -51,18 +54,22 @@ def perform(program: str, story: Callable[[], None]) -> None:
 
 
 def _start(stack: contextlib.ExitStack, *command: str) -> "subprocess.Popen[str]":
-    """Start one of them, and wait until it is at work; what it says later is its own business."""
     process = subprocess.Popen(
         [sys.executable, "-m", "watchbill", *command], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     stack.callback(_end, process)
+    return process
+
+
+def _wait_for(process: "subprocess.Popen[str]") -> None:
+    """Wait until one of them is at work; what it says later is its own business."""
     assert process.stderr is not None
     said = []
     for line in process.stderr:
         said.append(line)
         if "at work" in line or "workflows:" in line:
-            return process
-    raise SystemExit(f"`watchbill {' '.join(command)}` ended: {''.join(said)}")
+            return
+    raise SystemExit(f"`{process.args}` ended: {''.join(said)}")
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
