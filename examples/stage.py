@@ -69,7 +69,7 @@ def _wait_for(process: "subprocess.Popen[str]") -> None:
         said.append(line)
         if "at work" in line or "workflows:" in line:
             return
-    raise SystemExit(f"`{process.args}` ended: {''.join(said)}")
+    raise SystemExit(f"{process.args!r} ended: {''.join(said)}")
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
