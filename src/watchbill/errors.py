@@ -262,7 +262,8 @@ class ItemNotFound(WatchbillError, LookupError):
         self.id = id
         self.namespace = namespace
         super().__init__(
-            f"nothing waits for a decision as {id!r} in namespace {namespace!r}: it was decided, or its run has ended;"
+            f"nothing waits for a decision as {id!r} in namespace {namespace!r}: no incident and no call has that id,"
+            " or it was decided, or its run has ended;"
             " `watchbill incidents list` and `watchbill inbox list` show what does"
         )
 

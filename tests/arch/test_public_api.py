@@ -39,3 +39,13 @@ def test_a_part_of_the_package_is_there_without_an_import_of_its_own() -> None:
     text = "import watchbill; print(watchbill.errors.StepFailed is watchbill.StepFailed, watchbill.model.__name__)"
     said = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert said.stdout.split() == ["True", "watchbill.model"]
+
+
+def test_what_only_alerts_need_is_imported_when_one_is_sent() -> None:
+    """It takes longer to import than all of this."""
+    rooms = (
+        "watchbill, watchbill.cli.main, watchbill.app.house, watchbill.supervisor.herald, watchbill.supervisor.sending"
+    )
+    asked = f"import sys, {rooms}; print('apprise' in sys.modules, 'requests' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]

@@ -14,9 +14,41 @@ PATIENCE = 110
 @pytest.mark.parametrize(
     ("scenario", "said"),
     [
-        ("provisioning", ["machines: ['vm-1.create-vm.eu']", "left behind: []", "switch: all 2 retries are used up"]),
-        ("payment", ["every order is paid, and none twice", "the bank's books are closed", "managers"]),
-        ("video", ["fast from 0 %, fast from 47 %, safe from 0 %", "Stalled: no progress", "'chunk-3.safe'"]),
+        (
+            "provisioning",
+            [
+                "machines: ['vm-1.create-vm.eu'], asked for twice under one key",
+                "Lost: agent",
+                "left behind: []; undone, last first: dns-reserve, ip, nic",
+                "switch: all 2 retries are used up",
+                "resources: 19, all in us",
+                "two machines are there, whole; of the third nothing is: 38 resources in all",
+            ],
+        ),
+        (
+            "payment",
+            [
+                "'payments': o-4: Was EUR 120.00 captured? [captured / not captured / refund]",
+                "'managers': o-5: Was EUR 120.00 captured? [captured / not captured / refund]",
+                "remind: nobody has answered yet, or decided",
+                "the bank's books are closed",
+                "Pay EUR 2500.00 for o-8? It takes somebody else than ada.",
+                "its breaker opened at",
+                "its breaker is closed; all five orders are paid",
+                "every order is paid, and none twice; one is refunded, once;",
+                "the ledger has EUR 3820.00, and so has the bank",
+            ],
+        ),
+        (
+            "video",
+            [
+                "fast from 0 %, fast from 47 %, safe from 0 %",
+                "are gone; the second attempt was at the other agent",
+                "Stalled: no progress",
+                "'chunk-3.safe'",
+                "the other five chunks were encoded once each",
+            ],
+        ),
     ],
 )
 def test_a_scenario_breaks_and_is_cured(scenario: str, said: list[str]) -> None:
@@ -30,5 +62,5 @@ def test_a_scenario_breaks_and_is_cured(scenario: str, said: list[str]) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for words in said:
+    for words in ("what broke", "how it was found", "how it was cured", "cost", *said):
         assert words in done.stdout

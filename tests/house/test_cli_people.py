@@ -61,12 +61,16 @@ def test_an_incident_is_listed_shown_and_resumed(bank: Bank) -> None:
     assert "for example of" in bank("incidents", "show", incident["id"]).out
     bank.opens_for("p-1", "p-2", "p-3")
     [acted] = bank.json("incidents", "resume", incident["id"], "--per-second", "2", *WHY)
-    assert (acted["action"], acted["outcome"]) == ("resume", "done")
+    assert (acted["action"], acted["outcome"]) == ("resume", "told")
     for id in ("p-1", "p-2", "p-3"):
         assert bank.becomes(id, "completed")["result"] == f"{id} paid 5"
     until(lambda: bank("incidents", "list", "-o", "json"), lambda found: found == [])
     [resolved] = bank.json("incidents", "list", "--all")
     assert (resolved["state"], resolved["members"]) == ("resolved", 3)
+    page = bank("incidents", "show", incident["id"]).out
+    assert "told         by ada, all calls that waited then" in page
+    assert "what to do" not in page
+    assert "decide" not in page
     again = bank("incidents", "resume", incident["id"], *WHY)
     assert (again.code, again.out) == (1, "")
     assert "nothing waits for a decision" in again.err
@@ -129,10 +133,22 @@ def test_one_call_is_retried_edited_provided_skipped_and_its_run_aborted_or_undo
 def test_what_does_not_fit_is_refused_and_can_be_decided_again(bank: Bank) -> None:
     bank.quarantined("p-1")
     item = bank.item("p-1")
-    bank.json("incidents", "provide", item, "5", *WHY)
+    early = bank("incidents", "provide", item, "5", *WHY)
+    assert (early.code, early.out) == (2, "")
+    assert "the result does not fit step 'bank', and no run was told: Expected" in early.err
+    [waiting] = bank.json("inbox", "list")
+    assert (waiting["refused"], waiting["answered_by"]) == (None, None)
+    named = bank("incidents", "retry", "p-1", *WHY)
+    assert "'p-1' is a run: say which of its calls is meant, with --call bank" in named.err
+    # Without the program only the run can say it, later.
+    told = watchbill("incidents", "provide", item, "5", *WHY, WATCHBILL_STORE=bank.url)
+    assert (told.code, told.out) == (0, f"provide {item}: told\n")
     [refused] = until(lambda: bank("inbox", "list", "-o", "json"), lambda items: items and items[0]["refused"])
     assert "provide by ada was refused" in refused["refused"]
     assert "provide by ada was refused" in bank("inbox", "list").out
+    shown = bank("incidents", "show", refused["incident"]).out
+    assert "provide by ada was refused" in shown
+    assert "what to do   decide: watchbill incidents resume|retry|" in shown
     bank.json("incidents", "retry", item, "--args", '{"cent": 7}', *WHY)
     until(lambda: bank("inbox", "list", "-o", "json"), lambda items: "did you mean" in items[0]["refused"])
     bank.json("incidents", "provide", item, '"in cash"', *WHY)
@@ -171,7 +187,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
         (["incidents", "retry", "1f"], "--reason"),
         (["incidents", "retry", "1f", "--reason", " "], "reason is text"),
         (["incidents", "retry", "1f", "--reason", "x"], "nothing waits for a decision"),
-        (["incidents", "retry", "zz", "--reason", "x"], "no question 'zz'"),
+        (["incidents", "retry", "zz", "--reason", "x"], "no incident and no call has that id"),
+        (["incidents", "retry", "zz", "--reason", "x"], "`watchbill incidents list`"),
+        (["incidents", "retry", "o", "--reason", "x"], "'o' is a run, and no call of it waits for a person"),
         (["incidents", "retry", "1f", "--args", "{", "--reason", "x"], "--args is no JSON"),
         (["incidents", "retry", "1f", "--args", "[1]", "--reason", "x"], "by name"),
         (["incidents", "retry", "o", "--call", "bank", "--reason", "x"], "does not wait for a person"),

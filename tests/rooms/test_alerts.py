@@ -233,7 +233,28 @@ def test_an_address_that_is_none_is_refused_at_once() -> None:
         App("sqlite:///:memory:", alerts="tokens and so on")
 
 
-# --- apprise, which is not installed here
+# --- apprise
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # apprise imports it
+async def test_an_alert_really_goes_out_by_apprise_when_it_opens_and_when_it_is_resolved(
+    url: str, listener: Listener
+) -> None:
+    app = App(url, alerts=listener.url.replace("http://", "json://"))
+    shop = Shop(app)
+    [run] = await shop.stuck(shop.order, "o-1")
+    async with app.rooms():
+        item = await shop.item()
+        await until(lambda: len(listener.heard) == 1)
+        await app.resolve(item.id, "provide", "in cash", reason="the bank is closed")
+        assert await run.result(LONG) == "in cash"
+        await until(lambda: len(listener.heard) == 2)
+    opened, resolved = [json.loads(body) for _, body in listener.heard]
+    assert opened["title"].startswith("Watchbill: incident opened: escalate of charge")
+    assert "no line to the bank" in opened["message"]
+    assert f"watchbill incidents resume|retry|provide|skip|undo|abort {item.incident} " in opened["message"]
+    assert resolved["title"].startswith("Watchbill: incident resolved: escalate of charge")
+    shop.ear.close()
 
 
 async def test_without_apprise_the_rooms_say_how_to_install_it(monkeypatch: Any) -> None:
@@ -276,7 +297,7 @@ async def test_other_addresses_go_through_apprise(monkeypatch: Any, url: str, li
     [(address, title, body)] = sent
     assert address == "slack://secret/token"
     assert title.startswith("Watchbill: incident opened: escalate of charge")
-    assert "watchbill incidents retry" in body
+    assert "watchbill incidents resume|retry" in body
     assert "odd://...: apprise does not know such an address" in failed.note
     assert "secret" not in failed.note
     ear.close()

@@ -19,7 +19,6 @@ from watchbill import (
     InvalidOptionError,
     InvalidValueError,
     ItemNotFound,
-    QuestionNotFound,
     RunCancelled,
     RunNotFound,
     RunUndone,
@@ -407,6 +406,18 @@ async def test_what_one_holds_no_other_decides(shop: Shop) -> None:
         assert await ends(run) == "x"
 
 
+async def test_whoever_names_a_run_is_told_to_name_its_call(shop: Shop) -> None:
+    [run] = await shop.stuck(shop.order, "o-1")
+    async with shop.app.rooms():
+        item = await shop.item()
+        with pytest.raises(InvalidOptionError, match=f"'o-1' is a run: .* --call {item.call}$"):
+            await shop.app.resolve("o-1", "retry", reason="x")
+        await shop.app.resolve("o-1", "provide", "x", call=item.call, reason="x")
+        assert await ends(run) == "x"
+        with pytest.raises(InvalidOptionError, match="'o-1' is a run, and no call of it waits"):
+            await shop.app.resolve("o-1", "retry", reason="x")
+
+
 # --- what cannot be
 
 
@@ -421,8 +432,8 @@ async def test_what_one_holds_no_other_decides(shop: Shop) -> None:
         ("1f", "skip", {"value": 5}, InvalidOptionError, "a value is for provide"),
         ("1f", "retry", {"per_second": 0}, InvalidOptionError, "per_second"),
         ("1f", "retry", {}, ItemNotFound, "nothing waits"),
-        ("xyz", "retry", {}, QuestionNotFound, "inbox list"),
-        ("", "retry", {}, QuestionNotFound, "inbox list"),
+        ("xyz", "retry", {}, ItemNotFound, "no incident and no call has that id.*incidents list"),
+        ("", "retry", {}, ItemNotFound, "inbox list"),
     ],
 )
 async def test_what_cannot_be_decided_says_why(

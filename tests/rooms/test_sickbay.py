@@ -135,8 +135,8 @@ async def test_it_is_told_once_with_the_figures_and_what_to_do(ward: Ward) -> No
     assert note == f"{suspension.why}; it is tried again in 10 s"
     [incident] = ward.heard("incident.opened")
     assert incident.startswith(
-        "ill agent 'a101' fails where others succeed, and gets only what nobody else can do: of step 'charge' it"
-        " failed "
+        "ill agent 'a101' fails where others succeed, and gets only what nobody else can do, by its needs:"
+        " of step 'charge' it failed "
     )
     assert (
         "`watchbill agents release a101` lets it work now, `watchbill agents quarantine a101` keeps it out" in incident

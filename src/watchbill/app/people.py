@@ -104,8 +104,9 @@ class People:
         rate = check_per_second(per_second)
         if call is not None:
             id = await self._item_of(id, call)
-        number = self._number(id)
-        ordered = Ordered.UNKNOWN
+        if not isinstance(id, str) or not ITEM.fullmatch(id):
+            raise await self._nothing_waits(str(id))
+        number, ordered = int(id, 16), Ordered.UNKNOWN
         if call is None:
             ordered = await self._doors.write(
                 lambda doors: doors.order_incident(self._namespace, number, by, body, rate)
@@ -140,7 +141,7 @@ class People:
                 item = await self._item(number)
                 if item is not None:
                     raise InvalidOptionError(f"{id!r} is a question: watchbill inbox answer {id} JSON")
-                raise ItemNotFound(id, self._namespace)
+                raise await self._nothing_waits(id)
 
     async def _not_ordered(self, id: str, number: int, ordered: Ordered) -> Exception:
         if ordered is Ordered.BUSY:
@@ -160,6 +161,19 @@ class People:
     async def _item(self, number: int) -> Any:  # noqa: ANN401 - Asked, or None
         found = await self._doors.read(lambda doors: doors.inbox(self._namespace, EVERY))
         return next((asked for asked in found if asked.id == number), None)
+
+    async def _nothing_waits(self, id: str) -> Exception:
+        """Say that there is nothing to decide; who gave the id of a run is told how to name a call of it."""
+        record = await self._doors.read(lambda doors: doors.record(self._namespace, id)) if id else None
+        if record is None:
+            return ItemNotFound(id, self._namespace)
+        calls = [row.call for row in record.attempts if waits_for_person(row)]
+        if not calls:
+            return InvalidOptionError(f"{id!r} is a run, and no call of it waits for a person")
+        return InvalidOptionError(
+            f"{id!r} is a run: say which of its calls is meant, with --call {calls[0]}"
+            + (f" (also waiting: {', '.join(calls[1:4])})" if calls[1:] else "")
+        )
 
     async def _item_of(self, run: str, call: str) -> str:
         """Find the item of a call that waits for a person, by its run."""

@@ -60,7 +60,7 @@ class Acted(msgspec.Struct, frozen=True):
 
     id: str
     action: str
-    outcome: str  # done, would be done, refused
+    outcome: str  # done, would be done, refused; told: whether it fits the run says
     run: str | None = None  # the new run that came of it
     error: str | None = None
 

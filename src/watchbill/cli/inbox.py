@@ -79,4 +79,4 @@ def answer_question(  # noqa: PLR0913 - each option is one
     where, answer = found(store, namespace, program), read_json(value, "the answer")
     check_there(where.url)
     at_the_hall(where, lambda hall: People(hall).answer(id, answer, by or user(), force=force))
-    print_acted([Acted(id, "answer", "done")], output)
+    print_acted([Acted(id, "answer", "told")], output)

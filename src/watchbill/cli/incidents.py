@@ -113,7 +113,10 @@ def provide(  # noqa: PLR0913
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Give the result of calls that wait for a person; one that does not fit the step's type is refused."""
+    """Give the result of calls that wait for a person; one that does not fit the step's type is refused.
+
+    With --app before any run is told, else by the run: then the call waits on, and its item says why.
+    """
     from watchbill.cli.starting import read_json
 
     wish = {"reason": reason, "call": call, "per_second": per_second, "force": force}
@@ -157,14 +160,23 @@ def _decide(  # noqa: PLR0913
     place: tuple[str | None, str | None, str | None],
     output: Format,
 ) -> None:
+    from watchbill.app.hall import Hall
     from watchbill.app.people import People
     from watchbill.cli.acting import at_the_hall, user
+    from watchbill.cli.deciding import check_result
     from watchbill.cli.fields import Acted
     from watchbill.cli.output import print_acted
     from watchbill.cli.place import found
     from watchbill.cli.reading import check_there
+    from watchbill.flow.values import encode
 
     where = found(*place)
     check_there(where.url)
-    at_the_hall(where, lambda hall: People(hall).resolve(id, action, value, by=by or user(), **wish))
-    print_acted([Acted(id, action, "done")], output)
+
+    async def decide(hall: Hall) -> str:
+        if where.program is not None and action in ("provide", "skip"):
+            await check_result(hall, where.program, id, wish["call"], encode(value, what="the result"))
+        return await People(hall).resolve(id, action, value, by=by or user(), **wish)
+
+    at_the_hall(where, decide)
+    print_acted([Acted(id, action, "told")], output)  # what comes of it the runs decide: it may not fit

@@ -454,10 +454,8 @@ def page_of_incident(page: IncidentPage) -> list[Block]:
             )
         )
     if incident.ordered_by is not None:
-        blocks.append(
-            _labelled("decided", _cell(f"by {incident.ordered_by} for all {incident.member}s that it had then"))
-        )
-    if incident.remedy:
+        blocks.append(_labelled("told", _cell(f"by {incident.ordered_by}, all {incident.member}s that it had then")))
+    if incident.remedy and incident.resolved_at is None:
         blocks.append(_labelled("what to do", Text(visible(incident.remedy))))
     return [*blocks, *(list_of_questions(page.calls) if page.calls else ())]
 

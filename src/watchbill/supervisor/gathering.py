@@ -11,6 +11,7 @@ from watchbill.model.incident import NewIncident, Told
 from watchbill.model.member import Evidence, Gathering, WaitingCall
 from watchbill.model.parked import people_of
 from watchbill.model.question import failure_in, what_waits
+from watchbill.model.resolution import ACTIONS
 
 EXAMPLES: Final = 3  # runs that an incident names
 LONGEST_SAID: Final = 1_000  # characters: an error may quote a whole page
@@ -39,7 +40,7 @@ def _gathering(  # noqa: PLR0913 - what an incident is made of
 ) -> Gathering:
     first = calls[0]
     said = what_waits(first.step, first.why, first.result)
-    remedy = f"decide: watchbill incidents retry|provide|skip|undo|abort {id:x} --reason WHY"
+    remedy = f"decide: watchbill incidents {'|'.join(ACTIONS)} {id:x} --reason WHY"
     examples = tuple(dict.fromkeys(call.run for call in calls))[:EXAMPLES]
     body = _encode(Told(said[:LONGEST_SAID], remedy, examples))
     evidence = tuple([_evidence(call) for call in calls])

@@ -183,7 +183,10 @@ class Sickbay:
         suspension = read_suspension(doer.suspension)
         assert suspension is not None  # noqa: S101 - it is one of those who are
         cause = _cause(doer)
-        said = f"{cause} fails where others succeed, and gets only what nobody else can do: {suspension.why}"
+        # By needs alone: which code an agent knows is not asked.
+        said = (
+            f"{cause} fails where others succeed, and gets only what nobody else can do, by its needs: {suspension.why}"
+        )
         remedy = (
             f"look at its host; it is tried again by itself, `watchbill agents release {doer.name}` lets it work now,"
             f" `watchbill agents quarantine {doer.name}` keeps it out"

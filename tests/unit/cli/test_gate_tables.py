@@ -68,4 +68,8 @@ def test_the_page_of_an_incident_has_all_about_it():
     assert "incident     1f" in page
     assert "cause        no agent for gpu" in page
     assert "resolved     2026-06-01 12:02:00Z, after 2m 00s" in page
-    assert "what to do   start one: x" in page
+    assert "what to do" not in page, "nothing is to be done about it any more"
+    told = drawn(page_of_incident(IncidentPage(msgspec.structs.replace(OPEN, ordered_by="root"), ())))
+    assert "what to do   start one: x" in told
+    assert "told         by root, all calls that waited then" in told
+    assert "decided" not in told, "what comes of it the runs say, and they may refuse it"

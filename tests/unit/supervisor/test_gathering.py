@@ -28,7 +28,7 @@ def test_four_thousand_that_failed_alike_are_one() -> None:
     told = msgspec.json.decode(one.incident.body, type=Told)
     assert told.said == "step 'encode' is quarantined: whatever runs it dies: Lost: agent 1 died after 0.143 s"
     assert told.examples == ("r-1", "r-2", "r-3")
-    assert "watchbill incidents retry|provide|skip|undo|abort 1 " in told.remedy
+    assert "watchbill incidents resume|retry|provide|skip|undo|abort 1 " in told.remedy
 
 
 def test_what_failed_otherwise_is_another() -> None:
