@@ -71,5 +71,5 @@ def test_the_page_of_an_incident_has_all_about_it():
     assert "what to do" not in page, "nothing is to be done about it any more"
     told = drawn(page_of_incident(IncidentPage(msgspec.structs.replace(OPEN, ordered_by="root"), ())))
     assert "what to do   start one: x" in told
-    assert "told         by root, all calls that waited then" in told
+    assert "told         by root, all calls that it had then" in told
     assert "decided" not in told, "what comes of it the runs say, and they may refuse it"
