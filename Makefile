@@ -16,7 +16,10 @@ PATIENT_TESTS := $(wildcard tests/store/sealed tests/store/test_*interleavings.p
 	tests/store/test_postgres_o*.py tests/store/test_avoid.py tests/store/test_beats.py \
 	tests/store/test_people.py tests/store/test_breakers.py tests/store/test_stats.py tests/store/test_races.py \
 	tests/store/test_policies.py tests/store/test_presence.py tests/store/test_schedules.py tests/store/test_keeping.py \
-	tests/store/test_fleet.py tests/store/test_agent.py tests/store/test_supervisor.py)
+	tests/store/test_fleet.py tests/store/test_agent.py tests/store/test_supervisor.py tests/store/test_chains.py \
+	tests/store/test_failed.py tests/store/test_budgets.py tests/store/test_lost_agents.py tests/store/test_suspensions.py \
+	tests/store/test_undecided.py tests/store/test_before_regions.py tests/store/test_region_corners.py \
+	tests/store/test_incidents.py)
 FAST_TESTS := $(wildcard tests/unit tests/store tests/arch) $(addprefix --ignore=,$(PATIENT_TESTS))
 # What takes longest comes first, one after the other in one worker, while the others do the rest.
 LONGEST_TESTS := $(wildcard tests/house/test_detection.py tests/house/test_agent_storm.py tests/house/test_kill.py)
