@@ -68,7 +68,7 @@ def test_an_incident_is_listed_shown_and_resumed(bank: Bank) -> None:
     [resolved] = bank.json("incidents", "list", "--all")
     assert (resolved["state"], resolved["members"]) == ("resolved", 3)
     page = bank("incidents", "show", incident["id"]).out
-    assert "told         by ada, all calls that waited then" in page
+    assert "told         by ada, all calls that it had then" in page
     assert "what to do" not in page
     assert "decide" not in page
     again = bank("incidents", "resume", incident["id"], *WHY)
@@ -98,7 +98,7 @@ def test_runs_that_have_failed_are_listed_shown_retried_and_left(bank: Bank) -> 
     )
     bank.opens_for("p-1")
     [acted] = bank.json("incidents", "retry", incident["id"], "--per-second", "1", *WHY)
-    assert (acted["action"], acted["outcome"]) == ("retry", "done")
+    assert (acted["action"], acted["outcome"]) == ("retry", "told")
     assert bank.becomes("p-1~2", "completed")["result"] == "p-1 stamped"
     assert bank.becomes("p-2~2", "failed")["error"]["type"] == "ValueError"  # it is not tried for ever
     until(
