@@ -18,7 +18,7 @@ PATIENCE = 110
             "provisioning",
             [
                 "machines: ['vm-1.create-vm.eu'], asked for twice under one key",
-                "Lost: agent",
+                "create-vm, attempt 1: step_failed: Lost: ",
                 "left behind: []; undone, last first: dns-reserve, ip, nic",
                 "switch: all 2 retries are used up",
                 "resources: 19, all in us",
