@@ -319,7 +319,8 @@ def story() -> None:
     should(sent == dict.fromkeys(runs, 1) | {"o-5": 2}, f"nothing should have been sent again but by decision: {sent}")
 
     doubt = "no answer: the bank is asked by key"
-    asked = {order: f"{kinds(order).count('answered')} answer(s)" for order in runs}
+    answers = {order: kinds(order).count("answered") for order in runs}
+    asked = {order: f"{count} answer{'s' * (count > 1)}" for order, count in answers.items()}
     summary([
         Cure("an answer is lost (o-1)", "the connection breaks", "again after 50 ms, under the same key",
              cost(runs["o-1"], "authorize")),
