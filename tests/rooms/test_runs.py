@@ -272,6 +272,30 @@ async def test_the_status_of_what_has_ended_stays(app: App) -> None:
     await app.close()
 
 
+async def test_steps_are_told_in_the_order_in_which_they_first_began(app: App) -> None:
+    @app.step(retry=Retry(1, backoff="300ms"))
+    async def first() -> None:
+        if attempt().number == 1:
+            raise ValueError("no")
+
+    @app.step
+    async def second() -> None:
+        pass
+
+    @app.workflow
+    async def wf() -> None:
+        begun = asyncio.create_task(first())
+        await sleep("10ms")
+        await second()
+        await begun
+
+    async with app.rooms():
+        await ends(await app.start(wf, id="r"))
+    status = await app.handle("r").status()
+    assert [step.step for step in status.steps] == ["first", "second"], "though the first was done last"
+    await app.close()
+
+
 # --- app.run
 
 

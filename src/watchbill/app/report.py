@@ -6,7 +6,7 @@ from typing import Final
 from watchbill.app.expected import expected_end, percent_done
 from watchbill.app.opened import decision_in, failure_in, final_in, progress_in
 from watchbill.app.status import AttemptLog, AttemptStatus, Health, RunStatus, State, StepState, StepStatus
-from watchbill.clock import Micros, to_datetime
+from watchbill.clock import EPOCH, Micros, micros, to_datetime
 from watchbill.flow.switched import read_switched
 from watchbill.model.agent import AttemptLog as StoredLog
 from watchbill.model.attempt import STARVED, AttemptRow, Progress
@@ -158,16 +158,22 @@ def _steps(record: Record) -> tuple[StepStatus, ...]:
     steps: list[tuple[Micros, int, StepStatus]] = []
     for entry in record.journal:
         if entry.kind == Kind.STEP:
+            earlier = judged.get(entry.key, [])
             began = entry.started_at if entry.started_at is not None else entry.at
-            steps.append((began, entry.seq, _ended_step(entry, judged.get(entry.key, []))))
+            steps.append((_first(began, earlier), entry.seq, _ended_step(entry, earlier)))
     after = len(record.journal)
     for row in record.attempts:
         if row.state is not AttemptState.DONE or not any(step.key == row.call for _, _, step in steps):
+            earlier = judged.get(row.call, [])
             began = row.started_at if row.started_at is not None else record.now
-            earlier = [attempt.started_at for attempt in judged.get(row.call, []) if attempt.started_at is not None]
-            first = min([began, *(round(at.timestamp() * 1_000_000) for at in earlier)])
-            steps.append((first, after, _open_step(row, judged.get(row.call, []))))
+            steps.append((_first(began, earlier), after, _open_step(row, earlier)))
     return tuple(step for _, _, step in sorted(steps, key=lambda item: item[:2]))
+
+
+def _first(began: Micros, earlier: list[AttemptStatus]) -> Micros:
+    """Say when a call first began, by its last attempt and those before it."""
+    starts = [attempt.started_at for attempt in earlier if attempt.started_at is not None]
+    return min([began, *(micros(start - EPOCH) for start in starts)])
 
 
 def _judged(record: Record) -> dict[str, list[AttemptStatus]]:
