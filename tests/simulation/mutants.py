@@ -14,7 +14,6 @@ from watchbill.agent.agent import Agent
 from watchbill.agent.held import SILENCE, Held
 from watchbill.agent.remote import Remote
 from watchbill.agent.requests import Given, Requests
-from watchbill.agent.vigil import Vigil
 from watchbill.agent.workers import Workers
 from watchbill.clock import SECOND
 from watchbill.errors import StepFailed, StoreUnreachableError
@@ -28,7 +27,6 @@ from watchbill.model.failure import Cause, Failure
 from watchbill.model.profile import INLINE_LEASE
 from watchbill.model.schedule import slot_id
 from watchbill.model.verdict import AskPerson, Climb, TryLater
-from watchbill.model.watcher import Supervision
 from watchbill.scheduler import residence, resolving, scheduler, schedules
 from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.entering import Entering
@@ -38,6 +36,7 @@ from watchbill.scheduler.scheduler import Scheduler
 from watchbill.scheduler.stopping import Stopping
 from watchbill.store import open as store_open
 from watchbill.store.contact import Contact
+from watchbill.store.queries import load_queries
 from watchbill.store.sqlite import agent, gatehouse
 from watchbill.store.sqlite.database import json_text
 from watchbill.supervisor import judge as judging
@@ -86,7 +85,6 @@ class Mutant(NamedTuple):
     caught_by: frozenset[str]
     seen_in: Callable[[int], bool] = is_uncrewed
     begin: int = 0  # of those that few worlds show: where to look first
-    way: Supervision = Supervision.EMBEDDED
 
 
 def change_sql(patch: Patch, statement: str, before: str, after: str, *others: str) -> None:
@@ -437,8 +435,9 @@ def m10_leases_while_it_drains(patch: Patch) -> None:
 
 def m11_the_dead_are_forgotten_first(patch: Patch) -> None:
     """What ran under an agent is found by its row, and that is deleted when it is found dead."""
-    marked = "SET state = 2, until = CASE WHEN :unheard THEN until ELSE min(until, :now) END, gone_at = :now\n"
-    change_sql(patch, "bury_agents", f"UPDATE agent\n{marked}", "DELETE FROM agent\n")
+    text = load_queries("sqlite")["bury_agents"]
+    marking = text[text.index("UPDATE agent\n") : text.index("WHERE state = 1\n")]
+    change_sql(patch, "bury_agents", marking, "DELETE FROM agent\n")
     change_sql(
         patch,
         "watch_orphans",
@@ -684,10 +683,6 @@ def what_does_not_fit_is_taken(patch: Patch) -> None:
     patch.setattr(resolving, "_provided", lambda body, call, what, *, shows: Provided(body))
 
 
-def an_outcome_waits_for_other_answers(patch: Patch) -> None:
-    patch.setattr(Vigil, "expect_news", lambda self: None)
-
-
 def an_old_answer_is_taken_for_a_new_one(patch: Patch) -> None:
     lease = Requests.lease
 
@@ -789,14 +784,6 @@ MUTANTS = (
     Mutant("not verified", a_result_is_not_verified, frozenset({"I2"}), is_troubled),
     Mutant("unknown not undone", what_may_have_taken_effect_is_not_undone, frozenset({"I14"}), is_troubled),
     Mutant("does not fit", what_does_not_fit_is_taken, frozenset({"I2"}), is_troubled),
-    Mutant(
-        "outcome waits",
-        an_outcome_waits_for_other_answers,
-        frozenset({"I9"}),
-        is_quiet,
-        begin=1_062,
-        way=Supervision.CENTRALIZED,
-    ),
     Mutant("old answer", an_old_answer_is_taken_for_a_new_one, frozenset({"I18"}), is_loud_with_crews, begin=184),
     Mutant("look cut off", a_look_cut_off_is_not_followed, frozenset({"I2"}), is_embedded, begin=840),
 )

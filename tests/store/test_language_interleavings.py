@@ -48,13 +48,15 @@ async def test_9_the_retry_comes_first_and_the_cancel_finds_it_running(scene):
     assert (await scene.run_row(run.id)).status is RunState.UNDOING
 
 
-async def test_9_the_cancel_comes_first_and_the_retry_finds_nothing(scene):
+async def test_9_the_cancel_comes_first_and_the_retry_is_refused(scene):
     [run] = await scene.submit(a_run(1))
     failed = await scene.row_in(AttemptState.FAILED, run)
     await scene.turn(dropped=[failed.id])
     assert not await scene.judge(a_verdict(failed, AttemptState.READY))
-    assert await scene.rows() == {}
     assert await scene.decisions(run.id) == []
+    row = await scene.row(failed.id)
+    assert (row.state, row.cancel) == (AttemptState.FAILED, True), "what that means for an undo is judged"
+    assert await scene.judge(a_verdict(row, AttemptState.GAVE_UP))
 
 
 async def test_9_a_result_that_came_meanwhile_counts(scene):

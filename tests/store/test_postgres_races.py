@@ -133,7 +133,8 @@ async def test_a_row_that_ends_while_its_call_is_cancelled_does_not_slip_through
     await blocked(url, turn)
     await report.commit()
     assert (await turn).applied
-    assert await scene.state_of(row.id) is None, "it would be tried again"
+    ended = await scene.row(row.id)
+    assert (ended.state, ended.cancel) == (AttemptState.FAILED, True), "it would be tried again"
 
 
 async def test_reports_and_verdicts_on_the_same_rows_exclude_each_other(scene, another):
