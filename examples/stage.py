@@ -16,6 +16,7 @@ AGENTS = 2
 GRACE = "1s"  # what is asked to stop and does not is killed after it; the default is ten seconds
 PATIENCE = 60  # seconds
 SPEED = "EXAMPLE_SPEED"  # so many times faster than in real life people lose their patience; nobody's clock is changed
+STORE = "EXAMPLE_STORE"  # an empty one, if the story is to be told elsewhere than on a file that goes with it
 FASTER = "3600"  # on this stage: an hour is a second
 ORDINARY = {"run_started", "step_completed", "run_completed", "run_created"}
 COLUMNS = (31, 35, 45, 26)
@@ -36,7 +37,7 @@ def perform(program: str, story: Callable[[], None]) -> None:
         story()
         return
     with tempfile.TemporaryDirectory(prefix="watchbill-") as folder, contextlib.ExitStack() as stack:
-        os.environ["WATCHBILL_STORE"] = f"sqlite:///{folder}/store.db"
+        os.environ["WATCHBILL_STORE"] = os.environ.get(STORE, f"sqlite:///{folder}/store.db")
         os.environ["WATCHBILL_STAGE"] = folder
         os.environ.setdefault(SPEED, FASTER)
         processes = [_start(stack, "up", program, "--rooms", "scheduler,supervisor")]

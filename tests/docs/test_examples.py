@@ -1,11 +1,14 @@
 """The scenarios of examples/ play by themselves, with their faults, and end as they say."""
 
+import asyncio
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.store.postgres import emptied
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PATIENCE = 110
@@ -51,8 +54,14 @@ PATIENCE = 110
         ),
     ],
 )
-def test_a_scenario_breaks_and_is_cured(scenario: str, said: list[str]) -> None:
+@pytest.mark.parametrize("store", ["file", "postgres"])
+def test_a_scenario_breaks_and_is_cured(
+    scenario: str, said: list[str], store: str, request: pytest.FixtureRequest
+) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WATCHBILL_")}
+    if store == "postgres":
+        environment["EXAMPLE_STORE"] = url = request.getfixturevalue("postgres_url")
+        asyncio.run(emptied(url))
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / f"{scenario}.py")],
         capture_output=True,
