@@ -3,6 +3,9 @@
 .DELETE_ON_ERROR:
 .PHONY: help demo test check soak bench pins clean
 
+# The tests start a thousand interpreters and more: each would compile us anew where this is set.
+export PYTHONDONTWRITEBYTECODE :=
+
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
@@ -19,7 +22,8 @@ PATIENT_TESTS := $(wildcard tests/store/sealed tests/store/test_*interleavings.p
 	tests/store/test_fleet.py tests/store/test_agent.py tests/store/test_supervisor.py tests/store/test_chains.py \
 	tests/store/test_failed.py tests/store/test_budgets.py tests/store/test_lost_agents.py tests/store/test_suspensions.py \
 	tests/store/test_undecided.py tests/store/test_before_regions.py tests/store/test_region_corners.py \
-	tests/store/test_incidents.py)
+	tests/store/test_incidents.py tests/store/test_alike.py tests/store/test_owner.py tests/store/test_bad_files.py \
+	tests/store/test_blobs.py)
 FAST_TESTS := $(wildcard tests/unit tests/store tests/arch) $(addprefix --ignore=,$(PATIENT_TESTS))
 # What takes longest comes first, one after the other in one worker, while the others do the rest.
 LONGEST_TESTS := $(wildcard tests/house/test_detection.py tests/house/test_agent_storm.py tests/house/test_kill.py)
@@ -58,6 +62,7 @@ soak: $(VENV)/ready ## Storms and outages at full length, and new seeds: some mi
 	@mkdir -p build && rm -f build/soak
 	@$(LONG) $(BIN)/python -m pytest -q tests/house/test_fleet_chaos.py tests/house/test_outage.py tests/house/test_kill.py tests/house/test_detection.py
 	@$(LONG) WATCHBILL_CHAOS_SECONDS=90 $(BIN)/python -m pytest -q tests/house/test_agent_storm.py
+	@WATCHBILL_STORIES=1000 $(BIN)/python -m pytest -q -n $(WORKERS) tests/store/test_alike.py
 	@WATCHBILL_EVERY_ZONE=1 $(BIN)/python -m pytest -q tests/unit/model/test_slots.py
 	@first=$(FIRST); last=$$((first + $(SEEDS) - 1)); middle=$$((first + $(SEEDS) / 2)); \
 		$(BIN)/python -m watchbill.testing.simulation $$first-$$((middle - 1)) >> build/soak & half=$$!; \

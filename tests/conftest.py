@@ -1,11 +1,18 @@
 """What every folder of tests may ask for."""
 
+import gc
 import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.servers import PostgresServer, postgres_server
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector look only at what tests make: all tests, and what they import, are there until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -387,6 +387,7 @@ class StepFailed(WatchbillError):
         attempts: int,
         cause: str,
         traceback: str = "",
+        unsure: bool = False,
     ) -> None:
         self.step = step
         self.type = type
@@ -394,6 +395,7 @@ class StepFailed(WatchbillError):
         self.attempts = attempts
         self.cause = cause
         self.traceback = traceback
+        self.unsure = unsure  # it may have taken effect all the same: by its last attempt, or one before
         super().__init__(f"step {step!r} failed ({cause}) after {attempts} attempts: {type}: {message}")
 
 

@@ -33,6 +33,7 @@ STEP_RETRIED: Final = "step.retried"
 STEP_RECOVERED: Final = "step.recovered"  # it is done, though an attempt before was not
 STEP_GAVE_UP: Final = "step.gave_up"
 STEP_QUARANTINED: Final = "step.quarantined"
+STEP_UNJUDGED: Final = "step.unjudged"  # what follows was decided, and the store refuses to write it
 STEP_SWITCHED: Final = "step.switched"  # its retries are used up: another way
 STEP_IN_DOUBT: Final = "step.in_doubt"  # it may have taken effect: that is asked before anything else
 STEP_ESCALATED: Final = "step.escalated"  # a person decides
@@ -106,6 +107,7 @@ TROUBLE: Final = frozenset(
         STEP_SLOW,
         STEP_GAVE_UP,
         STEP_QUARANTINED,
+        STEP_UNJUDGED,
         STEP_ESCALATED,
         SHARDS_LOST,
         PROCESS_BURIED,

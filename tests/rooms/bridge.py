@@ -8,6 +8,7 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
+from watchbill.errors import StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.model.agent import Act, Report
 from watchbill.model.alert import read_routes
@@ -117,10 +118,18 @@ class Bridge:
         """Let time pass; all take their turns, and at the same time."""
         until = self.clock.boot() + span
         while True:
-            await asyncio.gather(*(watchman.room.turn() for watchman in self.watchmen))
+            await asyncio.gather(*(self._turn(watchman) for watchman in self.watchmen))
             if (left := until - self.clock.boot()) <= 0:
                 return
             self.clock.pass_by(min(left, MOMENT))
+
+    @staticmethod
+    async def _turn(watchman: Watchman) -> None:
+        """Take a turn, and once more if the store does not answer, as a room does: on a busy machine it may not."""
+        try:
+            await watchman.room.turn()
+        except StoreUnreachableError:
+            await watchman.room.turn()
 
     # --- what can go wrong
 

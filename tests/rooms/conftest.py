@@ -59,6 +59,13 @@ def kept(request: pytest.FixtureRequest, file: str) -> str:
     return file if request.param == "file" else emptied_postgres(request)
 
 
+@pytest.fixture
+def acts_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody act on what was taken from it: an undo need not wait for that."""
+    for name in ("LONGEST_LEASE", "SILENCE", "STOPS_WITHIN"):
+        monkeypatch.setattr(f"watchbill.supervisor.acting.{name}", 0)
+
+
 def emptied_postgres(request: pytest.FixtureRequest) -> str:
     address: str = request.getfixturevalue("postgres_url")
     asyncio.run(emptied(address))

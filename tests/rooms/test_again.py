@@ -6,16 +6,19 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.scene import LOOK_EVERY, Ear, becomes, ends
+from tests.rooms.scene import LONG, LOOK_EVERY, Ear, becomes, ends
 from watchbill import (
     App,
     Handle,
     InvalidOptionError,
     InvalidValueError,
     Permanent,
+    RunCancelled,
     RunEnded,
     RunFailed,
+    RunNotFound,
     RunUndone,
+    WatchbillError,
     attempt,
     continue_as,
     now,
@@ -26,6 +29,8 @@ from watchbill import (
     uuid,
 )
 from watchbill.events import RUN_PAUSED, RUN_UNPAUSED
+from watchbill.flow import copies
+from watchbill.model.facts import FactKind
 
 
 class Shop:
@@ -188,6 +193,154 @@ async def test_a_run_whose_own_code_failed_keeps_all_it_has_seen(app: App) -> No
     assert shop.ran == ["count"]
 
 
+class Trip:
+    """Books, which can be undone if so wished, waits for a word, and pays; whatever happens it tidies up."""
+
+    def __init__(self, app: App, *, undo: bool = False) -> None:
+        self.ran: list[str] = []
+
+        @app.step
+        async def book(n: int) -> int:
+            self.ran.append("book")
+            return n
+
+        if undo:
+
+            @book.undo
+            async def unbook(booked: int | None, n: int) -> None:
+                self.ran.append("unbook")
+
+        @app.step
+        async def pay(n: int) -> int:
+            self.ran.append("pay")
+            return n + 1
+
+        @app.step
+        async def tidy() -> None:
+            self.ran.append("tidy")
+
+        @app.workflow
+        async def trip(n: int) -> int:
+            booked = await book(n)
+            try:
+                await receive("go")
+                return await pay(booked)
+            finally:
+                await tidy()
+
+        self.trip = trip
+
+    async def waits(self, run: Handle[int]) -> None:
+        """Wait until a run has booked."""
+        await becomes(run, lambda status: status.waiting_for and "'go'" in status.waiting_for)
+
+    async def cancelled(self, app: App) -> Handle[int]:
+        """Give a run that was cancelled while it waited."""
+        run = await app.start(self.trip, 1, id="r")
+        await self.waits(run)
+        await run.cancel("not now")
+        with pytest.raises(RunCancelled):
+            await ends(run)
+        return run
+
+
+async def test_a_run_that_was_cancelled_and_undone_does_again_what_was_undone(app: App) -> None:
+    trip = Trip(app, undo=True)
+    async with app.rooms():
+        run = await trip.cancelled(app)
+        assert trip.ran == ["book", "tidy", "unbook"]
+        trip.ran.clear()
+        again = await run.retry()
+        await again.send("go", None)
+        assert await ends(again) == 2
+        assert [(step.key, step.state) for step in (await again.status()).steps] == [
+            ("book", "completed"),
+            ("pay", "completed"),
+            ("tidy", "completed"),
+        ]
+    assert trip.ran == ["book", "pay", "tidy"]
+
+
+async def test_a_run_that_was_cancelled_goes_on_as_if_it_had_not_been_though_it_has_tidied_up(app: App) -> None:
+    trip = Trip(app)
+    async with app.rooms():
+        run = await trip.cancelled(app)
+        assert trip.ran == ["book", "tidy"]
+        again = await run.retry()
+        await trip.waits(again)
+        await again.send("go", None)
+        assert await ends(again) == 2
+        assert await ends(await again.retry()) == 2, "a copy can be copied"
+    assert trip.ran == ["book", "tidy", "pay", "tidy"]
+
+
+async def test_a_run_that_was_late_goes_on_as_if_it_had_not_been_though_it_has_tidied_up(app: App) -> None:
+    ran = []
+
+    @app.step
+    async def tidy() -> None:
+        ran.append("tidy")
+
+    @app.workflow
+    async def patient() -> str:
+        try:
+            return await receive("go", str)
+        finally:
+            await tidy()
+
+    async with app.rooms():
+        run = await app.start(patient, deadline=0.1)
+        with pytest.raises(RunFailed, match="its deadline has passed"):
+            await ends(run)
+        assert ran == ["tidy"]
+        again = await run.retry()
+        await again.send("go", "now")
+        assert await ends(again) == "now"
+    assert ran == ["tidy", "tidy"]
+
+
+async def test_a_message_that_came_before_a_cancel_is_not_lost_by_a_retry(app: App) -> None:
+    stuck = asyncio.Event()
+
+    @app.step
+    async def stick() -> None:
+        if not stuck.is_set():
+            stuck.set()
+            await asyncio.Event().wait()
+
+    @app.workflow
+    async def sticky() -> str:
+        said = await receive("m", str)
+        await stick()
+        return said
+
+    async with app.rooms():
+        run = await app.start(sticky)
+        await run.send("m", "hello")
+        async with asyncio.timeout(LONG):
+            await stuck.wait()
+        await run.cancel()
+        with pytest.raises(RunCancelled):
+            await ends(run)
+        assert await ends(await run.retry()) == "hello"
+
+
+@pytest.mark.parametrize("undo", [False, True])
+async def test_a_call_that_was_made_because_of_a_cancel_is_no_place_to_go_on_from(app: App, undo: bool) -> None:
+    trip = Trip(app, undo=undo)
+    async with app.rooms():
+        run = await trip.cancelled(app)
+        for act in (run.rewind, run.fork):
+            for call in ("tidy", "undo:book") if undo else ("tidy",):
+                with pytest.raises(InvalidOptionError, match=f"{call!r} of run 'r' .* was cancelled.*; name 'book'"):
+                    await act(call)
+            with pytest.raises(InvalidOptionError, match=r"no outcome of a call 'pay'; there are: book$"):
+                await act("pay")
+        fork = await run.fork("book")
+        await fork.send("go", None)
+        assert (fork.id, await ends(fork)) == ("r~2", 2)
+
+
 async def test_nothing_to_retry_is_said(app: App) -> None:
     shop = Shop(app)
     async with app.rooms():
@@ -195,6 +348,45 @@ async def test_nothing_to_retry_is_said(app: App) -> None:
         await ends(run)
         with pytest.raises(InvalidOptionError, match="no call of step 'two' failed"):
             await run.retry("two")
+
+
+async def test_a_run_that_is_deleted_while_it_is_copied_is_not_found(app: App) -> None:
+    shop = Shop(app)
+    shop.broken.add("two")
+    hall: Any = app._hall
+    async with app.rooms():
+        run = await app.start(shop.order, 1, id="gone")
+        with pytest.raises(RunFailed):
+            await ends(run)
+        record = await hall._readable(run.id)
+        await hall.delete(run.id, "", by="test")
+        for origin in (copies.failed(record, None), copies.before(record, "one"), copies.after(record, "one")):
+            with pytest.raises(RunNotFound, match="'gone'"):
+                async with asyncio.timeout(LONG):
+                    await hall._copy(record, origin, None, {})
+    assert [run.id async for run in app.runs()] == []
+
+
+async def test_a_run_that_somebody_has_seen_to_with_all_of_its_incident_is_not_retried_beside_it(app: App) -> None:
+    shop = Shop(app)
+    shop.broken.add("two")
+    hall: Any = app._hall
+    async with app.rooms():
+        run = await app.start(shop.order, 1, id="o")
+        with pytest.raises(RunFailed):
+            await ends(run)
+        async with asyncio.timeout(LONG):
+            while not (incidents := await app.incidents()):
+                await asyncio.sleep(LOOK_EVERY)
+        record = await hall._readable(run.id)
+        await app.resolve(incidents[0].id, "skip", by="ada", reason="nobody wants it")
+        async with asyncio.timeout(LONG):
+            while await app.incidents():
+                await asyncio.sleep(LOOK_EVERY)
+        with pytest.raises(WatchbillError, match="somebody has seen to run 'o' meanwhile"):
+            await hall._copy(record, copies.failed(record, None), None, {}, member=record.incident)
+        assert [run.id async for run in app.runs()] == ["o"]
+        assert (await run.retry()).id == "o~2"
 
 
 # --- rewind
@@ -278,6 +470,96 @@ async def test_a_rewind_survives_the_process(kept: str) -> None:
         await after.handle("r").send("go", None)
         assert await ends(after.handle("r")) == 2
     assert ran == ["one", "one"]
+
+
+class Tidy:
+    """A workflow that tidies up when it is stopped, for as long as it is let."""
+
+    def __init__(self, app: App, first: str = "one") -> None:
+        self.ran: list[str] = []
+        self.go = asyncio.Event()
+
+        @app.step(name=first)
+        async def one() -> None:
+            self.ran.append("one")
+
+        @app.step
+        async def tidy() -> None:
+            self.ran.append("tidy")
+            await self.go.wait()
+
+        @app.workflow
+        async def order() -> None:
+            await one()
+            try:
+                await receive("go")
+            finally:
+                await tidy()
+
+        self.order = order
+
+
+async def refusals_of(run: Handle[Any]) -> list[str]:
+    return [one.note for one in await run.timeline() if one.kind == "refused"]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["cancelled", "late"])
+async def test_a_rewind_takes_back_neither_a_cancel_nor_a_deadline(app: App, late: bool) -> None:
+    tidy = Tidy(app)
+    why = "its deadline has passed" if late else "it was cancelled"
+    async with app.rooms():
+        run = await app.start(tidy.order, id="r", deadline=1.0 if late else None)
+        if not late:
+            await becomes(run, lambda status: status.waiting_for == "a message on 'go'")
+            await run.cancel("enough")
+        await becomes(run, lambda _: "tidy" in tidy.ran)
+        with pytest.raises(WatchbillError, match=f"run 'r' is being stopped: {why}"):
+            await run.rewind("one")
+        # Somebody may have asked in the moment before: it is too late, and is told to have been.
+        await app._hall.tell(run.id, FactKind.REWIND, "one")
+        while not (refused := await refusals_of(run)):
+            await asyncio.sleep(LOOK_EVERY)
+        assert refused == [f"a rewind to 'one' by client came too late: the run is being stopped: {why}"]
+        tidy.go.set()
+        with pytest.raises(RunFailed if late else RunCancelled):
+            await ends(run)
+    assert tidy.ran == ["one", "tidy"]
+
+
+async def test_a_cancel_and_a_rewind_at_once_end_the_run(app: App) -> None:
+    tidy = Tidy(app)
+    tidy.go.set()
+    async with app.rooms():
+        run = await app.start(tidy.order)
+        await becomes(run, lambda status: status.waiting_for == "a message on 'go'")
+        await asyncio.gather(run.cancel("enough"), app._hall.tell(run.id, FactKind.REWIND, "one"))
+        with pytest.raises(RunCancelled):
+            await ends(run)
+
+
+async def test_a_rewind_takes_back_no_cancel_of_a_run_whose_code_no_longer_fits(kept: str) -> None:
+    before, after = App(kept), App(kept)
+    async with before.rooms():
+        tidy = Tidy(before)
+        run = await before.start(tidy.order, id="r")
+        await becomes(run, lambda status: status.waiting_for == "a message on 'go'")
+        await run.cancel("enough")
+        await becomes(run, lambda _: "tidy" in tidy.ran)
+    other = Tidy(after, first="other")
+    async with after.rooms():
+        run = after.handle("r")
+        await becomes(run, lambda status: status.state == "diverged")
+        assert "`cancel` ends it without its code" in str(await run.explain())
+        with pytest.raises(WatchbillError, match="run 'r' is being stopped: it was cancelled"):
+            await run.rewind("one")
+        await after._hall.tell(run.id, FactKind.REWIND, "one")
+        while not await refusals_of(run):
+            await asyncio.sleep(LOOK_EVERY)
+        assert (await run.status()).state == "diverged"
+        await run.cancel("enough")
+        with pytest.raises(RunCancelled):
+            await ends(run)
+    assert other.ran == []
 
 
 async def test_a_call_that_is_not_there_is_named(app: App) -> None:

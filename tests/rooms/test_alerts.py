@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from types import ModuleType
@@ -16,7 +17,7 @@ from tests.keys import FIRST
 from tests.rooms.listener import Listener
 from tests.rooms.scene import LONG, LOOK_EVERY, Ear
 from tests.rooms.test_decisions import Shop
-from watchbill import App, InvalidOptionError
+from watchbill import App, InvalidOptionError, ask
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.events import Event, Events
@@ -61,10 +62,9 @@ class Post:
     async def sends(self, herald: Herald, *, after: Micros = 0) -> None:
         """Let it send what is due, and write down what became of it."""
         self.clock.pass_by(after)
-        await herald.turn()
-        await until(lambda: not herald._under_way)
-        await herald.turn()
-        await until(lambda: not herald._under_way)
+        for _ in range(3):
+            await herald.turn()
+            await until(lambda: not herald._under_way)
         await herald.turn()
 
     def heard(self) -> list[tuple[str, str]]:
@@ -114,6 +114,24 @@ async def test_what_opened_and_healed_before_anybody_could_be_told_is_told_in_or
     await herald.close()
 
 
+async def test_who_takes_long_keeps_nobody_else_waiting_however_much_there_is_to_tell_it(post: Post) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes what is sent, and never answers
+        host, port = silent.getsockname()
+        post.routes = read_routes(f"{post.listener.url},http://{host}:{port}/")
+        for id in range(1, 9):
+            await post.open(id, f"c{id}")
+        herald = post.herald()
+        for heard in range(1, 9):
+            await herald.turn()
+            while len(post.heard()) < heard or len(herald._under_way) != 1:
+                await asyncio.sleep(LOOK_EVERY)
+        await herald.turn()
+        assert sorted(post.heard()) == [(str(id), "opened") for id in range(1, 9)]
+        assert len(herald._under_way) == 1, "one, however many there are"
+    await until(lambda: not herald._under_way)
+    await herald.close()
+
+
 async def test_who_does_not_answer_is_told_later_and_the_end_waits_for_it(post: Post) -> None:
     post.listener.answers = [503, 404]
     herald = post.herald()
@@ -129,6 +147,26 @@ async def test_who_does_not_answer_is_told_later_and_the_end_waits_for_it(post: 
     await post.sends(herald, after=2 * SECOND)
     assert post.heard() == [("1", "opened"), ("1", "resolved")]
     assert len(post.told) == 1, "that it is tried again and again is told once"
+    await herald.close()
+
+
+async def test_who_refuses_it_is_told_a_few_times_and_is_not_told_of_the_end(post: Post) -> None:
+    post.listener.answers = [404] * 50
+    herald = post.herald()
+    await post.open(1)
+    for _ in range(12):
+        await post.sends(herald, after=600 * SECOND)
+    first, last = [event.note for event in post.told if event.kind == "alert.failed"]
+    assert first == (
+        "that incident 1 is opened could not be told: http://127.0.0.1: answered 404; it is tried again, 10 times in"
+        " all: mend the address, or who answers there"
+    )
+    assert last.endswith("answered 404; given up after 10 tries")
+    assert len(post.listener.answers) == 40
+    post.listener.answers = []
+    await post.store.supervisor.resolve_incidents([1])
+    await post.sends(herald, after=600 * SECOND)
+    assert post.heard() == [], "who did not hear of the beginning does not hear of the end"
     await herald.close()
 
 
@@ -203,6 +241,57 @@ async def test_a_program_tells_its_routes(url: str, listener: Listener) -> None:
         quiet.server.server_close()
 
 
+async def test_who_is_asked_is_told_reminded_and_told_when_it_goes_to_the_next(url: str, listener: Listener) -> None:
+    boss = Listener()
+    app = App(url, alerts=f"clerks={listener.url},boss={boss.url}")
+
+    @app.workflow
+    async def refund(order: str) -> bool:
+        return await ask(f"Refund {order}?", form=bool, to="clerks", within="2s", escalate_to="boss")
+
+    def told(whom: Listener) -> list[tuple[str, str]]:
+        return [(json.loads(body)["question"], json.loads(body)["event"]) for _, body in whom.heard]
+
+    try:
+        async with app.rooms():
+            run = await app.start(refund, "o-1", id="r")
+            await until(lambda: len(listener.heard) == 1)
+            [(headers, body)] = listener.heard
+            [item] = await app.inbox()
+            text = json.loads(body)
+            assert (text["question"], text["incident"], text["event"]) == (item.id, item.id, "asked")
+            assert (text["group"], text["said"]) == ("clerks", "run 'r' asks 'clerks': Refund o-1?")
+            assert text["remedy"] == f"answer: watchbill inbox answer {item.id} JSON"
+            assert headers["Watchbill-Delivery"] == f"{item.id}-asked"
+            assert await app.incidents() == []
+            await until(lambda: len(boss.heard) == 1)
+            [next_one] = await app.inbox()
+            await app.answer(next_one.id, True, by="eve")
+            assert await run.result(timeout=LONG) is True
+            await until(lambda: len(boss.heard) >= 2 and len(listener.heard) == 3)
+        assert told(listener) == [(item.id, "asked"), (item.id, "reminded"), (item.id, "resolved")]
+        assert told(boss) == [(next_one.id, "asked"), (next_one.id, "resolved")]
+        assert await app.incidents(resolved=True) == []
+    finally:
+        boss.server.shutdown()
+        boss.server.server_close()
+
+
+async def test_what_is_asked_under_keys_does_not_leave_the_house(url: str, listener: Listener) -> None:
+    app = App(url, alerts=listener.url, keys=FIRST)
+
+    @app.workflow
+    async def asks() -> bool:
+        return await ask("is the code 4711?", form=bool, to="clerks")
+
+    async with app.rooms():
+        await app.start(asks, id="r")
+        await until(lambda: listener.heard)
+    [(_, body)] = listener.heard
+    assert b"4711" not in body
+    assert json.loads(body)["said"].startswith("(sealed with key")
+
+
 async def test_what_is_under_keys_does_not_leave_the_house(url: str, listener: Listener) -> None:
     app = App(url, alerts=listener.url, keys=FIRST)
     shop = Shop(app)
@@ -252,7 +341,7 @@ async def test_an_alert_really_goes_out_by_apprise_when_it_opens_and_when_it_is_
     opened, resolved = [json.loads(body) for _, body in listener.heard]
     assert opened["title"].startswith("Watchbill: incident opened: escalate of charge")
     assert "no line to the bank" in opened["message"]
-    assert f"watchbill incidents resume|retry|provide|skip|undo|abort {item.incident} " in opened["message"]
+    assert f"watchbill incidents retry {item.incident} --reason WHY" in opened["message"]
     assert resolved["title"].startswith("Watchbill: incident resolved: escalate of charge")
     shop.ear.close()
 
@@ -297,7 +386,7 @@ async def test_other_addresses_go_through_apprise(monkeypatch: Any, url: str, li
     [(address, title, body)] = sent
     assert address == "slack://secret/token"
     assert title.startswith("Watchbill: incident opened: escalate of charge")
-    assert "watchbill incidents resume|retry" in body
+    assert "watchbill incidents retry" in body
     assert "odd://...: apprise does not know such an address" in failed.note
     assert "secret" not in failed.note
     ear.close()

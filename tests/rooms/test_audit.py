@@ -137,6 +137,7 @@ async def test_what_runs_under_nobody_is_tried_again(office: Office, gone: str) 
     await office.found(OrphanKind.ABANDONED, run, "charge")
     await Supervisor(office.env, Events(), store=office.scene.store.supervisor, lasting=None).turn()
     assert await office.scene.state_of(row.id) is AttemptState.READY
+    assert (await office.scene.row(row.id)).unsure
 
 
 @pytest.mark.plants_orphans

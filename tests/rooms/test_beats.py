@@ -11,6 +11,7 @@ import pytest
 from watchbill.agent.agent import DRAIN, Agent
 from watchbill.agent.inline import InlineCrew
 from watchbill.agent.reports import REPORTED_AT_ONCE
+from watchbill.agent.requests import Given, Requests
 from watchbill.agent.vigil import TELL_AFTER
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
@@ -66,8 +67,10 @@ class Line:
         self.slow: dict[str, asyncio.Event] = {}  # until when a door does not answer
         self.cut: set[str] = set()
         self.deaf: set[str] = set()  # what is asked there is done, and the answer lost
+        self.late: dict[str, asyncio.Event] = {}  # likewise, but the answer comes then
         self.asked = {door: asyncio.Event() for door in ("report", "beat", "lease")}
         self.answered = asyncio.Event()  # a beat was
+        self.leased = asyncio.Event()  # rows were, and nobody has heard of it
         self.told = asyncio.Event()  # a report was answered
         self.said: list[object] = []  # in order: how many were reported at once, and None for each beat
 
@@ -91,6 +94,9 @@ class Line:
     async def lease(self, *args: Any) -> Any:
         await self._pass("lease")
         rows = await self._doors.lease(*args)
+        if "lease" in self.late:
+            self.leased.set()
+            await self.late["lease"].wait()
         if "lease" in self.deaf:
             raise StoreUnreachableError("the answer is lost")
         return rows
@@ -249,6 +255,32 @@ async def test_who_beats_beside_a_door_that_hangs_hears_what_is_to_stop(ship: Sh
         await ship.step.stopped.wait()
     ship.line.slow.pop("lease").set()
     await turn
+
+
+async def test_what_was_taken_from_it_before_it_heard_that_it_had_it_is_not_begun_though_a_beat_was_heard_since(
+    ship: Ship,
+) -> None:
+    await ship.begins()
+    [run] = await ship.scene.submit(a_run(2))
+    await ship.scene.turn(attempts=[ship.scene.a_row(run, call="late")])
+    ship.agent.hint()
+    ship.line.late["lease"] = asyncio.Event()
+    turn = asyncio.get_running_loop().create_task(ship.agent.turn())
+    async with asyncio.timeout(LONG):
+        await ship.line.leased.wait()
+    ship.line.cut.add("beat")
+    ship.env.passes(LEASE)
+    assert len((await ship.store.supervisor.watch(10)).orphans) == 2, "nobody has heard of it in time"
+    [late] = [row for row in (await ship.scene.rows()).values() if row.call == "late"]
+    assert await ship.scene.judge(a_verdict(late, AttemptState.FAILED, watch_in=0))
+    ship.line.cut.clear()
+    await ship.is_alive_after(1)
+    ship.line.late.pop("lease").set()
+    async with asyncio.timeout(LONG):
+        await turn
+        await ship.agent.turn()
+    assert ship.step.begun.empty()
+    assert (await ship.scene.rows())[late.id].state is AttemptState.FAILED, "nor is it handed back: it is not its own"
 
 
 async def test_an_increase_that_a_lost_beat_was_to_say_is_said_by_the_next_one(ship: Ship) -> None:
@@ -463,6 +495,19 @@ async def test_who_gets_the_answer_to_an_earlier_request_asks_for_what_has_becom
         assert await ship.agent.turn() == 0
         await ship.agent.turn()
         assert {(await ship.step.begun.get()).call for _ in range(2)} == {"first", "second"}
+
+
+async def test_who_takes_the_old_answer_for_all_there_is_would_be_seen_to(
+    ship: Ship, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = Requests.lease
+
+    async def content(self: Requests, *args: Any) -> Given:
+        return (await lease(self, *args))._replace(again=False)
+
+    monkeypatch.setattr(Requests, "lease", content)
+    with pytest.raises(AssertionError):
+        await test_who_gets_the_answer_to_an_earlier_request_asks_for_what_has_become_ready_since(ship)
 
 
 async def test_what_ends_when_the_time_to_leave_is_just_over_is_reported_all_the_same(ship: Ship) -> None:

@@ -1,5 +1,6 @@
 """Breakers: what happens to steps, agents and supervisors while a dependency is down, in virtual time."""
 
+import asyncio
 import heapq
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.rooms.scene import Ear, becomes, ends
-from watchbill import App, Event, InvalidOptionError, Limit, Permanent, Retry
+from watchbill import Ambiguous, App, Busy, Event, InvalidOptionError, Limit, NotDone, Permanent, Retry
 from watchbill.agent.pace import Paces
 from watchbill.app.hall import Hall
 from watchbill.clock import SECOND, Micros
@@ -28,7 +29,7 @@ from watchbill.model.states import AttemptState, RunState
 from watchbill.store.open import open_store
 from watchbill.store.protocol import Store
 from watchbill.supervisor.supervisor import Supervisor
-from watchbill.testing.conformance.scene import HandClock, Scene, a_change, a_run
+from watchbill.testing.conformance.scene import AGENT, HandClock, Scene, a_change, a_run
 from watchbill.testing.watch import Watch
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -93,8 +94,44 @@ async def settle(n: int) -> int:
 
 
 @shop.step(uses="stripe")
+async def answer(n: int) -> int:
+    """Take some time, and be told no."""
+    world["stripe"].call(n)
+    await asyncio.sleep(2)
+    raise world["no"]
+
+
+@shop.workflow
+async def answered(n: int) -> int:
+    return await answer(n)
+
+
+@shop.step(uses="stripe")
 async def refuse(n: int) -> int:
     raise Permanent("the card is refused")
+
+
+@shop.step(uses="stripe", idempotent=False)
+async def transfer(n: int) -> int:
+    called: int = world["stripe"].call(n)
+    return called
+
+
+async def was_sent(n: int) -> Any:
+    """Ask the same service; it never has anything."""
+    world["stripe"].call(n)
+    return NotDone()
+
+
+@shop.step(uses="stripe", idempotent=False, probe=was_sent)
+async def send(n: int) -> int:
+    called: int = world["stripe"].call(n)
+    return called
+
+
+@shop.workflow
+async def sending(n: int) -> int:
+    return await send(n)
 
 
 @shop.workflow
@@ -115,6 +152,11 @@ async def settling(n: int) -> int:
 @shop.workflow
 async def refused(n: int) -> int:
     return await refuse(n)
+
+
+@shop.workflow
+async def moving(n: int) -> int:
+    return await transfer(n)
 
 
 @pytest.fixture
@@ -155,6 +197,8 @@ def test_while_a_dependency_is_down_only_canaries_call_it_and_nobody_fails(watch
     assert "; the next try is at 2026-06-01 12:1" in said
     [incident] = told("incident.opened")
     assert incident.cause == "dependency 'stripe' is down"
+    assert "calls wait;" not in incident.note, "when it is written hardly anybody does"
+    assert "`watchbill gates list` says how many calls wait" in incident.note
     stripe.down = False
     watch.jump("2m")
     assert [handle.result() for handle in handles] == list(range(6))
@@ -213,6 +257,52 @@ def test_an_answer_that_is_no_is_an_answer(watch: Watch, stripe: Service) -> Non
     assert told("gate.opened") == []
 
 
+def break_down(watch: Watch, stripe: Service) -> None:
+    """Let five calls fail whose runs nobody wants any more: nobody waits behind the breaker."""
+    stripe.down = True
+    broken = [watch.start(order, n) for n in range(900, 905)]
+    watch.jump("1s")
+    for handle in broken:
+        handle.cancel()
+    watch.jump("100ms")
+    stripe.calls.clear()
+
+
+def test_a_canary_that_must_not_happen_twice_is_called_once_and_somebody_decides(watch: Watch, stripe: Service) -> None:
+    break_down(watch, stripe)
+    handle = watch.start(moving, 7)
+    watch.jump("5m")
+    assert [n for _, n in stripe.calls] == [7]  # the money may have left with the first, though nobody answered
+    assert handle.status().health == "waiting_for_person"
+    assert [event.note for event in told("gate.opened")][-1].endswith("the canary failed; the next try is in 10 s")
+
+
+@pytest.mark.parametrize("no", [Permanent("refused"), Busy(retry_after="6h"), Ambiguous("who knows")])
+def test_when_a_canary_ends_for_a_reason_of_its_own_the_next_one_tries_at_once(
+    watch: Watch, stripe: Service, no: Exception
+) -> None:
+    break_down(watch, stripe)
+    world["no"], stripe.down = no, False
+    first = watch.start(answered, 100)
+    others = [watch.start(order, n) for n in range(3)]
+    watch.jump("1m")
+    assert [handle.result() for handle in others] == [0, 1, 2]
+    assert [n for _, n in stripe.calls] == [100, 0, 1, 2]
+    assert first.status().state != "completed"
+    assert len(told("gate.closed")) == 1
+
+
+def test_a_probe_that_says_no_was_answered_so_its_dependency_is_up(watch: Watch, stripe: Service) -> None:
+    stripe.down = True
+    handles = [watch.start(sending, n) for n in range(3)]
+    watch.jump("1s")
+    assert told("gate.opened")
+    stripe.down = False
+    watch.jump("1m")
+    assert [handle.result() for handle in handles] == [0, 1, 2]
+    assert len(told("gate.opened")) == 1  # the first canary is a probe, and closes it
+
+
 def test_whatever_dies_whenever_a_dependency_that_was_down_is_used_again(watch: Watch) -> None:
     world.update(stripe=Service(watch), told=[])
 
@@ -232,8 +322,6 @@ class Flaky(Service):
 
 @shop.workflow
 async def both() -> int:
-    import asyncio
-
     return sum(await asyncio.gather(*(charge(n) for n in range(5))))
 
 
@@ -262,7 +350,8 @@ class Hand:
             uses = yard.uses[row.queue]
             self.paces.note(uses, boot, again=row.failures > 0)
             yard.starts[uses].append((boot, row))
-            heapq.heappush(yard.running, (boot + yard.takes, row.id, row, self))
+            if row.id not in yard.hangs:
+                heapq.heappush(yard.running, (boot + yard.takes, row.id, row, self))
 
     async def end(self, row: AttemptRow) -> None:
         """Report how an attempt went."""
@@ -294,6 +383,7 @@ class Yard:
         self.starts: dict[str, list[tuple[Micros, AttemptRow]]] = {}
         self.running: list[tuple[Micros, int, AttemptRow, Hand]] = []
         self.takes: Micros = SECOND // 10
+        self.hangs: set[int] = set()  # rows that never end
         self.told: list[Event] = []
         self.hands: list[Hand] = []
         self.supervisors = [self._supervisor() for _ in range(2)]
@@ -413,6 +503,22 @@ async def test_at_most_twice_as_many_start_in_any_second_after_it_is_up_again(ya
     assert all(row.failures <= 1 for row in rows)
 
 
+async def test_it_is_closed_though_some_wait_behind_it_that_nobody_can_start(yard: Yard) -> None:
+    await yard.hire()
+    await yard.passes(4 * SECOND, every=SECOND // 4)
+    yard.down = {"stripe"}
+    await yard.passes(4 * SECOND, every=SECOND // 4)
+    assert yard.run is not None
+    policy = msgspec.json.encode(Policy(uses="stripe"))
+    nobodys = [yard.scene.a_row(yard.run, queue=yard.queues["stripe"], policy=policy, step="encode") for _ in range(50)]
+    await yard.scene.turn(attempts=nobodys)
+    yard.down = set()
+    await yard.passes(60 * SECOND, every=SECOND // 4)
+    [gate] = [gate for gate in await yard.store.client.gates("default") if gate.name == "uses:stripe"]
+    assert (gate.breaker, gate.waiting) == ("closed", 50)
+    assert len(yard.heard("gate.closed")) == 1
+
+
 async def test_when_its_canary_dies_a_breaker_opens_again_for_longer_and_another_tries(yard: Yard) -> None:
     mortal = await yard.hire(8 * SECOND)
     yard.down = {"stripe"}
@@ -523,6 +629,24 @@ async def test_a_canary_that_is_late_is_charged_nothing_and_opens_it_again(yard:
     assert yard.heard("step.late")
     assert late.failures == 0
     assert len(yard.heard("gate.opened")) >= 2
+
+
+async def test_a_canary_that_hangs_for_a_reason_of_its_own_is_not_the_canary_for_ever(yard: Yard) -> None:
+    await yard.store.agent.leave(AGENT)  # of one agent alone nothing is kept because it had it before
+    await yard.hire()
+    yard.down = {"stripe"}
+    await yard.put(5)
+    await yard.passes(2 * SECOND)
+    assert yard.run is not None
+    policy = msgspec.json.encode(Policy(uses="stripe", timeout=2 * SECOND))
+    hung = yard.scene.a_row(yard.run, queue=yard.queues["stripe"], policy=policy, span=2_000, rank_ahead=600 * SECOND)
+    await yard.scene.turn(attempts=[hung])
+    yard.hangs, yard.down = {hung.id}, set()
+    await yard.passes(60 * SECOND)
+    first, second, *_ = [row for _, row in yard.starts["stripe"] if row.why == CANARY]
+    assert first.id == hung.id != second.id
+    rows = await yard.scene.rows()
+    assert {row.state for row in rows.values() if row.id != hung.id} == {AttemptState.DONE}
 
 
 # --- by hand, in real time, on every store

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.rooms.scene import Ear, becomes, ends
-from watchbill import App, RunCancelled, RunEnded, RunFailed, State, receive, sleep
+from watchbill import App, Handle, RunCancelled, RunEnded, RunFailed, State, receive, sleep
 from watchbill.events import RUN_STARTED
 from watchbill.scheduler.scheduler import Scheduler
 from watchbill.store.protocol import Turn
@@ -310,3 +310,37 @@ async def test_a_run_whose_child_cannot_have_an_id_ends_once(app: App) -> None:
         with pytest.raises(RunFailed):
             await ends(handle)
         assert [event.kind for event in await handle.timeline()].count("run_failed") == 1
+
+
+async def test_a_parent_that_is_rewound_has_a_new_child_though_the_first_was_copied(app: App) -> None:
+    worked: list[str] = []
+
+    @app.step
+    async def work() -> int:
+        worked.append("work")
+        return len(worked)
+
+    @app.workflow
+    async def child() -> int:
+        return await work()
+
+    @app.workflow
+    async def parent() -> int:
+        result = await child()
+        await receive("go")
+        return result
+
+    async with app.rooms():
+        run = await app.start(parent, id="p")
+        await becomes(run, lambda status: status.waiting_for == "a message on 'go'")
+        copy: Handle[int] = await app.handle("p/child").fork("work")
+        assert (copy.id, await ends(copy)) == ("p/child~~2", 1)
+        await run.rewind("child")
+        await becomes(run, lambda status: len(worked) == 2 and status.waiting_for == "a message on 'go'")
+        again: Handle[int] = await app.handle("p/child~2").fork("work")
+        assert (again.id, await ends(again)) == ("p/child~2~~2", 2)
+        assert [one.note for one in await again.timeline() if one.kind == "run_created"] == [
+            "as a copy of run 'p/child~2'"
+        ]
+        await run.send("go", None)
+        assert await ends(run) == 2

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from watchbill import App, InvalidOptionError, Retry, RunFailed, attempt, sleep
+from watchbill.model.call import Kind
 from watchbill.testing.crashes import CrashedRun, CrashError
 from watchbill.testing.watch import Watch
 
@@ -150,7 +151,9 @@ def test_everything_that_a_workflow_does_survives(watch: Watch) -> None:
         assert set(world) == {"x", "y"}
         assert run.status.state == "completed"
         assert [step.step for step in run.steps] == ["act", "act", "fails_once", "alone"]
-        assert run.journal[-1].seq == len(run.journal) == 6
+        # Who had an attempt that was lost may act for a while: that is written down, too.
+        assert len([entry for entry in run.journal if entry.kind != Kind.ACTING]) == 6
+        assert run.journal[-1].seq == len(run.journal)
         assert max(run.ran_calls.values()) <= 3
 
     assert watch.crash_everywhere(several, [["x", "y"]], check, fresh=world.clear) > 20

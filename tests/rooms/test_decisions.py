@@ -1,7 +1,9 @@
 """What people decide about calls that wait for them: each action, by whom and why, once, and what does not fit."""
 
 import asyncio
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -24,10 +26,21 @@ from watchbill import (
     RunUndone,
     ask,
 )
+from watchbill.errors import StoreUnreachableError
 from watchbill.events import INCIDENT_RESOLVED, STEP_FAILED
 from watchbill.model.incident import Incident
 from watchbill.model.states import AttemptState
 from watchbill.testing.conformance.scene import a_verdict
+
+
+@dataclass
+class Hidden:
+    """A value that shows itself to nobody."""
+
+    value: str
+
+    def __repr__(self) -> str:
+        return "(hidden)"
 
 
 class Shop:
@@ -190,6 +203,33 @@ async def test_it_is_tried_with_other_arguments_and_undone_with_those(shop: Shop
     assert shop.undone == [("o-1 paid 7", "o-1 7")]
     kinds = [event.kind for event in await run.timeline()]
     assert kinds.index("edited") < kinds.index("run_undone")
+    assert ("retry", "charge", "by ada: the price was wrong (with cents=7 instead of 5)") in await shop.decisions(run)
+
+
+async def test_what_was_edited_is_in_the_history_but_no_secret_and_not_all_of_a_long_value(app: App) -> None:
+    @app.step(retry=0, then=[Escalate("bank-team")])
+    async def pay(order: str, lines: list[int], token: Hidden) -> str:
+        if order == "o-1":
+            raise ConnectionError("no line")
+        return order
+
+    @app.workflow
+    async def sale() -> str:
+        return await pay("o-1", [1], Hidden("s3cret"))
+
+    async with app.rooms():
+        run = await app.start(sale)
+        async with asyncio.timeout(LONG):
+            while not (items := [item for item in await app.inbox() if item.incident]):
+                await asyncio.sleep(LOOK_EVERY)
+        edited = {"order": "o-2", "lines": list(range(100)), "token": {"value": "t0ken"}}
+        await app.resolve(items[0].id, "retry", args=edited, by="ada", reason="typo")
+        assert await ends(run) == "o-2"
+        [note] = [event.note for event in await run.timeline() if event.kind == "retry"]
+    assert note.startswith("by ada: typo (with order='o-2' instead of 'o-1', lines=[0, 1, 2,")
+    assert "... instead of [1], token=(hidden) instead of (hidden))" in note
+    assert "s3cret" not in note
+    assert "t0ken" not in note
 
 
 async def test_other_arguments_survive_a_restart(shop: Shop) -> None:
@@ -278,7 +318,7 @@ async def test_a_run_is_stopped_as_a_failure_and_undone(shop: Shop) -> None:
             await ends(run)
         assert (undone.value.error.type, undone.value.cause) == ("Stopped", "cancelled")
         assert await shop.decisions(run) == [("undo", "charge", "by ada: the customer is gone")]
-    assert shop.undone == [(None, "o-1 5"), ("o-1 reserved", "o-1")], "what was cut off may have taken effect"
+    assert shop.undone == [("o-1 reserved", "o-1")], "who raised has cleaned up after itself"
 
 
 async def test_a_run_is_aborted(shop: Shop) -> None:
@@ -289,7 +329,7 @@ async def test_a_run_is_aborted(shop: Shop) -> None:
         with pytest.raises(RunCancelled, match="out of business"):
             await ends(run)
         await shop.ear.hears(INCIDENT_RESOLVED)
-    assert shop.undone == [(None, "o-1 5"), ("o-1 reserved", "o-1")], "what was cut off may have taken effect"
+    assert shop.undone == [("o-1 reserved", "o-1")], "who raised has cleaned up after itself"
 
 
 # --- as authors write it
@@ -418,6 +458,62 @@ async def test_whoever_names_a_run_is_told_to_name_its_call(shop: Shop) -> None:
             await shop.app.resolve("o-1", "retry", reason="x")
 
 
+@pytest.mark.parametrize("again", ["at once", "when all is done"])
+async def test_an_order_whose_answer_is_lost_is_carried_out_once(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    runs = await shop.stuck(shop.order, "o-1", "o-2")
+    shop.mended = True
+    async with shop.app.rooms():
+        incident = await shop.incident()
+        doors = type(shop.app._hall._store.client)  # type: ignore[attr-defined]
+        order = doors.order_incident
+        lost: list[Any] = []
+
+        async def cut_off(*args: Any, **options: Any) -> Any:
+            became = await order(*args, **options)
+            if not lost:
+                lost.append(became)
+                if again == "when all is done":
+                    await shop.ear.hears(INCIDENT_RESOLVED)
+                raise StoreUnreachableError(shop.app.url, "cut off")
+            return became
+
+        monkeypatch.setattr(doors, "order_incident", cut_off)
+        await shop.app.resolve(incident.id, "resume", by="ada", reason="the line is back")
+        assert lost
+        assert [await ends(run) for run in runs] == ["o-1 paid 5", "o-2 paid 5"]
+        await shop.ear.hears(INCIDENT_RESOLVED)
+        with pytest.raises(ItemNotFound):
+            await shop.app.resolve(incident.id, "resume", by="ada", reason="the line is back")
+    assert [await shop.decisions(run) for run in runs] == [[("resume", "charge", "by ada: the line is back")]] * 2
+
+
+async def test_whose_answer_about_a_call_is_lost_is_not_told_that_there_is_no_such_call(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [run] = await shop.stuck(shop.order, "o-1")
+    async with shop.app.rooms():
+        item = await shop.item()
+        doors = type(shop.app._hall._store.client)  # type: ignore[attr-defined]
+        resolve = doors.resolve
+        heard: list[Any] = []
+
+        async def cut_off(*args: Any, **options: Any) -> Any:
+            heard.append(await resolve(*args, **options))
+            if len(heard) > 1:
+                return heard[-1]
+            await ends(run)
+            raise StoreUnreachableError("cut off")
+
+        monkeypatch.setattr(doors, "resolve", cut_off)
+        with pytest.raises(StoreUnreachableError, match="this may have been heard"):
+            await shop.app.resolve(item.id, "provide", "in cash", by="ada", reason="paid")
+        assert await ends(run) == "in cash"
+        with pytest.raises(ItemNotFound):
+            await shop.app.resolve(item.id, "provide", "in cash", by="ada", reason="paid")
+
+
 # --- what cannot be
 
 
@@ -434,6 +530,18 @@ async def test_whoever_names_a_run_is_told_to_name_its_call(shop: Shop) -> None:
         ("1f", "retry", {}, ItemNotFound, "nothing waits"),
         ("xyz", "retry", {}, ItemNotFound, "no incident and no call has that id.*incidents list"),
         ("", "retry", {}, ItemNotFound, "inbox list"),
+        (f"{2**63:x}", "retry", {}, ItemNotFound, "nothing waits"),
+        ("f" * 16, "retry", {}, ItemNotFound, "nothing waits"),
+        ("a\0b", "retry", {}, ItemNotFound, "nothing waits"),
+        ("a\0b", "retry", {"call": "charge"}, RunNotFound, "there is no run"),
+        ("1f", "retry", {"call": 5}, InvalidOptionError, "call is the key of a call"),
+        ("1f", "retry", {"reason": "half \ud800"}, InvalidOptionError, "reason is text"),
+        ("1f", "retry", {"reason": "\0"}, InvalidOptionError, "reason is text"),
+        ("1f", "retry", {"args": {"a": object()}}, InvalidValueError, "the arguments.*of type object"),
+        ("1f", "retry", {"args": {"a": math.nan}}, InvalidValueError, "the arguments.*is nan"),
+        ("1f", "retry", {"args": {"a": "\ud800"}}, InvalidValueError, "the arguments.*lone surrogate"),
+        ("1f", "retry", {"args": {"\ud800": 1}}, InvalidValueError, "the arguments"),
+        ("1f", "provide", {"value": math.nan}, InvalidValueError, "the result.*is nan"),
     ],
 )
 async def test_what_cannot_be_decided_says_why(
@@ -451,7 +559,7 @@ async def test_a_question_is_answered_and_a_call_is_decided_about(shop: Shop) ->
     await shop.stuck(shop.order, "o-1")
     async with shop.app.rooms():
         call = await shop.item()
-        with pytest.raises(InvalidOptionError, match=r"watchbill incidents resume\|retry"):
+        with pytest.raises(InvalidOptionError, match=r"watchbill incidents retry [0-9a-f]+ --reason WHY"):
             await shop.app.answer(call.id, True)
         await shop.app.start(asks, "x")
         question = await shop.item(lambda item: item.kind == "question")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.scene import Ear, becomes
+from tests.rooms.scene import LONG, LOOK_EVERY, Ear, becomes
 from watchbill import (
     Ambiguous,
     App,
@@ -23,8 +23,19 @@ from watchbill import (
     Unknown,
     attempt,
 )
+from watchbill.model.incident import Incident
 
 SOON = Retry(1, backoff="1ms")
+
+
+async def an_incident(app: App, *, members: int) -> Incident:
+    """Look until there is one with so many members."""
+    async with asyncio.timeout(LONG):
+        while True:
+            for incident in await app.incidents():
+                if incident.members == members:
+                    return incident
+            await asyncio.sleep(LOOK_EVERY)
 
 
 async def test_after_the_retries_a_switch_tries_other_arguments_with_a_fresh_budget(app: App) -> None:
@@ -353,6 +364,32 @@ async def test_an_escalation_holds_the_call_until_somebody_lets_it_go(app: App, 
         await handle.retry()
         assert await handle.result(timeout=20) == "a"
     assert tries == [1, 2, 3, 4]
+
+
+async def test_who_lets_a_call_go_too_early_is_asked_again(app: App, ear: Ear) -> None:
+    mended: list[bool] = []
+
+    @app.step(retry=SOON, then=[Escalate("bank-team")])
+    def pay(order: str) -> str:
+        if not mended:
+            raise ConnectionError("the bank is down")
+        return order
+
+    @app.workflow
+    async def sale(order: str) -> str:
+        return await pay(order)
+
+    async with app.rooms():
+        runs = [await app.start(sale, order, id=order) for order in ("a", "b")]
+        for again in (1, 2, 3):
+            for run in runs:
+                await ear.hears("step.escalated", run.id, times=again)
+            incident = await an_incident(app, members=2)
+            assert incident.group == "bank-team"
+            if again == 3:
+                mended.append(True)
+            await app.resolve(incident.id, "resume", by="ada", reason="it should be back")
+        assert [await run.result(timeout=20) for run in runs] == ["a", "b"]
 
 
 async def test_a_probe_that_keeps_failing_ends_with_a_person(

@@ -576,7 +576,7 @@ async def test_a_call_may_have_a_key_of_its_own(app: App) -> None:
 async def test_an_async_step_that_is_late_is_cancelled_and_tried_again(app: App, ear: Ear) -> None:
     stopped = []
 
-    @app.step(timeout="30ms", retry=Retry(1, backoff="1ms"))
+    @app.step(timeout="500ms", retry=Retry(1, backoff="1ms"))
     async def slow() -> None:
         try:
             await asyncio.Event().wait()
@@ -589,7 +589,7 @@ async def test_an_async_step_that_is_late_is_cancelled_and_tried_again(app: App,
 
     error = await failed(app, wf)
     assert (error.error.type, error.cause, error.attempts) == ("Late", "late", 2)
-    assert "timeout of 0.03 s" in error.error.message
+    assert "timeout of 0.5 s" in error.error.message
     assert stopped == [1, 2]
     assert len(ear.of("step.late")) == 2
 

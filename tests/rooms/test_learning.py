@@ -9,7 +9,7 @@ import pytest
 
 from tests.rooms.report import Report
 from tests.rooms.scene import Ear, becomes, ends
-from watchbill import App, Event, InvalidOptionError, Limit, Retry, attempt
+from watchbill import Ambiguous, App, Done, Event, InvalidOptionError, Limit, Retry, attempt
 from watchbill.model.suggestion import ENOUGH
 from watchbill.testing.watch import Watch
 
@@ -106,6 +106,37 @@ def test_steps_that_are_quick_in_the_schedulers_own_process_cost_nothing_and_tea
         watch.run(wf)
     watch.jump("1m")
     assert watch._trials[app].do("a question", app.suggestions) == []
+
+
+def test_probes_teach_nothing_of_the_steps_they_ask_about(watch: Watch) -> None:
+    app = App("sqlite:////nowhere/at/all.db")
+
+    async def was_sent(n: int) -> Any:
+        for part in range(3):
+            attempt().progress(part + 1)
+            await asyncio.sleep(2)
+        return Done(n)
+
+    @app.step(idempotent=False, probe=was_sent, timeout="2h", learned="enforce")
+    async def send(n: int) -> int:
+        await asyncio.sleep(600)
+        if n < ENOUGH + 5:
+            raise Ambiguous("no answer")
+        return n
+
+    @app.workflow
+    async def sending(n: int) -> int:
+        return await send(n)
+
+    handles = [watch.start(sending, n) for n in range(ENOUGH + 5)]
+    watch.jump("1h")
+    assert [handle.result() for handle in handles] == list(range(ENOUGH + 5))
+    [found] = watch._trials[app].do("a question", app.suggestions)
+    assert (found.succeeded, found.failed, found.budgets) == (0, ENOUGH + 5, ())
+    handle = watch.start(sending, 1_000)  # it takes as long as ever, and nobody ends it for that
+    watch.jump("1h")
+    assert len(handle.status().steps[0].attempts) == 1
+    assert handle.result() == 1_000
 
 
 def test_time_that_is_quiet_on_purpose_is_no_gap(watch: Watch) -> None:

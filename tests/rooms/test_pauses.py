@@ -175,7 +175,7 @@ async def test_time_goes_on_in_runs_of_a_paused_workflow(app: App, probe: Workfl
 
     @app.workflow
     async def film() -> str:
-        await sleep("100ms")
+        await sleep("3s")  # until then the pause is heard, also on a busy machine
         return await scene("late")
 
     async with app.rooms():
@@ -216,6 +216,7 @@ async def test_a_retry_of_a_paused_step_waits(app: App) -> None:
     [
         ("stripe", GateAct.PAUSE, "a gate is called step:NAME"),
         ("step:", GateAct.PAUSE, "a gate is called step:NAME"),
+        ("step:" + "x" * 9_000, GateAct.PAUSE, "at most 500 printable characters"),
         ("step:charge", GateAct.CLOSE, "only a dependency"),
         ("step:charge", GateAct.OPEN, "there is no gate 'step:charge'"),
         ("limit:charge", GateAct.PAUSE, "there is no gate 'limit:charge'"),

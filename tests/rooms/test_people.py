@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -65,6 +66,7 @@ async def test_a_question_is_in_the_inbox_until_somebody_answers_it(app: App) ->
         run = await app.start(asks, "ship it?", id="r")
         item = await asked(app)
         assert (item.run, item.question, item.to, item.form) == ("r", "ship it?", "team", {"type": "boolean"})
+        assert (item.asked_at.tzinfo, item.due_at, item.claimed_until) == (UTC, None, None)
         await app.answer(item.id, True, by="ada")
         assert await ends(run) is True
         assert await app.inbox() == []
@@ -100,7 +102,9 @@ async def test_the_first_answer_counts(app: App) -> None:
         assert await ends(run) is True
 
 
-@pytest.mark.parametrize("id", ["", "xyz", "-1", "0x1", "f" * 17, "1f4", "1\n"])
+@pytest.mark.parametrize(
+    "id", ["", "xyz", "-1", "0x1", "f" * 17, "f" * 16, "8" + "0" * 15, "7" + "f" * 15, "1f4", "1\n"]
+)
 async def test_no_such_question(app: App, id: str) -> None:
     with pytest.raises(QuestionNotFound, match="inbox list"):
         await app.answer(id, 1)

@@ -185,7 +185,7 @@ async def test_a_run_is_given_more_time_wherever_it_is(app: App) -> None:
         return await receive("go", str)
 
     async with app.rooms():
-        handle = await app.start(waits, id="w", deadline="600ms")
+        handle = await app.start(waits, id="w", deadline="5s")
         await becomes(handle, lambda status: status.state == "waiting")
         await handle.extend("1h", reason="the parts are late")
         later = await app.start(waits, id="later", delay="1h", deadline="2h")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.scene import LOOK_EVERY, ends
+from tests.rooms.scene import LOOK_EVERY, becomes, ends
 from watchbill import App, InvalidOptionError, Permanent, RunFailed, StepFailed, WatchbillError, gather_settled, spread
 
 
@@ -84,6 +84,28 @@ async def test_best_effort_says_how_each_ended(app: App) -> None:
     async with app.rooms():
         told = await ends(await app.start(crowd.crowd, [1, -1, 2], 2, "best-effort"))
     assert told == [2, "StepFailed", 4]
+
+
+@pytest.mark.parametrize("need", ["all", "any", "quorum", "best-effort"])
+async def test_of_five_at_once_of_which_two_fail_the_status_says_how_each_ended(app: App, need: str) -> None:
+    shards = [501, -2, 502, -4, 503]  # what fails does so at once
+    crowd = Crowd(app)
+    async with app.rooms():
+        run = await app.start(crowd.crowd, shards, 3, need)
+        if need == "all":
+            with pytest.raises(RunFailed, match="no -"):
+                await ends(run)
+        else:
+            settled: list[Any] = [1_002, "StepFailed", 1_004, "StepFailed", 1_006]
+            assert await ends(run) in ([1_002, 1_004, 1_006] if need == "any" else [settled])
+        status = await becomes(run, lambda status: all(step.state != "running" for step in status.steps))
+    states = {step.key: step.state for step in status.steps}
+    begun = shards[: len(states)]
+    assert [step.key for step in status.steps] == ["work", *(f"work.{n}" for n in range(2, len(begun) + 1))]
+    for shard, state in zip(begun, states.values(), strict=True):
+        allowed = ("failed", "cancelled") if shard < 0 else ("completed", "cancelled")
+        assert state in (allowed if need in ("all", "any") else allowed[:1])
+    assert "failed" in states.values()
 
 
 @pytest.mark.parametrize("need", ["all", "any", "quorum", "best-effort"])

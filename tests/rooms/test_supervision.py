@@ -13,11 +13,13 @@ from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
 from watchbill.model.agent import Act, Report
 from watchbill.model.incident import told_by
+from watchbill.model.policy import Cures, Policy, Rung
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.watcher import SLACK, Supervision
 from watchbill.store.open import open_store
 from watchbill.store.protocol import EVERY
 from watchbill.supervisor.lookout import GRACE, LOOK_EVERY, Lookout
+from watchbill.supervisor.supervisor import REFUSED_FOR
 from watchbill.testing.conformance.scene import AGENT, KNOWN, ME, HandClock, a_change, a_run
 
 AT_WORK_WITHIN = 10 * SECOND
@@ -57,6 +59,24 @@ async def test_each_trouble_is_found_and_cured_and_decided_once(bridge: Bridge) 
     assert await bridge.judged_twice() == []
     causes = {event.cause for one in bridge.watchmen for event in one.told if event.kind.startswith("step.")}
     assert {"late", "stalled", "lost"} <= causes
+
+
+async def test_one_verdict_that_the_store_refuses_keeps_no_other_row_waiting_and_is_told(bridge: Bridge) -> None:
+    endless = Policy(timeout=10**25)  # longer than any store can count
+    before = await bridge.failed()
+    refused = await bridge.failed(Policy(retries=0, cures=Cures((Rung(step="charge", policy=endless),))))
+    after = await bridge.failed()
+    await bridge.passes(SECOND)
+    for row in (before, after):
+        assert await bridge.chosen(row) == ["retry later"]
+    assert await bridge.state(refused) is AttemptState.FAILED
+    [told, *again] = [event for one in bridge.watchmen for event in one.heard("step.unjudged")]
+    assert (told.run, told.call, len(again) < THREE) == (refused.run_id, refused.call, True)
+    assert told.note.startswith("switch, which the store refuses to write: ")
+    later = await bridge.failed()
+    await bridge.passes(3 * REFUSED_FOR)  # it is tried again now and then, and nobody spins
+    assert await bridge.chosen(later) == ["retry later"]
+    assert len([event for one in bridge.watchmen for event in one.heard("step.unjudged")]) <= 4 * THREE
 
 
 async def test_every_shard_is_watched_and_by_as_few_as_the_way_says(bridge: Bridge) -> None:

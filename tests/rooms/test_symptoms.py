@@ -14,7 +14,7 @@ from watchbill.model.complement import LOST_AGENTS
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Cause, Failure, Remedy
 from watchbill.model.policy import Cures, Policy, Rung
-from watchbill.model.profile import PROFILES, STOPS_WITHIN
+from watchbill.model.profile import PROFILES, SILENCE, STOPS_WITHIN
 from watchbill.model.question import inbox_item
 from watchbill.model.states import AttemptState
 from watchbill.testing.conformance.scene import AGENT
@@ -140,16 +140,19 @@ async def test_what_is_late_under_a_long_lease_is_not_asked_about_before_that_ha
     asked_at = row.watch_at - now + here.clock.boot()
     assert asked_at == began + batch + STOPS_WITHIN, "it may have been cut off right after it came"
     [settled] = [one for one in await decisions(here) if one.chosen == "wait until it can be asked"]
-    assert "the lease of its agent ends in 86.0 s" in settled.rule, settled.rule
+    assert settled.rule.endswith("by the lease of its agent, and the time in which that stops it, for 96.0 s)")
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
-async def test_what_a_stopped_run_lost_is_not_given_up_while_its_agent_may_act(here: Watched, idempotent: bool) -> None:
-    """Its connection went away, so it is buried early: the end of the call would begin the undo."""
+async def test_of_what_a_stopped_run_lost_is_known_until_when_its_agent_may_act(
+    here: Watched, idempotent: bool
+) -> None:
+    """Its connection went away, so it is buried early: the end of the call begins the undo, which waits for that."""
     batch = PROFILES["batch"].lease
     await here.joins(OTHER, batch)
     [id] = await here.ready(**a_policy(cures=Cures(idempotent=idempotent)))
     await leased(here, OTHER)
+    began = here.clock.boot()
     await here.scene.turn(dropped=[id])
     await here.passes(31)
     await here.scene.store.supervisor.bury([OTHER], unheard=True)
@@ -157,12 +160,11 @@ async def test_what_a_stopped_run_lost_is_not_given_up_while_its_agent_may_act(h
     row = await here.scene.row(id)
     if row.state is AttemptState.RUNNING:
         pytest.skip("its connection cannot be missed on this store")
-    assert (row.state, row.why, row.cancel) == (AttemptState.PARKED, "settle", True)
-    await here.passes((batch + STOPS_WITHIN) // SECOND - 33)
-    assert (await here.scene.row(id)).state is AttemptState.PARKED
-    await here.passes(4)
-    row = await here.scene.row(id)
     assert (row.state, msgspec.json.decode(row.result or b"", type=Failure).cause) == (AttemptState.GAVE_UP, Cause.LOST)
+    now = (await here.scene.store.supervisor.watch(1)).now
+    assert row.acts_until is not None
+    longer = SILENCE if idempotent else 0
+    assert row.acts_until - now + here.clock.boot() == began + batch + longer + STOPS_WITHIN
 
 
 # --- people

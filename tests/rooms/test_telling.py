@@ -9,27 +9,31 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from tests.rooms.scene import LONG, Ear, becomes, ends
+from tests.rooms.scene import LONG, LOOK_EVERY, Ear, becomes, ends
 from watchbill import (
     App,
+    Done,
     Escalate,
     Handle,
     Limit,
     Permanent,
     Retry,
     RunFailed,
+    RunUndone,
     Switch,
     ask,
     attempt,
+    gather_settled,
     receive,
     sleep,
+    spread,
 )
 from watchbill.app.hall import Hall
 from watchbill.app.status import Because, Explanation
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
 from watchbill.model.agent import Act, Answer, Report, Room
-from watchbill.model.attempt import AttemptRow
+from watchbill.model.attempt import AttemptRow, Progress
 from watchbill.model.gate import GateAct
 from watchbill.model.report_card import Metrics
 from watchbill.store.protocol import Store
@@ -56,6 +60,14 @@ async def says(handle: Handle[Any], because: Because) -> Explanation:
             if because in {one.because for one in said.reasons}:
                 return said
             await asyncio.sleep(0)
+
+
+async def tells(handle: Handle[Any], words: str) -> Explanation:
+    """Ask a run how it stands, until it says so: what it had under way is judged when it has ended."""
+    async with asyncio.timeout(LONG):
+        while words not in str(said := await handle.explain()):
+            await asyncio.sleep(LOOK_EVERY)
+    return said
 
 
 def next_of(said: Explanation, because: Because) -> str:
@@ -92,7 +104,7 @@ async def test_a_run_says_what_it_waits_for_and_who_brings_it(app: App) -> None:
         said = await says(await app.start(naps, id="naps"), Because.SLEEP)
         assert said.facts["when"] == said.facts["wakes_at"]
         said = await says(await app.start(listens, id="listens"), Because.MESSAGE)
-        assert said.facts["next"] == "whoever sends it: `watchbill run send listens TOPIC JSON`"
+        assert said.facts["next"] == "a client that sends 'go': `watchbill run send listens go JSON`"
         assert "run 'parent/naps'" in str(await says(await app.start(has_child, id="parent"), Because.CHILD_RUN))
         assert "It is held" in str(await says(await app.start(idles, id="idles"), Because.WAITS_FOR_NOTHING))
         asked = await app.start(asks, id="asks")
@@ -106,6 +118,42 @@ async def test_a_run_says_what_it_waits_for_and_who_brings_it(app: App) -> None:
         await paused.pause("stock-taking")
         assert "whoever resumes it" in str(next_of(await says(paused, Because.PAUSED), Because.PAUSED))
     assert next_of(await says(asked, Because.NO_SCHEDULER), Because.NO_SCHEDULER) == "whoever opens rooms on this store"
+
+
+async def test_a_run_that_asks_waits_for_that_person_and_is_found_by_it(app: App) -> None:
+    @app.step(retry=0, then=[Escalate("team")])
+    async def escalates() -> None:
+        raise ConnectionError("no")
+
+    @app.workflow
+    async def asks(within: str | None) -> bool:
+        return bool(await ask("ship it?", form=bool, to="team", within=within))
+
+    @app.workflow
+    async def both() -> None:
+        await asyncio.gather(ask("ship it?", form=bool, to="team"), escalates())
+
+    @app.workflow
+    async def listens() -> bool:
+        return await receive("it's done", bool, timeout="2d")
+
+    async with app.rooms():
+        for id, within in (("asks", None), ("asks-within", "2h")):
+            asked = await app.start(asks, within, id=id)
+            said = await says(asked, Because.QUESTION)
+            assert said.facts["next"] == "somebody of 'team'"
+            assert said.facts["when"] == said.facts.get("wakes_at")  # then it is withdrawn
+            assert (said.facts["when"] is None) is (within is None)
+            status = await asked.status()
+            assert (status.state, status.health) == ("waiting", "waiting_for_person")
+        await says(await app.start(both, id="both"), Because.ESCALATE)
+        assert [run.id async for run in app.runs(health="waiting_for_person")] == ["both", "asks-within", "asks"]
+        assert [run.id async for run in app.runs(status="waiting")] == ["both", "asks-within", "asks"]
+        assert [run.id async for run in app.runs(health="retrying")] == []
+        said = await says(await app.start(listens, id="listens"), Because.MESSAGE)
+        command = """`watchbill run send listens 'it'"'"'s done' JSON`"""
+        assert said.facts["next"] == f'a client that sends "it\'s done": {command}'
+        assert said.facts["when"] == said.facts["wakes_at"]
 
 
 async def test_a_call_says_what_keeps_it_and_which_agent_has_it(app: App) -> None:
@@ -267,6 +315,155 @@ async def test_a_run_past_its_deadline_says_so_and_is_counted(app: App) -> None:
     assert (card.symptom, card.found, card.given_up) == ("deadline", 1, 1)
     assert card.detected is not None
     assert card.detected.worst.total_seconds() < LONG
+
+
+async def test_what_was_undone_is_told_by_the_undos_that_were_made(app: App) -> None:
+    undone: list[str] = []
+
+    @app.step
+    async def reserve(room: str) -> str:
+        return room
+
+    @reserve.undo
+    async def release(result: str, room: str) -> None:
+        undone.append(room)
+
+    @app.step(idempotent=False)
+    async def pay() -> None:
+        raise ConnectionError("the line is dead")
+
+    @app.workflow
+    async def trip(pays: bool) -> None:
+        await asyncio.gather(reserve("101"), reserve("102"))
+        await (pay() if pays else sleep("1h"))
+
+    @app.workflow
+    async def only_pays() -> None:
+        await pay()
+
+    async with app.rooms():
+        late = await app.start(trip, False, id="late", deadline="1s")
+        with pytest.raises(RunUndone, match="late"):
+            await ends(late)
+        said = await late.explain()
+        assert "Undone, in this order: 'reserve.2', 'reserve'." in said.sentences
+        assert (undone, said.facts["undone"]) == (["102", "101"], ["reserve.2", "reserve"])
+        assert "Nothing was undone" not in str(said)
+        assert {step.state for step in (await late.status()).steps if "undo" not in step.key} == {"undone"}
+
+        stopped = await app.start(only_pays, id="stopped")
+        await says(stopped, Because.DOUBT)
+        [item] = await app.inbox()
+        await app.resolve(item.id, "undo", by="ada", reason="nobody answers")
+        with pytest.raises(RunFailed):
+            await ends(stopped)
+        said = await tells(stopped, "Whether 'pay' took effect nobody knows, and nothing has undone it")
+        assert "The cause was ada, who stopped it as a failure, to have it undone: nobody answers." in said.sentences
+        assert (said.facts["undone"], said.facts["may_have_taken_effect"], said.facts["by"]) == ([], ["pay"], "ada")
+        assert "its own code" not in str(said)
+
+        for id, how in (
+            ("cancelled", "It was cancelled: never mind."),
+            ("aborted", "It was cancelled by ada: enough."),
+        ):
+            handle = await app.start(trip, True, id=id)
+            await says(handle, Because.DOUBT)
+            if id == "cancelled":
+                await handle.cancel("never mind")
+            else:
+                [item] = await app.inbox()
+                await app.resolve(item.id, "abort", by="ada", reason="enough")
+            await becomes(handle, lambda status: status.state == "cancelled")
+            said = await tells(handle, "Whether 'pay' took effect nobody knows")
+            assert how in said.sentences
+            assert "Undone, in this order: 'reserve.2', 'reserve'." in said.sentences
+            assert said.facts["may_have_taken_effect"] == ["pay"]
+
+
+async def test_a_run_that_was_cured_on_the_way_says_what_was_cured_and_how(app: App) -> None:
+    async def is_there() -> Done:
+        return Done("there")
+
+    @app.step(retry=Retry(1, backoff="1ms"), then=[Switch(codec="safe")])
+    async def encode(codec: str = "fast") -> str:
+        if codec == "fast":
+            raise ConnectionError("no")
+        return codec
+
+    @app.step(retry=Retry(2, backoff="1ms"))
+    async def flaky() -> None:
+        if attempt().number == 1:
+            raise ConnectionError("not yet")
+
+    @app.step(idempotent=False, probe=is_there)
+    async def pay() -> str:
+        raise ConnectionError("the line is dead")
+
+    @app.step(retry=0)
+    async def optional() -> None:
+        raise ConnectionError("never")
+
+    @app.step
+    async def plain() -> None: ...
+
+    @app.workflow
+    async def film(fails: bool) -> None:
+        await plain()
+        if fails:
+            await encode()
+            await flaky()
+            await pay()
+            await gather_settled(optional())
+
+    async with app.rooms():
+        well = await app.start(film, False, id="well")
+        await ends(well)
+        assert len((await well.explain()).sentences) == 1
+        cured = await app.start(film, True, id="cured")
+        await ends(cured)
+        said = await cured.explain()
+    assert said.sentences[1:] == [
+        "On the way 4 calls were in trouble:",
+        "  'encode' failed 2 times, the last time with ConnectionError: no; attempt 3 was done, another way (rung 1)",
+        "  'flaky' failed once with ConnectionError: not yet; attempt 2 was done",
+        "  'pay' failed once with ConnectionError: the line is dead; its probe said that it had taken effect",
+        "  'optional' failed once with ConnectionError: never; it failed for good, and the workflow went on",
+    ]
+    assert [one["call"] for one in said.facts["recovered"]] == ["encode", "flaky", "pay", "optional"]
+
+
+async def test_a_run_says_when_it_will_probably_have_ended_and_how_much_is_done(app: App) -> None:
+    may_end, done = asyncio.Event(), 0
+
+    @app.step
+    async def chunk(n: int) -> None:
+        nonlocal done
+        if n >= 6:
+            attempt().progress(1, 2)  # so it is seen
+            await may_end.wait()
+        done += 1
+
+    @app.workflow
+    async def film() -> None:
+        await spread(chunk, list(range(8)))
+
+    async with app.rooms():
+        handle = await app.start(film, id="f")
+        status = await becomes(handle, lambda status: done == 6 and len(status.steps) == 8)
+        asked_at = datetime.now(UTC)
+        assert status.expected_end is not None
+        assert abs(status.expected_end - asked_at) < timedelta(seconds=LONG)
+        assert status.percent is not None
+        assert 0 < status.percent < 100
+        assert (status.progress or Progress(0)).done == 6
+        await handle.pause("stock-taking")
+        paused = await becomes(handle, lambda status: status.paused)
+        assert paused.expected_end is None, "somebody must let it go on first"
+        await handle.resume()
+        may_end.set()
+        await ends(handle)
+        status = await handle.status()
+        assert (status.expected_end, status.percent) == (None, 100)
 
 
 async def test_who_accepted_and_never_called_back_is_named_and_counted(app: App) -> None:
@@ -455,7 +652,7 @@ async def test_the_report_card_says_what_was_done_to_the_runs(app: App) -> None:
         for event in told:
             assert event.duration is not None
             assert 0 <= (event.detected or 0) <= event.duration < LONG * SECOND
-        assert [event.run for event in told if event.detected is None] == ["haunted"], "nobody knows when it died"
+        assert None not in [event.detected for event in told], "a loss says when its agent was last heard"
         [stuck] = ear.of("step.recovered", "sticks")
         assert stuck.detected is not None
         assert stuck.detected >= 1.05 * SECOND

@@ -559,6 +559,8 @@ blind = virtual.step(
     name="blind", idempotent=False, undo=take_back, timeout="5s", then=[Escalate("clerks", within="1h")]
 )(_holds_on)
 
+again = virtual.step(name="again", undo=take_back, timeout="5s", retry=Retry(1, backoff="1h"))(_holds_on)
+
 
 @virtual.step(undo=take_back, probe=slowly_not_done)
 async def ambiguous(order: str) -> str:
@@ -571,7 +573,7 @@ async def fails(order: str) -> str:
     raise Permanent("no")
 
 
-STEPS = {"holds on": holds_on, "blind": blind, "ambiguous": ambiguous}
+STEPS = {"holds on": holds_on, "blind": blind, "again": again, "ambiguous": ambiguous}
 
 
 @virtual.workflow
@@ -614,10 +616,14 @@ def test_what_may_still_act_when_its_run_is_stopped_is_asked_about_when_it_canno
 
 
 @BOTH
-def test_what_nobody_knows_when_its_run_is_stopped_is_undone_when_it_can_no_longer_act(watch: Watch, how: str) -> None:
-    run = stopped(watch, how, "blind", 7)
+@pytest.mark.parametrize("which", ["blind", "again"])
+def test_what_nobody_knows_when_its_run_is_stopped_is_undone_when_it_can_no_longer_act(
+    watch: Watch, how: str, which: str
+) -> None:
+    """Whether it waits for a person, or for its next try."""
+    run = stopped(watch, how, which, 7)
     watch.jump("2s")
-    assert "then it is undone, if it can be" in str(run.explain())
+    assert "nothing is undone before that" in str(run.explain())
     watch.jump("2m")
     with pytest.raises((RunCancelled, RunUndone)):
         run.result()
@@ -657,3 +663,123 @@ async def gives_up() -> str:
         await part()
     await sleep(60)
     return "no"
+
+
+@pytest.mark.parametrize("how", ["cancelled", "late", "given up by the workflow", "paused"])
+async def test_what_had_not_begun_when_its_run_was_stopped_is_not_undone(app: App, how: str) -> None:
+    did: list[str] = []
+
+    @app.step(needs="crane")
+    async def lift(what: str) -> str:
+        did.append(f"lift {what}")
+        return what
+
+    @lift.undo
+    async def lower(lifted: str | None, what: str) -> None:
+        did.append(f"lower {what}")
+
+    @app.workflow
+    async def load(what: str) -> str:
+        if how != "given up by the workflow":
+            return await lift(what)
+        try:
+            async with asyncio.timeout(0.2):
+                return await lift(what)
+        except TimeoutError:
+            raise ValueError("nobody came") from None
+
+    async with app.rooms():
+        run = await app.start(load, "box", deadline=0.5 if how == "late" else None)
+        if how == "paused":
+            await run.pause("wait")
+        if how in ("cancelled", "paused"):
+            await becomes(run, lambda status: status.health == "waiting_for_agent" or status.paused)
+            await run.cancel("not wanted")
+        with pytest.raises((RunCancelled, RunFailed)) as stopped:
+            await ends(run)
+        assert not isinstance(stopped.value, RunUndone)
+        assert did == []
+        assert (await run.explain()).facts["undone"] == []
+
+
+async def test_what_is_still_to_be_asked_about_when_a_paused_run_ends_is_asked_and_gone(app: App) -> None:
+    asked, stops = asyncio.Event(), asyncio.Event()
+
+    async def was_paid(what: str) -> NotDone:
+        asked.set()
+        return NotDone()
+
+    @app.step(idempotent=False, probe=was_paid)
+    async def pay(what: str) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await stops.wait()
+
+    @app.workflow
+    async def buy(what: str) -> None:
+        await pay(what)
+
+    async with app.rooms():
+        run = await app.start(buy, "o-1")
+        await becomes(run, lambda status: any(step.state == "running" for step in status.steps))
+        await run.pause("wait")
+        await becomes(run, lambda status: status.paused)
+        await run.cancel("not wanted")
+        await becomes(run, lambda status: status.state == "cancelled")
+        stops.set()
+        async with asyncio.timeout(LONG):
+            await asked.wait()
+            store = app._hall._store  # type: ignore[attr-defined]
+            while (await store.client.record("default", run.id)).attempts:
+                await asyncio.sleep(LOOK_EVERY)
+
+
+async def test_nothing_is_undone_while_another_step_runs_that_has_no_undo(app: App, ear: Ear) -> None:
+    """It may use what is undone: also one that does not stop is waited for."""
+    did: list[str] = []
+    stops = asyncio.Event()
+
+    @app.step
+    async def book() -> None: ...
+
+    @book.undo
+    async def unbook(booked: None) -> None:
+        did.append("unbook")
+
+    @app.step
+    async def use() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await stops.wait()
+            did.append("used")
+
+    @app.step(retry=0)
+    async def fail() -> None:
+        raise ValueError("no")
+
+    @app.workflow
+    async def order(how: str) -> None:
+        await book()
+        await asyncio.gather(use(), fail() if how == "sibling" else sleep(3_600))
+
+    @app.workflow
+    async def rests() -> None:
+        await sleep(0.05)
+
+    async with app.rooms():
+        for how in ("sibling", "cancel"):
+            run = await app.start(order, how, id=how)
+            await becomes(run, lambda status: any(step.key == "use" for step in status.steps))
+            if how == "cancel":
+                await run.cancel("enough")
+            await becomes(run, lambda status: status.state == "undoing")
+            await ends(await app.start(rests))  # some turns later
+            assert did == []
+            stops.set()
+            with pytest.raises((RunUndone, RunCancelled)):
+                await ends(run)
+            assert did == ["used", "unbook"]
+            did.clear()
+            stops.clear()

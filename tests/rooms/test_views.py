@@ -163,6 +163,10 @@ async def test_the_queries_of_the_page_run_and_its_tables_name_every_column(app:
         if report.url.startswith("sqlite"):
             columns = [row["name"] for row in await report.rows(f"SELECT name FROM pragma_table_info('{view}')")]
         else:
-            query = f"SELECT column_name AS name FROM information_schema.columns WHERE table_name = '{view}'"
+            # In this store alone: other tests may have left others on the server.
+            query = (
+                "SELECT column_name AS name FROM information_schema.columns"
+                f" WHERE table_schema = current_schema() AND table_name = '{view}'"
+            )
             columns = [row["name"] for row in await report.rows(query)]
         assert sorted(told) == sorted(columns)

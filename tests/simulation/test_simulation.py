@@ -12,20 +12,39 @@ import msgspec
 import pytest
 
 from tests.simulation.mutants import MUTANTS, Mutant
+from watchbill.model.watcher import Supervision
 from watchbill.testing.simulation import SimulationError, simulate, written
 
 SEEDS = 240  # beside those of mutants: more than 300 in all
 CHUNK = 10  # seeds per test: so that workers share them evenly
 CATCH_WITHIN = 200
+EMBEDDED, CENTRALIZED, DISTRIBUTED = Supervision.EMBEDDED, Supervision.CENTRALIZED, Supervision.DISTRIBUTED
 FOUND = [
     # Frozen between a lost answer to a lease and its repeat: the row ran nowhere until its timeout.
-    5_000,
+    (5_000, EMBEDDED),
     # Its process died while an undo waited for an attempt to end: the undo counted as lost, and began.
-    1_794_872_500,
+    (1_794_872_500, EMBEDDED),
     # Cancelled while a probe was asked, which failed: a call that nobody wanted waited for a person, for ever.
-    7_101,
+    (7_101, EMBEDDED),
     # It ended during the last beat of an agent whose time to drain was over: that was never reported.
-    3_015,
+    (3_015, EMBEDDED),
+    # Frozen while a process of its own read the program: awake again, it began what somebody else had done.
+    (485, EMBEDDED),
+    # A turn was sent again, and gave people their time a second time: what it lets go of would have been let go again.
+    (8_080, EMBEDDED),
+    # The store was away for long; the agent was not heard yet when a scheduler handed something over, and it forgot it.
+    (122_123, DISTRIBUTED),
+    (210_057, CENTRALIZED),
+    # Its row was dropped, and its shards were given away: nobody remembered that an attempt of it had been lost.
+    (121_220, CENTRALIZED),
+    # Rewound, it was brought back after its shards had been given away and taken again, and then with them: twice.
+    (320_006, DISTRIBUTED),
+    # A step had ended, of a run that is advanced alone; its deadline came first, and took it for one that never began.
+    (410_129, CENTRALIZED),
+    # First tries fail wherever they are tried, and the second ones are somebody else's: a host was suspended for that.
+    (610_009, CENTRALIZED),
+    # Only much to do: all hands were full, and then a schedule had a long line.
+    (122_122, DISTRIBUTED),
 ]
 
 
@@ -114,9 +133,9 @@ def notes(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     return folder
 
 
-@pytest.mark.parametrize("seed", FOUND)
-def test_a_seed_that_found_a_defect_is_played_for_ever(seed: int):
-    simulate(seed)
+@pytest.mark.parametrize(("seed", "way"), FOUND)
+def test_a_seed_that_found_a_defect_is_played_for_ever(seed: int, way: Supervision):
+    simulate(seed, way)
 
 
 @pytest.mark.parametrize("seed", [3, 5, 6, 7, 10, 13, 28])

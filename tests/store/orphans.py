@@ -7,12 +7,13 @@ from pathlib import Path
 
 import asyncpg
 
-from tests.store.postgres import address_of
+from tests.servers import USER
+from tests.store.postgres import address_of, keeper
 from watchbill import App
 from watchbill.clock import SystemClock
 from watchbill.model.orphan import AuditPlace, Orphan, OrphanCount
 from watchbill.store.postgres import audit as postgres
-from watchbill.store.postgres.connections import PLAIN, Session, connect
+from watchbill.store.postgres.connections import PLAIN, Connection, Session, connect
 from watchbill.store.postgres.statements import statements
 from watchbill.store.protocol import EVERY, Store
 from watchbill.store.queries import load_queries
@@ -49,16 +50,22 @@ async def wrong_on_server(url: str) -> Wrong:
     """Look into a schema of a server; nothing where there is none, or one that a test has left half made."""
     address = address_of(url)
     try:
+        if address.user == USER and address.database == USER and "schema=" not in url:
+            return await keeper(url).run(lambda connection: _wrong(connection, address.schema))
         connection = await connect(address, PLAIN)
-    except asyncpg.InvalidAuthorizationSpecificationError:
-        return []  # the role of a region that went with its test: its owner is looked at, too
+    except (asyncpg.InvalidAuthorizationSpecificationError, *NO_STORE):
+        return []  # or the role of a region that went with its test: its owner is looked at, too
     try:
-        db = Session(connection, _statements(address.schema), lambda: None)
-        return [*(await postgres.audit(db, AuditPlace(), EVERY)).orphans, *await postgres.orphans(db)]
+        return await _wrong(connection, address.schema)
     except NO_STORE:
         return []
     finally:
         await connection.close()
+
+
+async def _wrong(connection: Connection, schema: str) -> Wrong:
+    db = Session(connection, _statements(schema), lambda: None)
+    return [*(await postgres.audit(db, AuditPlace(), EVERY)).orphans, *await postgres.orphans(db)]
 
 
 async def wrong_in_memory(app: App) -> Wrong:

@@ -1,13 +1,20 @@
 """PostgreSQL past all doors: an empty store for each test, and what a test wants to see or break by hand."""
 
+import asyncio
+import functools
 import re
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import asyncpg
 
 from watchbill.env import SystemEnv
 from watchbill.store.address import PostgresAddress, parse_url
 from watchbill.store.open import open_store
-from watchbill.store.postgres.connections import PLAIN, connect
+from watchbill.store.postgres.connections import PLAIN, Connection, connect
+
+T = TypeVar("T")
 
 # Of the sessions on a server, those that listen: they said so last, or have the locks of agents.
 LISTENING = """(
@@ -37,6 +44,46 @@ async def by_hand(url: str, sql: str, *values: object) -> list[asyncpg.Record]:
         await connection.close()
 
 
+class Keeper:
+    """One session for what is done before and after every test, on a loop of its own: it is there for all of them.
+
+    A new one costs the server three milliseconds, and as much again for each few statements that it has not planned.
+    """
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self._address = address
+        self._connection: Connection | None = None
+        self._loop = asyncio.SelectorEventLoop()
+        threading.Thread(target=self._loop.run_forever, name=f"keeper of {address.schema}", daemon=True).start()
+
+    async def run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Do something on that session; on a new one if it has failed, for the server may have been started again."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._run(work), self._loop))
+
+    async def _run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        if self._connection is not None:
+            try:
+                return await work(self._connection)
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                self._connection.terminate()
+                self._connection = None
+        connection = await connect(self._address, PLAIN)
+        try:
+            await connection.execute("SET application_name = 'tests'")  # it is none of those that tests count
+            result = await work(connection)
+        except BaseException:
+            connection.terminate()
+            raise
+        self._connection = connection
+        return result
+
+
+@functools.cache
+def keeper(url: str) -> Keeper:
+    """Give the keeper of a store; for those that many tests use."""
+    return Keeper(address_of(url))
+
+
 LARGE = 256 << 10  # bytes
 
 
@@ -46,23 +93,28 @@ async def emptied(url: str) -> None:
     But rows that are deleted are still there, in the way of every scan and in what the planner believes, until somebody
     clears them away: after a test that had many, a table is made anew.
     """
-    address = address_of(url)
-    connection = await connect(address, PLAIN)
-    try:
-        tables = await connection.fetch(
-            "SELECT tablename, pg_relation_size(format('%I.%I', schemaname, tablename)::regclass) > $2 FROM pg_tables"
-            " WHERE schemaname = $1 AND tablename <> 'meta'",
-            address.schema,
-            LARGE,
-        )
-        if tables:
-            # One script is one transaction, and one flush.
-            script = "".join(
-                f'{"TRUNCATE" if is_large else "DELETE FROM"} "{address.schema}"."{table}";'
-                for table, is_large in tables
-            )
-            await connection.execute(f"{script} SELECT setval('\"{address.schema}\".term', 1, false)")
-            return
-    finally:
-        await connection.close()
-    await (await open_store(url, SystemEnv())).close()
+    schema = address_of(url).schema
+    if not await keeper(url).run(lambda connection: _empty(connection, schema)):
+        await (await open_store(url, SystemEnv())).close()
+
+
+async def _empty(connection: Connection, schema: str) -> bool:
+    """Empty the tables that have rows; false when there are no tables."""
+    tables = await connection.fetch(
+        "SELECT name, pg_relation_size(name::regclass) > $2"
+        " FROM pg_tables, format('%I.%I', schemaname, tablename) AS name"
+        " WHERE schemaname = $1 AND tablename <> 'meta' ORDER BY 1",
+        schema,
+        LARGE,
+    )
+    if not tables:
+        return False
+    [used] = await connection.fetch(f"SELECT {', '.join(f'EXISTS (SELECT FROM {table})' for table, _ in tables)}")
+    script = "".join(
+        f"{'TRUNCATE' if is_large else 'DELETE FROM'} {table};"
+        for (table, is_large), has_rows in zip(tables, used, strict=True)
+        if has_rows or is_large
+    )
+    # One script is one transaction, and one flush.
+    await connection.execute(f"{script} SELECT setval('\"{schema}\".term', 1, false)")
+    return True

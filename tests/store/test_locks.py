@@ -8,9 +8,13 @@ import pytest
 from tests.store.stage import Stage, a_stage
 from tests.store.test_interleavings import LARGE, LEASE, X, a_mark, done_with, keep_result, keep_row, running
 from watchbill.model.agent import AGENTS_KEPT_FOR, Answer
+from watchbill.model.failed import Copied
+from watchbill.model.run import NewRun
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Told
+from watchbill.testing.conformance import failed as ended
 from watchbill.testing.conformance.client import a_cancel
+from watchbill.testing.conformance.people import WHY, gathering
 from watchbill.testing.conformance.scene import AGENT, Scene, a_change, a_run, a_verdict
 
 
@@ -134,3 +138,58 @@ async def test_a_lease_asked_for_again_waits_for_the_first_one(stage: Stage):
     assert [row.id for row in await stage.ended(lost)] == [first.id]
     assert [row.id for row in await stage.ended(again)] == [first.id]
     assert await a.state_of(second.id) is AttemptState.READY
+
+
+async def test_members_are_told_without_holding_a_run_while_waiting_for_one_before_it(stage: Stage):
+    a = await stage.scene()
+    low, high = await a.submit(a_run(1), a_run(2))
+    await a.turn(runs=[a_change(run, RunState.RUNNING) for run in (low, high)])
+    # The calls were made in another order than their runs, as calls are that come after a pause.
+    rows = [await a.row_in(AttemptState.PARKED, run, why="escalate") for run in (high, low)]
+    assert rows[0].id < rows[1].id
+    await a.store.supervisor.attach([gathering(7, rows)])
+    await a.store.client.order_incident("default", 7, "ada", WHY, 50)
+    [order] = (await a.store.supervisor.muster(10)).orders
+
+    pin = await stage.pin("SELECT num FROM watchbill.run WHERE num = $1 FOR UPDATE", low.num)  # as a turn has it
+    feeding = stage.begin(a.store.supervisor.feed(order, 50))
+    await stage.waits(feeding)
+    await stage.pin("SELECT num FROM watchbill.run WHERE num = $1 FOR UPDATE NOWAIT", high.num)  # and goes on with it
+    await stage.pin("SELECT id FROM watchbill.attempt WHERE run = $1 FOR UPDATE NOWAIT", high.num)
+    for held in stage._pins[1:]:
+        await held.release()
+    await pin.release()
+    assert await stage.ended(feeding) == 2
+
+
+async def test_a_copy_waits_for_who_goes_on_with_the_run_before_it_holds_an_id(stage: Stage):
+    a, b = await stage.scene(), await stage.store()
+    [run] = await ended.failed(a, 1)
+    await a.store.supervisor.attach_failed([ended.gathering(7, 1)])
+    pin = await stage.pin("SELECT run FROM watchbill.failed_run FOR UPDATE")
+    copy = NewRun(3, "default", "o-1~2", "order", 1, b"[]")
+    copying = stage.begin(b.client.copy(copy, run.num, (), loose=False, member=7))
+    await stage.waits(copying)
+    other = NewRun(4, "default", "o-1~2", "order", 1, b"[]")
+    await stage.goes_through(stage.begin(a.store.client.submit([other])))
+    await pin.release()
+    assert await stage.ended(copying) is Copied.TAKEN
+
+
+@pytest.mark.parametrize("first", ["a person", "the wardroom"])
+async def test_a_run_that_two_go_on_with_at_once_goes_on_once(stage: Stage, first: str):
+    a, b = await stage.scene(), await stage.store()
+    [run] = await ended.failed(a, 1)
+    await a.store.supervisor.attach_failed([ended.gathering(7, 1)])
+    copy = NewRun(3, "default", "o-1~2", "order", 1, b"[]")
+    by_hand = b.client.copy(copy, run.num, (), loose=False, member=7)
+    for_all = ended.retried(a, 7, run, 4)
+    pin = await stage.pin("SELECT run FROM watchbill.failed_run FOR UPDATE")
+    doors = []
+    for door in (by_hand, for_all) if first == "a person" else (for_all, by_hand):
+        doors.append(stage.begin(door))
+        await stage.waits(doors[-1])
+    await pin.release()
+    assert await stage.ended(doors[0]) is Copied.MADE
+    assert await stage.ended(doors[1]) in (Copied.GONE, Copied.TAKEN)
+    assert await stage.sql("SELECT id FROM watchbill.run WHERE id <> 'o-1'") == [("o-1~2",)]

@@ -26,6 +26,7 @@ INDEXES = {
     "inbox": "attempt_asked",
     "inbox_calls": "attempt_person",
     "waiting_calls": "attempt_person",
+    "untold_questions": "attempt_untold",
     "feed_next": "attempt_person",
     "heal": "attempt_person",
     "stuck_runs": "run_stuck",

@@ -10,6 +10,7 @@ import pytest
 
 from tests.servers import PostgresServer, postgres_server
 from tests.store.postgres import LISTENING, address_of, by_hand, emptied
+from watchbill.borrowed import numbered
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreCorruptError, StoreError, StoreUnreachableError
 from watchbill.store.open import open_store
@@ -126,6 +127,55 @@ async def test_killed_connections_are_opened_again(scene, url):
     assert len(await scene.store.client.runs("default")) == 2
 
 
+async def test_what_only_reads_is_read_again_when_its_session_is_ended(scene, url, caplog):
+    """As of a process that stands still in the middle of it: the server ends transactions that idle."""
+    [run] = await scene.submit(a_run(1))
+    blocker = await connect(address_of(url), PLAIN)
+    await blocker.execute("BEGIN; LOCK TABLE watchbill.journal IN ACCESS EXCLUSIVE MODE")
+    read = asyncio.ensure_future(scene.store.client.record(run.namespace, run.id))
+    await by_hand(url, "SELECT pg_terminate_backend($1)", await waiting_for_lock(url))
+    await blocker.execute("ROLLBACK")
+    await blocker.close()
+    record = await read
+    assert record is not None
+    assert record.run.num == 1
+    assert said(caplog) == [], "nobody has missed the store"
+
+
+async def test_what_took_too_long_is_planned_anew_the_next_time(scene, url):
+    """By a plan from when its tables were empty it would take too long every time."""
+    await scene.submit(a_run(1))
+    blocker = await connect(address_of(url), PLAIN)
+    await blocker.execute("BEGIN; LOCK TABLE watchbill.journal IN ACCESS EXCLUSIVE MODE")
+    turn = scene.a_turn(journal=[an_entry(1, 1)])
+    sent = asyncio.ensure_future(scene.store.scheduler.turn(turn))
+    await by_hand(url, "SELECT pg_cancel_backend($1)", await waiting_for_lock(url))
+    with pytest.raises(StoreUnreachableError, match="took too long"):
+        await sent
+    await blocker.close()
+    [line] = scene.store._lines.turns._lines
+    assert line._plans.suspect
+    assert (await scene.store.scheduler.turn(turn, again=True)).applied
+    assert not line._plans.suspect, "it is made anew"
+
+
+async def test_a_value_that_cannot_be_sent_spoils_nothing_for_the_next_question(scene):
+    [run] = await scene.submit(a_run(1))
+    lines = scene.store._lines
+    for n in range(3):  # of which none was prepared before
+        with pytest.raises(asyncpg.DataError):
+            await lines.rows(lines.others, numbered(f"SELECT :many::bigint[] AS asked_{n}"), {"many": [10**25]})
+        assert await scene.store.client.record(run.namespace, run.id) is not None
+
+
+async def waiting_for_lock(url: str) -> int:
+    """Wait until a session of ours waits for a lock; gives the number of its process."""
+    waiting = f"SELECT pid FROM pg_stat_activity WHERE {OURS} AND wait_event_type = 'Lock'"
+    while not (found := await by_hand(url, waiting)):
+        pass
+    return int(found[0][0])
+
+
 async def test_an_answer_that_was_cut_off_is_asked_for_again(scene, url):
     """The connection is killed while a turn waits for a lock: it was not applied, and the resend is."""
     await scene.submit(a_run(1))
@@ -133,10 +183,7 @@ async def test_an_answer_that_was_cut_off_is_asked_for_again(scene, url):
     await blocker.execute("BEGIN; LOCK TABLE watchbill.journal IN ACCESS EXCLUSIVE MODE")
     turn = scene.a_turn(journal=[an_entry(1, 1)])
     sent = asyncio.ensure_future(scene.store.scheduler.turn(turn))
-    waiting = f"SELECT pid FROM pg_stat_activity WHERE {OURS} AND wait_event_type = 'Lock'"
-    while not (found := await by_hand(url, waiting)):
-        pass
-    await by_hand(url, "SELECT pg_terminate_backend($1)", found[0][0])
+    await by_hand(url, "SELECT pg_terminate_backend($1)", await waiting_for_lock(url))
     with pytest.raises(StoreUnreachableError):
         await sent
     await blocker.execute("ROLLBACK")

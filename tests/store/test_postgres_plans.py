@@ -222,7 +222,7 @@ INDEXES: Mapping[str, set[str]] = {
     "load_journal": {"journal_pkey (run, seq)"},
     "load_attempts": {"attempt_run (run)"},
     "load_facts": {"fact_run_kind_ref_key (run)"},
-    "turn_is_there": {"journal_pkey (run, seq)", "attempt_pkey (id)"},
+    "turn_is_there": {"attempt_pkey (id)", "fact_pkey (id)", "journal_pkey (run, seq)"},
     "turn": {
         "lease_pkey (role, shard)",
         "run_pkey (num)",
@@ -375,7 +375,11 @@ INDEXES: Mapping[str, set[str]] = {
         "run_stuck (incident)",
         "failed_run_member ()",  # without an incident
         "failed_run_member (incident)",
+        "attempt_pkey (id)",
+        "all of attempt_untold",
     },
+    "untold_questions": {"attempt_pkey (id)", "run_pkey (num)"},
+    "attach_questions": {"attempt_pkey (id)"},
     "waiting_calls": {"attempt_pkey (id)", "run_pkey (num)"},
     "orders": {"incident_pkey (id)"},
     "due_reminders": {"attempt_pkey (id)"},
@@ -385,6 +389,7 @@ INDEXES: Mapping[str, set[str]] = {
     "feed_runs": {"incident_pkey (id)", "run_stuck (incident, (num + 0))"},
     "heal": {
         "incident_pkey (id)",
+        "attempt_pkey (id)",
         "attempt_person (incident)",
         "run_stuck (incident)",
         "failed_run_member (incident)",
@@ -394,7 +399,6 @@ INDEXES: Mapping[str, set[str]] = {
     "attach_failed": {"failed_run_pkey (run)"},
     "next_failed": {"incident_pkey (id)", "failed_run_member (incident, (run + 0))", "run_pkey (num)"},
     "fed_failed": {"incident_pkey (id)"},
-    "failed_member": {"failed_run_pkey (run)"},
     "leave_failed": {"incident_pkey (id)", "failed_run_member (incident, (run + 0))", "failed_run_pkey (run)"},
     "feed": {
         "incident_pkey (id)",
@@ -433,7 +437,7 @@ PARTS: Mapping[str, set[str]] = {
 RARE_PARTS: Mapping[str, set[str]] = {
     "starts": set(),
     "facts": {"run_pkey (num)", "run_namespace_id_key (namespace, id)"},
-    "holds": {"attempt_run (run)"},
+    "holds": {"attempt_pkey (id)", "attempt_run (run)"},  # what else becomes of its rows is asked, too
     "released": {"attempt_pkey (id)"},
     "decided": {"attempt_pkey (id)"},
     "failed": set(),

@@ -20,7 +20,7 @@ from watchbill.agent.lessons import Lessons
 from watchbill.agent.membership import Membership
 from watchbill.agent.probation import Probation
 from watchbill.agent.reports import Reports
-from watchbill.agent.requests import Requests, needs_own_process
+from watchbill.agent.requests import Given, Requests, needs_own_process
 from watchbill.agent.tallies import Tallies
 from watchbill.agent.vigil import Vigil
 from watchbill.clock import SECOND, Micros
@@ -40,6 +40,7 @@ from watchbill.store.protocol import AgentStore, Transactions
 DECIDE_EVERY: Final[Micros] = SECOND // 5  # whether a user's transaction has ended is seen by looking
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 ASK_AGAIN: Final[Micros] = SECOND // 4  # a drain whose store did not answer
+SILENT: Final = Failure(NOT_BEGUN, "this process was silent for longer than its lease", cause=Cause.CANCELLED)
 
 
 class Agent(Loop):
@@ -147,7 +148,7 @@ class Agent(Loop):
             slots=self._slots,
             before=self._membership.known_as,
         )
-        self._membership.joined(before)
+        self._membership.joined(before, self.env.clock.boot())
         self._crew.serve(self)
         self.joined.set()
 
@@ -281,7 +282,7 @@ class Agent(Loop):
         if self._stopping:
             return Failure(NOT_BEGUN, "this agent drains", cause=Cause.CANCELLED)
         if not self._membership.is_trusted(boot):
-            return Failure(NOT_BEGUN, "this process was silent for longer than its lease", cause=Cause.CANCELLED)
+            return SILENT
         if boot >= attempt.started_boot + attempt.policy.timeout + attempt.policy.extended:
             return Failure("Late", "its timeout was over before it could begin", cause=Cause.LATE)
         return None
@@ -290,7 +291,7 @@ class Agent(Loop):
         """It has progress or checkpoints; or it is new here, handed over by the rowless lane."""
         if attempt.row is None:
             return
-        self._held.move(attempt.row, attempt)
+        self._held.move(attempt.row, attempt, self.env.clock.boot())
         if attempt.finishing is not None:
             body = attempt.finishing.body
             attempt.finishing.settle(self._transactions.finishing(attempt.row, attempt.fence, body))
@@ -398,15 +399,15 @@ class Agent(Loop):
 
     async def _lease_from(self, served: Served, room: Room) -> list[AttemptRow]:
         """Lease rows, and start them."""
-        rows, asked_at, again = await self._requests.lease(served, room)
-        self._asked = self._asked or again
-        for row in rows:
+        given = await self._requests.lease(served, room)
+        self._asked = self._asked or given.again
+        for row in given.rows:
             if room.trial:
                 self._probation.begin(row.id, row.fence)
-            self._start(row, asked_at)
-        return rows
+            self._start(row, given)
+        return given.rows
 
-    def _start(self, row: AttemptRow, asked_at: Micros) -> None:
+    def _start(self, row: AttemptRow, given: Given) -> None:
         before = self._held.running.get(row.id)
         if before is not None:
             if before.fence == row.fence:
@@ -422,13 +423,15 @@ class Agent(Loop):
             self.wake()
             return
         self._held.begin(row.id, attempt)
-        self._endings.begin(row, attempt.policy.uses, asked_at)
-        attempt.started_boot = asked_at
-        attempt.failure = self.refusal(attempt)
+        self._endings.begin(row, attempt.policy.uses, given.asked_at)
+        attempt.started_boot = given.asked_at
+        # A beat beside this request may have been heard after others had taken its rows, and did not speak of them.
+        kept = self._membership.was_trusted_since(given.sent_at)
+        attempt.failure = self.refusal(attempt) if kept else SILENT
         if attempt.failure is not None:
             self.finished(attempt)
         else:
-            self._crew.start(attempt, self, at=row.started_at or 0, boot=asked_at)
+            self._crew.start(attempt, self, at=row.started_at or 0, boot=given.asked_at)
 
     def _take(self, row: AttemptRow) -> Errand:
         """Make an errand of a leased row; raises Refused, also when nobody here can read what it is about."""

@@ -41,6 +41,11 @@ class Errand(Protocol):
         ...
 
     @property
+    def probes(self) -> bool:
+        """True when it is no attempt of the step, and only asks whether one took effect."""
+        ...
+
+    @property
     def may_repeat(self) -> bool:
         """True when it may simply be begun again though it had begun: its author says so, or it only asks."""
         ...

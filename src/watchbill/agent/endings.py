@@ -12,8 +12,9 @@ from watchbill.agent.tallies import Tallies
 from watchbill.clock import Micros
 from watchbill.model.agent import Act, Report
 from watchbill.model.attempt import AttemptRow, RowKind
-from watchbill.model.breaker import is_ill, shown_error
+from watchbill.model.breaker import has_answered, is_ill, shown_error
 from watchbill.model.doings import Work, tells_against
+from watchbill.model.doubt import is_in_doubt
 from watchbill.model.failure import NOT_BEGUN, Cause, Failure
 
 _encode = msgspec.json.Encoder().encode
@@ -61,14 +62,15 @@ class Endings:
         if not uses or report.act not in (Act.DONE, Act.FAILED):
             return report
         report = report._replace(queue=leased.queue)
-        if failure is None:
+        if failure is None or has_answered(failure):
             # With retries too: where those wait that failed before, all may be well by now, and nobody else says it.
             firsts = self._paces.firsts(uses, boot) if leased.again else None
-            return report._replace(uses=uses, firsts=firsts)
+            return report._replace(uses=uses, firsts=firsts, well=failure is not None)
         if not is_ill(failure) or attempt.cancelled:
             return report
         pace, firsts = self._paces.of(uses, boot), self._paces.firsts(uses, boot)
-        return report._replace(uses=uses, error=shown_error(failure), pace=pace, firsts=firsts)
+        doubt = not attempt.probes and is_in_doubt(failure, attempt.policy)
+        return report._replace(uses=uses, error=shown_error(failure), pace=pace, firsts=firsts, doubt=doubt)
 
     def forget(self, attempt: Errand) -> None:
         """Forget an attempt: it was reported, or is somebody else's."""
@@ -97,7 +99,7 @@ class Endings:
         elif report.act == Act.DIED or _is_ours(report, attempt):
             self._probation.failed("" if attempt.failure is None else attempt.failure.type)
             if report.act == Act.FAILED and attempt.may_repeat:
-                return report._replace(act=Act.STOPPED)
+                return report._replace(act=Act.HAND_BACK)  # it raised: there is nothing to undo
         else:
             self._probation.tell_nothing()
         return report

@@ -113,14 +113,15 @@ class Heart:
         finally:
             self.is_beating = False
         self._said, self._doings = said, doings
-        self._membership.hear_time(orders.now, self._env.clock.boot())
+        answered = self._env.clock.boot()
+        self._membership.hear_time(orders.now, answered)
         self._probation.told(trial)
         self._show_at = boot + SHOW_PROGRESS_EVERY
         self._unheeded, self._heed_at = False, boot + HEED_EVERY
         if self._membership.lasting is not None:
             self.beat_at = boot + self.every
         if orders.alive:
-            self._membership.prolong(boot)
+            self._membership.prolong(boot, answered)
         return orders
 
     async def beat_aside(self, boot: Micros, but: Collection[int]) -> None:
@@ -143,7 +144,7 @@ class Heart:
             self._held.put_back(moved)  # whatever it is, whoever waits beside it will meet it, too
         else:
             if orders.alive:
-                self._membership.prolong(boot)
+                self._membership.prolong(boot, self._env.clock.boot())
             self._held.obey(orders, held)
 
     def begin_anew(self) -> None:

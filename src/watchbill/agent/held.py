@@ -4,7 +4,6 @@ Those it leased, and those of the scheduler's rowless lane that became visible.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -12,11 +11,11 @@ from watchbill.agent.capacity import Capacity
 from watchbill.agent.crew import Crew, Errand, row_of
 from watchbill.agent.endings import Endings
 from watchbill.agent.lessons import Lessons
-from watchbill.clock import SECOND, Micros
+from watchbill.clock import Micros
 from watchbill.model.agent import Orders, ProgressMark
 from watchbill.model.attempt import Mark
-
-SILENCE: Final[Micros] = 60 * SECOND  # how long what runs goes on after the lease has ended while the store is away
+from watchbill.model.limits import extended_by
+from watchbill.model.profile import SILENCE
 
 _decode_mark = msgspec.json.Decoder(Mark).decode
 
@@ -34,7 +33,9 @@ class Held:
         self._over: dict[int, Errand] = {}  # what has ended, by row, until its end was heard
         self._moved: dict[int, Errand] = {}
         self._unheard: set[int] = set()  # rows whose progress was put back, because a beat was lost
+        self._said: dict[int, bytes] = {}  # the last progress by row that a beat has said
         self._silenced: set[int] = set()  # rows whose attempts we stopped because nobody can have heard of us
+        self._handed_over_at: dict[int, Micros] = {}  # rows of the rowless lane, and when they became ours
 
     @property
     def running(self) -> Mapping[int, Errand]:
@@ -55,9 +56,11 @@ class Held:
         """Hold one more."""
         self._running[row] = attempt
 
-    def move(self, row: int, attempt: Errand) -> None:
+    def move(self, row: int, attempt: Errand, boot: Micros) -> None:
         """Note that it has progress; it is held from now on, if it was not."""
-        self._running.setdefault(row, attempt)
+        if row not in self._running:
+            self._running[row] = attempt
+            self._handed_over_at[row] = boot
         self._moved[row] = attempt
 
     def end(self, attempt: Errand) -> None:
@@ -81,7 +84,9 @@ class Held:
         if self._running.get(row) is attempt:  # not the next attempt of the same row
             del self._running[row]
             self._silenced.discard(row)
+            self._handed_over_at.pop(row, None)
             self._unheard.discard(row)
+            self._said.pop(row, None)
             self._moved.pop(row, None)
             self._lessons.forget(row)
 
@@ -117,21 +122,27 @@ class Held:
             if attempt is not None and not self._is_over(attempt) and attempt.finishing is None:
                 self.lose(attempt)
 
-    def stop_in_silence(self, silence: Micros) -> None:
-        """Stop what runs when nobody can have heard of this agent for long: somebody else has it by now.
+    def stop_in_silence(self, boot: Micros, silence: Micros) -> None:
+        """Stop what runs when nobody can have heard of this agent for long: somebody else has it by now, perhaps.
 
         `silence`: how long ago the lease has ended. What must not take effect twice is stopped already then: from then
-        on others ask whether it did. It is reported when somebody hears of us again, so that nobody takes it for
-        something that never began.
+        on others ask whether it did; and what has had its time. Whatever was stopped is held on, and reported when
+        somebody hears of us again: perhaps nobody has missed us, and it would count as running here for ever. What a
+        scheduler has handed over since then had its row from a store that answered: its silence began with that.
         """
-        for row, attempt in list(self._running.items()):
-            if self._is_over(attempt):
+        for row, attempt in self._running.items():
+            if self._is_over(attempt) or row in self._silenced:
                 continue
-            if attempt.may_repeat and silence >= SILENCE:
-                self.lose(attempt)
-            elif not attempt.may_repeat and row not in self._silenced:
+            since = boot - self._handed_over_at.get(row, 0)
+            if not attempt.may_repeat or self._is_overdue(row, attempt, boot) or min(silence, since) >= SILENCE:
                 self._silenced.add(row)
                 self._crew.halt(attempt)
+
+    def _is_overdue(self, row: int, attempt: Errand, boot: Micros) -> bool:
+        """Say whether an attempt has had its time: its author's, and what it has asked for, if that was heard."""
+        policy, said = attempt.policy, self._said.get(row)
+        longer = extended_by(policy, None if said is None else _decode_mark(said))
+        return boot >= attempt.started_boot + policy.timeout + longer
 
     def _is_over(self, attempt: Errand) -> bool:
         return self._over.get(row_of(attempt)) is attempt
@@ -150,8 +161,9 @@ class Held:
             progress = attempt.take_progress()
             if progress is not None:
                 mark = ProgressMark(row, attempt.fence, *progress)
+                self._said[row] = mark.body
                 moved.append((mark, attempt))
-                if row not in self._unheard:  # else its pace was noted when it was to be said first
+                if row not in self._unheard and not attempt.probes:  # else it was noted when it was to be said first
                     self._learn_pace(mark, attempt, boot)
                 self._unheard.discard(row)
         return moved
@@ -161,6 +173,7 @@ class Held:
         for mark, attempt in moved:
             if self._running.get(mark.id) is attempt:
                 self._unheard.add(mark.id)
+                self._said.pop(mark.id, None)
                 attempt.put_back_progress(mark.body, increased=mark.increased)
                 self._moved.setdefault(mark.id, attempt)
 

@@ -12,17 +12,20 @@ class Membership:
         self.lasting = lasting  # how long it is trusted without a word; None: for ever
         self.heard_from: Micros = 0  # when the last word was sent that the store has heard for certain
         self._trusted_until: Micros = 0
+        self._unbroken_since: Micros = 0
         self._store_ahead: Micros | None = None  # the store's time less our boot time; None: not heard yet
 
-    def joined(self, before: Micros) -> None:
+    def joined(self, before: Micros, answered: Micros) -> None:
         """Note that the store knows it under its id; `before`: when that was asked for."""
-        self.prolong(before)
+        self.prolong(before, answered)
 
-    def prolong(self, before: Micros) -> None:
-        """Note that the store has heard of it; `before`: when that was sent."""
+    def prolong(self, before: Micros, answered: Micros) -> None:
+        """Note that the store has heard of it; `before`: when that was sent, `answered`: when that was known."""
         self.known_as = self.id  # also if the answer to its join was lost
         # Counted from before the request was sent: the store's lease began later, so ours ends earlier.
         if self.lasting is not None:
+            if answered >= self._trusted_until:
+                self._unbroken_since = answered  # perhaps it was heard when its lease was over: others had had the time
             self.heard_from = before
             self._trusted_until = before + self.lasting - self.lasting // 8
 
@@ -38,6 +41,10 @@ class Membership:
     def is_trusted(self, boot: Micros) -> bool:
         """True while nobody can have pronounced this agent lost: asked before anything is started."""
         return self.lasting is None or boot < self._trusted_until
+
+    def was_trusted_since(self, sent: Micros) -> bool:
+        """True when nobody can have taken what was asked for then while the answer to that was under way."""
+        return self.lasting is None or sent >= self._unbroken_since
 
     def silence(self, boot: Micros) -> Micros | None:
         """Say for how long it has not been trusted any more; None while it is."""

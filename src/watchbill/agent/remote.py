@@ -46,9 +46,14 @@ class Remote:
         return self.order.step, self.order.rung
 
     @property
+    def probes(self) -> bool:
+        """True when it is no attempt of the step, and only asks whether one took effect."""
+        return self.order.probe
+
+    @property
     def may_repeat(self) -> bool:
         """True when it may simply be begun again though it had begun."""
-        return self.policy.idempotent or self.order.probe
+        return self.policy.idempotent or self.probes
 
     @property
     def over(self) -> bool:

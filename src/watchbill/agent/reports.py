@@ -205,6 +205,8 @@ class Reports:
             self._held.lose(attempt)
 
     def _learn_from(self, report: Report, attempt: Errand) -> None:
+        if attempt.probes:
+            return  # how long it takes to ask says nothing of the step
         if report.act == Act.DONE:
             self._lessons.succeeded(report.id, attempt.learned_as, attempt.took, attempt.started_boot)
         elif report.act in (Act.FAILED, Act.DIED) and not attempt.cancelled:

@@ -18,6 +18,7 @@ class Given(NamedTuple):
 
     rows: list[AttemptRow]
     asked_at: Micros
+    sent_at: Micros  # when it was made for the last time: its rows were this agent's after that
     again: bool  # it was made before: what has become ready since then, or in other queues, is not in it
 
 
@@ -89,13 +90,14 @@ class Requests:
             self.number += 1  # what a lost answer gave was given for something else: the next beat hands it back
             self._asked_at = None
         again = self._asked_at is not None
+        sent_at = self._env.clock.boot()
         if self._asked_at is None:
-            self._asked_at, self._on_trial = self._env.clock.boot(), room.trial
+            self._asked_at, self._on_trial = sent_at, room.trial
         rows = await self._rows(served, room)
         # Only now: an answer that was lost is asked for again under the same number, and its rows date from then.
         self.number += 1
         asked_at, self._asked_at = self._asked_at, None
-        return Given(rows, asked_at, again)
+        return Given(rows, asked_at, sent_at, again)
 
     async def _rows(self, served: Served, room: Room) -> list[AttemptRow]:
         if not served.limited:

@@ -70,9 +70,10 @@ class Vigil:
 
     def stop_in_silence(self) -> None:
         """Stop what must be stopped by now, if nobody can have heard of this agent."""
-        silence = self._membership.silence(self._env.clock.boot())
+        boot = self._env.clock.boot()
+        silence = self._membership.silence(boot)
         if silence is not None:
-            self._held.stop_in_silence(silence)
+            self._held.stop_in_silence(boot, silence)
 
     async def hear_aside(self) -> None:
         """Wait for the beat that is under way beside a turn."""

@@ -236,8 +236,8 @@ class Workers:
         remote = cast(Remote, attempt)
         remote.agent = None
         remote.lose()
-        others = self._grace if remote.may_repeat else min(self._grace, STOPS_WITHIN - STOP_ABANDONED)
-        self._stop(remote, min(self._grace, STOP_ABANDONED), others)
+        # Whatever grace there is otherwise: others wait so long before they undo it, or ask what became of it.
+        self._stop(remote, min(self._grace, STOP_ABANDONED), min(self._grace, STOPS_WITHIN - STOP_ABANDONED))
 
     async def stop(self) -> None:
         """Kill whoever still has something to do, and let the others leave."""

@@ -19,6 +19,7 @@ FEW: Final = 5  # runs, or calls of a step: an expectation is no limit, so fewer
 
 WHOLE: Final = 100  # percent
 
+DONE: Final = frozenset({StepState.COMPLETED, StepState.UNDONE})  # what was undone had been done before
 _OPEN: Final = frozenset({StepState.READY, StepState.RUNNING, StepState.WAITING})
 
 
@@ -47,15 +48,15 @@ def percent_done(record: Record, steps: Sequence[StepStatus], expected: datetime
     if expected is not None and run.begun_at is not None:
         lasts = micros(expected - EPOCH) - run.begun_at
         share = (record.now - run.begun_at) / lasts if lasts > 0 else 0.0
-    elif steps:
-        share = sum(_share(step) for step in steps) / len(steps)
+    elif wanted := [step for step in steps if step.state is not StepState.CANCELLED]:
+        share = sum(_share(step) for step in wanted) / len(wanted)
     else:
         return None
     return min(WHOLE - 1, int(share * WHOLE))
 
 
 def _share(step: StepStatus) -> float:
-    if step.state is StepState.COMPLETED:
+    if step.state in DONE:
         return 1.0
     far = step.progress
     return 0.0 if far is None or not far.total else min(1.0, max(0.0, far.done / far.total))

@@ -3,12 +3,16 @@
 Each sentence stands for itself; the facts say the same to programs.
 """
 
-from collections.abc import Iterator
+import ast
+import re
+import shlex
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
+from watchbill.app.aftermath import cured_words, decided_by, undone_words
 from watchbill.app.open_call import is_unwatched, standstill_of, stopped_by
 from watchbill.app.opened import decision_in, error_in, reason_in
 from watchbill.app.policy_words import policy_words, told_policy
@@ -28,7 +32,8 @@ from watchbill.app.timeline import timeline_of
 from watchbill.app.words import moment, span, told_of
 from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.flow.drain import ENDLESS
-from watchbill.flow.finish import DEADLINE_EXCEEDED
+from watchbill.flow.finish import DEADLINE_EXCEEDED, STOPPED
+from watchbill.flow.parts import acting_in, why_stopping
 from watchbill.flow.values import plain
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.call import Kind
@@ -38,6 +43,7 @@ from watchbill.model.decision import SUPERVISOR as BY_SUPERVISOR
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import RunError
 from watchbill.model.member import waits_for_person
+from watchbill.model.resolution import Action
 from watchbill.model.run import FOR_ANSWER, FOR_MESSAGE, FOR_RUN, WAITS_FOR_CODE, cause_of_hold, code_name
 from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import AttemptState, RunState
@@ -45,6 +51,7 @@ from watchbill.scheduler.plan import LOST_AND_SEALED, QUARANTINED
 from watchbill.store.protocol import Fact, Record
 
 MOST_TROUBLE: Final = 20  # lines about what went wrong, the last ones: `run show` has them all
+QUOTED: Final = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""  # text, as Python writes it
 LATE_SLOT: Final[Micros] = 60 * SECOND  # so much after its slot a run of a schedule says that nobody was there
 
 # What a run was told and has not taken in, as a sentence has it.
@@ -107,11 +114,12 @@ def standstills(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
     # Of what its run wants no more, all that has to end before anything is undone.
     rows = [row for row in record.attempts if not (row.cancel and row.state >= AttemptState.DONE)]
     facts["calls"] = []
-    yield from _state(record, facts, moving=bool(rows))
+    yield from _state(record, facts, rows)
     for row in rows:
         told: dict[str, Any] = {}
         facts["calls"].append(told)
-        yield _with_decision(_with_policy(standstill_of(row, scene, told), row, told), decided.get(row.call), told)
+        one = _with_decision(_with_policy(standstill_of(row, scene, told), row, told), decided.get(row.call), told)
+        yield _with_patience(one, record)
     yield from _unwatched(rows, record.now)
 
 
@@ -122,6 +130,21 @@ def _with_policy(one: Standstill, row: AttemptRow, told: dict[str, Any]) -> Stan
     told["policy"] = told_policy(row)
     words = policy_words(row)
     return one if words is None else msgspec.structs.replace(one, said=f"{one.said} {words}")
+
+
+def _with_patience(one: Standstill, record: Record) -> Standstill:
+    """Say until when a run waits for an answer at most: it may give up before those who are asked have to answer."""
+    wakes = _wakes_at(record)
+    if one.because is not Because.QUESTION or wakes is None or (one.when is not None and one.when <= wakes):
+        return one
+    return msgspec.structs.replace(one, when=wakes)
+
+
+def _wakes_at(record: Record) -> datetime | None:
+    """Say when time moves a run that waits, if nothing comes before."""
+    run = record.run
+    waits = run.status is RunState.WAITING and run.wake_at is not None and run.wake_at > record.now
+    return to_datetime(run.wake_at or 0) if waits else None
 
 
 def _last_decided(record: Record) -> dict[str, Decision]:
@@ -161,17 +184,22 @@ def _ended(record: Record, facts: dict[str, Any]) -> Iterator[str]:
         case RunState.COMPLETED:
             if not is_sealed(end.body):
                 facts["result"] = msgspec.Raw(end.body)
+            yield from cured_words(record, facts)
         case RunState.CANCELLED:
             facts["reason"] = reason = reason_in(end.body)
-            yield f"It was cancelled: {reason}." if reason else "It was cancelled; no reason was given."
+            by = decided_by(record, Action.ABORT)
+            facts["by"] = None if by is None else by[0]
+            whom = "" if by is None else f" by {by[0]}"
+            yield f"It was cancelled{whom}: {reason}." if reason else f"It was cancelled{whom}; no reason was given."
+            yield from undone_words(record, facts)
             yield "`retry`, `rewind` or `fork` make a new run of it."
         case _:
             error = error_in(end.body)
             facts["error"] = error
-            yield _cause(error, run.deadline, run.ended_at)
+            yield _cause(error, record, facts)
             yield from _unanswered(record, facts)
             yield from _trouble(record, facts)
-            yield _undone(run.status)
+            yield from undone_words(record, facts)
             yield "`retry`, `rewind` or `fork` make a new run of it."
             if record.incident is not None:
                 facts["incident"] = id = f"{record.incident:x}"
@@ -181,7 +209,11 @@ def _ended(record: Record, facts: dict[str, Any]) -> Iterator[str]:
                 )
 
 
-def _cause(error: RunError, deadline: Micros | None, ended_at: Micros | None) -> str:
+def _cause(error: RunError, record: Record, facts: dict[str, Any]) -> str:
+    deadline, ended_at = record.run.deadline, record.run.ended_at
+    if error.type == STOPPED and error.step is None and (by := decided_by(record, Action.UNDO)) is not None:
+        facts["by"], reason = by
+        return f"The cause was {by[0]}, who stopped it as a failure, to have it undone: {reason}."
     if error.type == DEADLINE_EXCEEDED and error.step is None and deadline is not None:
         by_then = f"its deadline, {moment(to_datetime(deadline))}: it had not ended by then, and was stopped"
         return f"The cause was {by_then}; it ended {since(deadline, ended_at)} later."
@@ -200,16 +232,6 @@ def _unanswered(record: Record, facts: dict[str, Any]) -> Iterator[str]:
         last, count = facts["unanswered"][-1], len(facts["unanswered"])
         times = "" if count == 1 else f", the last of {count:,} times that it waited in vain"
         yield f"{last['said'][:1].upper()}{last['said'][1:]}, until {moment(last['at'])}{times}."
-
-
-def _undone(status: RunState) -> str:
-    match status:
-        case RunState.UNDONE:
-            return "All that it had done was undone."
-        case RunState.UNDO_FAILED:
-            return "Not all that it had done could be undone: what is named there needs a person."
-        case _:
-            return "Nothing was undone: there was nothing to undo, or its workflow keeps what it did."
 
 
 def _trouble(record: Record, facts: dict[str, Any]) -> Iterator[str]:
@@ -286,16 +308,19 @@ def _paused(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
 # --- where it stands
 
 
-def _state(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[Standstill]:
+def _state(record: Record, facts: dict[str, Any], rows: Sequence[AttemptRow]) -> Iterator[Standstill]:
     run, held = record.run, held_reason(record)
     if run.status is RunState.DIVERGED:
         facts["held"] = held
+        does, acts = "`rewind` does the rest again with the code that is here", "rewinds"
+        if why_stopping(record.journal) is not None:  # a rewind would take that back, and is refused
+            does, acts = "`cancel` ends it without its code", "cancels"
         yield Standstill(
             Because.DIVERGED,
             f"It stands still, because its code no longer fits its journal: {held}."
-            " It goes on when the fitting code is back; `rewind` does the rest again with the code that is here."
+            f" It goes on when the fitting code is back; {does}."
             f"{_of_incident(record, facts)}",
-            "whoever brings the fitting code back, or rewinds it",
+            f"whoever brings the fitting code back, or {acts} it",
         )
     elif held is not None and run.held is not None:
         facts["held"] = held
@@ -316,10 +341,10 @@ def _state(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[S
             f"whoever starts a process with workflow {run.workflow!r}",
         )
     else:
-        yield from _served(record, facts, moving=moving)
+        yield from _served(record, facts, rows)
 
 
-def _served(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[Standstill]:
+def _served(record: Record, facts: dict[str, Any], rows: Sequence[AttemptRow]) -> Iterator[Standstill]:
     """Say how a run stands that nothing but its own course keeps; and whether somebody is there to drive it."""
     run = record.run
     if not record.served and run.status is not RunState.SCHEDULED:
@@ -328,10 +353,11 @@ def _served(record: Record, facts: dict[str, Any], *, moving: bool) -> Iterator[
     if run.status is RunState.SCHEDULED:
         yield _scheduled(record, facts)
     elif run.status is RunState.WAITING:
-        yield from _waiting(record, facts)
+        yield from _waiting(record, facts, rows)
     elif run.status is RunState.UNDOING:
         yield _undoing(record, facts)
-    elif not moving:
+        yield from _acting(record, facts)
+    elif not rows:
         said = f"It has been running for {since(run.begun_at or run.created_at, record.now)}: a step has just begun."
         yield Standstill(Because.JUST_BEGUN, said, SCHEDULER, to_datetime(record.now))
 
@@ -381,13 +407,16 @@ def _scheduled(record: Record, facts: dict[str, Any]) -> Standstill:
     return Standstill(Because.NO_SCHEDULER, said, "whoever opens rooms on this store")
 
 
-def _waiting(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
+def _waiting(record: Record, facts: dict[str, Any], rows: Sequence[AttemptRow]) -> Iterator[Standstill]:
     run = record.run
     if run.waits is not None:
         facts["waits"] = run.waits
         because, next = _awaited(run.id, run.waits)
-        yield Standstill(because, f"It waits for {run.waits}, and goes on when that comes.", next)
-    if run.wake_at is not None:
+        asked = any(row.kind == RowKind.ASK for row in rows)
+        if because is not Because.ANSWER or not asked:  # the question itself says it better
+            said = f"It waits for {run.waits}, and goes on when that comes."
+            yield Standstill(because, said, next, _wakes_at(record))
+    if run.wake_at is not None and run.wake_at != run.deadline:  # of which more is said than that time passes
         facts["wakes_at"] = wakes = to_datetime(run.wake_at)
         if run.wake_at > record.now:
             said = f"It waits for time: it wakes at {moment(wakes)}, in {since(record.now, run.wake_at)}."
@@ -400,12 +429,20 @@ def _waiting(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
 def _awaited(id: str, waits: str) -> tuple[Because, str]:
     """Say who brings what a run waits for; of several, the first."""
     if waits.startswith(FOR_MESSAGE):
-        return Because.MESSAGE, f"whoever sends it: `watchbill run send {id} TOPIC JSON`"
+        topic = _topic(waits)
+        return Because.MESSAGE, f"a client that sends {topic!r}: `watchbill run send {id} {shlex.quote(topic)} JSON`"
     if waits.startswith(FOR_RUN):
-        return Because.CHILD_RUN, f"{waits.partition(', ')[0]}: `watchbill run explain` says how that stands"
+        child = waits.removeprefix(FOR_RUN).partition(", ")[0].strip("'")
+        return Because.CHILD_RUN, f"run {child!r}: `watchbill run explain {child}` says how that stands"
     if waits.startswith(FOR_ANSWER):
         return Because.ANSWER, "whoever is asked: `watchbill inbox list`"
     return Because.MESSAGE, f"whoever brings {waits}"
+
+
+def _topic(waits: str) -> str:
+    """Read the topic out of the words by which a run says that it waits for a message: it is quoted as Python does."""
+    quoted = re.match(QUOTED, waits.removeprefix(FOR_MESSAGE))
+    return "TOPIC" if quoted is None else str(ast.literal_eval(quoted.group()))
 
 
 def _undoing(record: Record, facts: dict[str, Any]) -> Standstill:
@@ -416,10 +453,23 @@ def _undoing(record: Record, facts: dict[str, Any]) -> Standstill:
     left = [key for key in reversed(done) if key not in undone]
     facts["undone"], facts["left"] = undone, left
     so_far = f"undone so far: {', '.join(undone)}" if undone else "nothing is undone yet"
-    said = f"It failed, and what it did is being undone, last first; {so_far}."
+    how = "was cancelled" if any(entry.kind == Kind.CANCEL for entry in record.journal) else "failed"
+    said = f"It {how}, and what it did is being undone, last first; {so_far}."
     if left:
         said += f" Before it ends it looks at {', '.join(left)}, and undoes those that have an undo."
     return Standstill(Because.UNDOING, said, SCHEDULER)
+
+
+def _acting(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
+    """Say that nothing is undone yet because somebody who was lost, or too late, may still act."""
+    until, key = acting_in(record.journal)
+    if until > record.now:
+        facts["acts_until"] = over = to_datetime(until)
+        said = (
+            f"An attempt of {key!r} was taken from its agent, which may act on it until {moment(over)}:"
+            f" nothing is undone before that, in {since(record.now, until)}."
+        )
+        yield Standstill(Because.MAY_STILL_ACT, said, SCHEDULER, over)
 
 
 # --- what time does

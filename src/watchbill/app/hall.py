@@ -49,6 +49,7 @@ from watchbill.flow.endings import error_of
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS
 from watchbill.flow.logs import marked_records
 from watchbill.flow.names import did_you_mean
+from watchbill.flow.parts import why_stopping
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import current
 from watchbill.flow.scan import scan
@@ -59,6 +60,7 @@ from watchbill.model.alert import Route
 from watchbill.model.call import JournalRow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.facts import FactKind, RetryAsked
+from watchbill.model.failed import Copied
 from watchbill.model.gate import GateAct, GateOrder, GateRow
 from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident, incident_of
@@ -69,6 +71,7 @@ from watchbill.model.profile import profile_named
 from watchbill.model.question import InboxItem, inbox_item
 from watchbill.model.queue import QueueDepth
 from watchbill.model.report_card import Metrics
+from watchbill.model.resolution import check_reason
 from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import RunState
@@ -411,7 +414,7 @@ class Hall:
 
     async def order_gate(self, name: str, act: GateAct, *, by: str, reason: str = "") -> None:
         """Do what a person wants of a gate; durable when this returns."""
-        order = GateOrder(check_gate(name, act), act, by, reason)
+        order = GateOrder(check_gate(name, act), act, by, reason and check_reason(reason))
         if not await self.write(lambda client: client.order_gate(self.namespace, order)):
             known = did_you_mean(name, [gate.name for gate in await self.gates()])
             raise InvalidOptionError(
@@ -501,7 +504,8 @@ class Hall:
         if not record.run.status.terminal:
             await self.tell(handle.id, FactKind.RETRY, RetryAsked(step, reason), by=handle.by)
             return handle
-        copy = await self._copy(record, copies.failed(record, step), handle.workflow, {})
+        # What an incident is about goes on once, by whoever is first: that may be who retries all of its runs.
+        copy = await self._copy(record, copies.failed(record, step), handle.workflow, {}, member=record.incident)
         if reason:
             with contextlib.suppress(RunEnded):  # it may have done so already
                 await self.tell(copy.id, FactKind.RETRY, RetryAsked(None, reason), by=handle.by)
@@ -516,6 +520,11 @@ class Hall:
         if record.run.status is RunState.UNDOING:
             raise WatchbillError(
                 f"run {handle.id!r} is being undone: wait for its end, then rewind() makes a new run of it"
+            )
+        if (why := why_stopping(record.journal)) is not None:
+            raise WatchbillError(
+                f"run {handle.id!r} is being stopped: {why}, and a rewind would take that back. Wait for its end (one"
+                " that is held ends by cancel()), then rewind() makes a new run of it"
             )
         await self.tell(handle.id, FactKind.REWIND, to, by=handle.by)
         return handle
@@ -532,7 +541,12 @@ class Hall:
         return record
 
     async def _copy(
-        self, record: Record, origin: copies.Origin, workflow: Workflow[..., T] | None, changes: dict[str, Any]
+        self,
+        record: Record,
+        origin: copies.Origin,
+        workflow: Workflow[..., T] | None,
+        changes: dict[str, Any],
+        member: int | None = None,
     ) -> Handle[T]:
         run, part = record.run, origin.part
         if changes:
@@ -549,9 +563,16 @@ class Hall:
             new = copies.copy_of(record, part, num, n)
             if not is_id(new.id):
                 raise WatchbillError(f"run {run.id!r} has too long an id for a copy: {new.id!r}")
-            copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes), first=first)
-            if await self.write(copying):
-                return Handle(self, new.id, workflow, num)
+            copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes), first=first, member=member)
+            match await self.write(copying):
+                case Copied.MADE:
+                    return Handle(self, new.id, workflow, num)
+                case Copied.GONE:
+                    await self.record(run.id)  # it may have been deleted meanwhile
+                    raise WatchbillError(
+                        f"somebody has seen to run {run.id!r} meanwhile, with all of its incident: `watchbill run list`"
+                        " shows as which run it goes on, if it does; retry it once more to have another one"
+                    )
         raise AssertionError("there is always a next number")
 
     async def record(self, id: str) -> Record:
@@ -748,9 +769,16 @@ def _driven_name(code: str, region: str) -> str:
 
 
 async def _copied(
-    run: NewRun, source: int, kept: Sequence[int], client: ClientStore, *, loose: bool, first: JournalRow | None
-) -> bool:
-    return await client.copy(run, source, kept, loose=loose, first=first)
+    run: NewRun,
+    source: int,
+    kept: Sequence[int],
+    client: ClientStore,
+    *,
+    loose: bool,
+    first: JournalRow | None,
+    member: int | None,
+) -> Copied:
+    return await client.copy(run, source, kept, loose=loose, first=first, member=member)
 
 
 def check_reference(ref: object) -> str:

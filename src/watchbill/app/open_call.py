@@ -1,11 +1,12 @@
 """Open call: why a call of a run is not done yet, who acts next, and by when. Pure: its row, and its scene, in."""
 
 from datetime import datetime, timedelta
+from shlex import quote
 from typing import Any, Final, NamedTuple, assert_never
 
 import msgspec
 
-from watchbill.app.opened import failure_in, progress_in, question_in
+from watchbill.app.opened import doubt_in, failure_in, progress_in, question_in
 from watchbill.app.standstill import (
     OPERATOR,
     SCHEDULER,
@@ -18,6 +19,7 @@ from watchbill.app.standstill import (
 from watchbill.app.status import Because, Standstill
 from watchbill.app.words import moment, said_of
 from watchbill.clock import SECOND, Micros, to_datetime
+from watchbill.model.agent import AgentSeen
 from watchbill.model.attempt import STARVED, AttemptRow, RowKind
 from watchbill.model.breaker import CANARY, USES, BreakerState
 from watchbill.model.budget import WINDOW
@@ -36,6 +38,7 @@ from watchbill.model.parked import (
 )
 from watchbill.model.policy import QUARANTINE_AT, decode_policy
 from watchbill.model.question import Patience
+from watchbill.model.resolution import how_to_decide
 from watchbill.model.states import AttemptState
 from watchbill.model.suspension import read_suspension
 from watchbill.model.wait import Wait, agent_command, lacking
@@ -136,10 +139,7 @@ def _running(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Standstill:
     said += _suspended(row, scene, told)
     seen = None if row.agent is None else scene.agents.get(row.agent)
     if seen is not None and seen.state != "alive":
-        told["agent_state"], told["agent_heard_at"] = seen.state, to_datetime(seen.beat_at)
-        heard = f"that agent is {seen.state}, and was last heard {since(seen.beat_at, now)} ago"
-        said += f"; {heard}: the supervisor will move it elsewhere"
-        return _of(row, Because.SILENT, f"{said}.", SUPERVISOR, told, now)
+        return _silent(row, seen, said, now, told)
     if row.watch_at is None:
         return _of(row, because, f"{said}.", name, told)
     limits = limits_of(row)
@@ -148,6 +148,17 @@ def _running(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Standstill:
         because = overdue
     next = name if because in (Because.AT_WORK, Because.QUIET, Because.SLOW, Because.CANARY) else SUPERVISOR
     return _of(row, because, f"{said}. {_left(row, limits, now, told)}", next, told, limits.next_at)
+
+
+def _silent(row: AttemptRow, seen: AgentSeen, said: str, now: Micros, told: dict[str, Any]) -> Standstill:
+    """Say when the agent that has a call was last heard, and when it is judged by that."""
+    told["agent_state"], told["agent_heard_at"] = seen.state, to_datetime(seen.beat_at)
+    said += f"; that agent is {seen.state}, and was last heard {since(seen.beat_at, now)} ago"
+    if seen.until is not None and now < seen.until and seen.state == "silent":
+        told["judged_at"] = at = to_datetime(seen.until)
+        said += f"; if it stays silent it is judged at {moment(at)}, and what it has is moved elsewhere"
+        return _of(row, Because.SILENT, f"{said}.", SUPERVISOR, told, seen.until)
+    return _of(row, Because.SILENT, f"{said}: the supervisor will move it elsewhere.", SUPERVISOR, told, now)
 
 
 def _suspended(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> str:
@@ -272,7 +283,7 @@ def stopped_by(gate: GateRow) -> Kept:
     if gate.paused:
         at = "" if gate.paused_at is None else f" since {moment(gate.paused_at)}"
         why = f" ({gate.paused_why})" if gate.paused_why else ""
-        said = f"{gate.name!r}, paused by {gate.paused_by}{at}{why}: `watchbill gates open {gate.name}`"
+        said = f"{gate.name!r}, paused by {gate.paused_by}{at}{why}: `watchbill gates open {quote(gate.name)}`"
         return Kept(Because.PAUSED_BY_NAME, said, f"whoever opens {gate.name!r}")
     name = f"dependency {gate.name.removeprefix(USES)!r}"
     if gate.breaker == BreakerState.CLOSING.word:
@@ -304,7 +315,7 @@ def kept_by(gate: GateRow) -> Kept | None:
         else f"{MOST_COUNTED:,} or more wait before it"
     )
     if gate.paused:
-        said = f"its gate to be opened, which is paused: `watchbill gates open {gate.name}`"
+        said = f"its gate to be opened, which is paused: `watchbill gates open {quote(gate.name)}`"
         return Kept(Because.LIMIT_PAUSED, said, f"whoever opens {gate.name!r}")
     if gate.at_once is not None and gate.running >= gate.at_once:
         said = f"its limit of {gate.at_once} at once: {gate.running} run, {before}"
@@ -324,8 +335,11 @@ def _tried(row: AttemptRow, told: dict[str, Any]) -> str:
     """Say how often a call failed, and how the last time."""
     told |= {"failures": row.failures, "losses": row.losses, "retries": decode_policy(row.policy).retries}
     why = ""
-    if row.result is not None:
+    doubt = doubt_in(row.doubt)  # what a probe said of it since is not how it failed
+    failure = None if doubt is None else doubt.failure
+    if failure is None and row.result is not None:
         failure = failure_in(row.result)
+    if failure is not None:
         told["error"], told["cause"] = f"{failure.type}: {failure.message}", failure.cause.value
         why = f" with {failure.type}: {failure.message}"
     times = "once" if row.number == 1 else f"{row.number} times, the last time"
@@ -343,12 +357,15 @@ def _parked(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Standstill:
         case Because.SETTLE:
             tried = _tried(row, told)
             told["asked_at"] = at = to_datetime(row.watch_at or scene.now)
-            probes = decode_policy(row.policy).probes
             if row.cancel:
-                then = "its probe is asked" if probes else "it is undone, if it can be"
-                said = f"{tried}. Its run wants it no more; it may still act until {moment(at)}, then {then}."
+                wants = "Its run wants it no more; it may still act"
+                said = f"{tried}. {wants} until {moment(at)}, then its probe is asked."
             else:
-                said = f"{tried}. It may have taken effect, and may still act: its probe is asked at {moment(at)}."
+                doubt = doubt_in(row.doubt)
+                asked = 0 if doubt is None else doubt.asked
+                failed = f"; its probe failed {'once' if asked == 1 else f'{asked} times'}, and is asked again"
+                why = failed if asked else ", and may still act: its probe is asked"
+                said = f"{tried}. It may have taken effect{why} at {moment(at)}."
             return _of(row, because, said, SUPERVISOR, told, row.watch_at)
         case Because.BACKOFF:
             return _backing_off(row, scene, told)
@@ -391,7 +408,7 @@ def _escalated(row: AttemptRow, scene: Scene, told: dict[str, Any], because: Bec
         told_of = f"{unknown}: {whom} decides, it is not tried again blindly."
     else:
         told_of = f"Call {row.call!r} failed {row.number} times{how_it_failed}: {whom} decides what follows."
-    how = f"`watchbill incidents retry|provide|skip|undo|abort {row.id:x} --reason ...` decides it."
+    how = f"To decide: {how_to_decide(f'{row.id:x}')}."
     until = _time_to_decide(row, people, told)
     said = f"{told_of} {how}{until}{_on_desk(row, scene, told)}"
     return _of(row, because, said, _decider(row, scene, whom), told, told_until(row.watch_at))

@@ -4,12 +4,13 @@ import msgspec
 
 from watchbill.model.attempt import Mark, Progress
 from watchbill.model.decision import Decision
-from watchbill.model.failure import Cause, Failure, FinalFailure, RunError
+from watchbill.model.failure import Cause, Doubt, Failure, FinalFailure, RunError
 from watchbill.model.question import Question
 from watchbill.model.sealed import is_sealed, shown
 
 _decode_decision = msgspec.json.Decoder(Decision).decode
 _decode_mark = msgspec.json.Decoder(Mark).decode
+_decode_doubt = msgspec.json.Decoder(Doubt).decode
 _decode_failure = msgspec.json.Decoder(Failure).decode
 _decode_final = msgspec.json.Decoder(FinalFailure).decode
 _decode_error = msgspec.json.Decoder(RunError).decode
@@ -35,6 +36,13 @@ def progress_in(body: bytes | None) -> Progress | None:
 def failure_in(body: bytes) -> Failure:
     """Read why an attempt failed."""
     return Failure("Sealed", shown(body), cause=Cause.UNKNOWN) if is_sealed(body) else _decode_failure(body)
+
+
+def doubt_in(body: bytes | None) -> Doubt | None:
+    """Read of which attempt nobody knows whether it took effect; None when there is none."""
+    if body is None:
+        return None
+    return Doubt(failure_in(body)) if is_sealed(body) else _decode_doubt(body)
 
 
 def final_in(body: bytes, step: str) -> FinalFailure:

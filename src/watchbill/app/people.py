@@ -1,6 +1,8 @@
 """People: what somebody says about what waits for a person: an answer, a claim, a decision about calls."""
 
 import re
+from collections.abc import Awaitable, Callable
+from shlex import quote
 from typing import Any, Final
 
 import msgspec
@@ -16,9 +18,10 @@ from watchbill.errors import (
     QuestionNotFound,
     RunEnded,
     RunNotFound,
+    StoreUnreachableError,
 )
 from watchbill.flow.names import did_you_mean
-from watchbill.flow.values import encode
+from watchbill.flow.values import encode, plain
 from watchbill.model.decision import Decision
 from watchbill.model.facts import FactKind, RetryAsked
 from watchbill.model.member import waits_for_person
@@ -32,11 +35,13 @@ from watchbill.model.resolution import (
     check_args,
     check_per_second,
     check_reason,
+    how_to_decide,
 )
-from watchbill.store.protocol import EVERY, Ordered, Told
+from watchbill.model.run import is_id
+from watchbill.store.protocol import EVERY, ClientStore, Ordered, Told
 
 LONGEST_NAME: Final = 200
-ITEM: Final = re.compile(r"[0-9a-f]{1,16}")
+ITEM: Final = re.compile(r"[0-7]?[0-9a-f]{1,15}")  # below 2**63: no store knows a larger number
 
 _encode = msgspec.json.Encoder().encode
 
@@ -54,7 +59,7 @@ class People:
         """Answer a question; durable when this returns. Whether it fits, the run's scheduler says."""
         body = encode(value, what=f"the answer to question {id!r}")
         number, by = self._number(id), check_name(by)
-        told = await self._doors.write(lambda doors: doors.answer(self._namespace, number, by, body, force=force))
+        told = await self._say(id, lambda doors: doors.answer(self._namespace, number, by, body, force=force))
         if told is Told.TOLD:
             return
         if told is Told.ANSWERED:
@@ -64,8 +69,7 @@ class People:
         item = await self._item(number)
         if item is not None:
             raise InvalidOptionError(
-                f"{id!r} is no question, but a call that waits for a decision:"
-                f" watchbill incidents {'|'.join(Action)} {id} --reason WHY"
+                f"{id!r} is no question, but a call that waits for a decision: {how_to_decide(id)}"
             )
         raise QuestionNotFound(id, self._namespace)
 
@@ -97,10 +101,13 @@ class People:
     ) -> str:
         """Decide about an incident, an item of the inbox, or a call of a run; gives the id of what that is."""
         act, by, reason = check_action(action), check_name(by), check_reason(reason)
+        if call is not None and not isinstance(call, str):
+            raise InvalidOptionError(f"call is the key of a call, as `watchbill run show` has it, got {call!r:.200}")
         if value is not None and act is not Action.PROVIDE:
             raise InvalidOptionError(f"a value is for provide: {act.value} takes none, got {value!r:.200}")
         raw = msgspec.Raw(encode(value, what="the result")) if act is Action.PROVIDE else msgspec.UNSET
-        body = _encode(Resolution(act, reason, raw, check_args(act, args)))
+        args = plain(encode(check_args(act, args), what="the arguments"))
+        body = _encode(Resolution(act, reason, raw, args))
         rate = check_per_second(per_second)
         if call is not None:
             id = await self._item_of(id, call)
@@ -108,27 +115,58 @@ class People:
             raise await self._nothing_waits(str(id))
         number, ordered = int(id, 16), Ordered.UNKNOWN
         if call is None:
-            ordered = await self._doors.write(
-                lambda doors: doors.order_incident(self._namespace, number, by, body, rate)
-            )
+            ordered = await self._order(number, by, body, rate)
         if ordered is Ordered.RUNS:
             kind, told = _told_to_runs(act, reason, args)
-            ordered = await self._doors.write(
-                lambda doors: doors.order_incident(self._namespace, number, by, told, rate, kind=kind)
-            )
+            ordered = await self._order(number, by, told, rate, kind=kind)
         elif ordered is Ordered.FAILED:
-            wanted = _wanted_for_failed(act, reason, args)
-            ordered = await self._doors.write(
-                lambda doors: doors.order_incident(self._namespace, number, by, wanted, rate, failed=True)
-            )
+            ordered = await self._order(number, by, _wanted_for_failed(act, reason, args), rate, failed=True)
         if ordered is Ordered.UNKNOWN:
             await self._resolve(id, number, by, body, force=force)
         elif ordered is not Ordered.DONE:
             raise await self._not_ordered(id, number, ordered)
         return id
 
+    async def _order(
+        self,
+        incident: int,
+        by: str,
+        body: bytes,
+        rate: int,
+        *,
+        kind: FactKind = FactKind.RESOLVE,
+        failed: bool = False,
+    ) -> Ordered:
+        """Want something for all members of an incident, once, also if an answer is lost and it is said again."""
+        number = self._doors.env.new_id()
+        return await self._doors.write(
+            lambda doors: doors.order_incident(
+                self._namespace, incident, by, body, rate, kind=kind, failed=failed, number=number
+            )
+        )
+
+    async def _say(self, id: str, say: Callable[[ClientStore], Awaitable[Told]]) -> Told:
+        """Say something about an item; when it was said before, and no answer came back, it may be what was heard."""
+        lost = False
+
+        async def once(doors: ClientStore) -> Told:
+            nonlocal lost
+            try:
+                return await say(doors)
+            except StoreUnreachableError:
+                lost = True
+                raise
+
+        told = await self._doors.write(once)
+        if lost and told in (Told.ENDED, Told.UNKNOWN):
+            raise StoreUnreachableError(
+                f"no answer came back the first time, and {id!r} does not wait any more: this may have been heard;"
+                " `watchbill run show` of its run says who was"
+            )
+        return told
+
     async def _resolve(self, id: str, number: int, by: str, body: bytes, *, force: bool) -> None:
-        told = await self._doors.write(lambda doors: doors.resolve(self._namespace, number, by, body, force=force))
+        told = await self._say(id, lambda doors: doors.resolve(self._namespace, number, by, body, force=force))
         match told:
             case Told.TOLD:
                 return
@@ -164,20 +202,20 @@ class People:
 
     async def _nothing_waits(self, id: str) -> Exception:
         """Say that there is nothing to decide; who gave the id of a run is told how to name a call of it."""
-        record = await self._doors.read(lambda doors: doors.record(self._namespace, id)) if id else None
+        record = await self._doors.read(lambda doors: doors.record(self._namespace, id)) if is_id(id) else None
         if record is None:
             return ItemNotFound(id, self._namespace)
         calls = [row.call for row in record.attempts if waits_for_person(row)]
         if not calls:
             return InvalidOptionError(f"{id!r} is a run, and no call of it waits for a person")
         return InvalidOptionError(
-            f"{id!r} is a run: say which of its calls is meant, with --call {calls[0]}"
+            f"{id!r} is a run: say which of its calls is meant, with --call {quote(calls[0])}"
             + (f" (also waiting: {', '.join(calls[1:4])})" if calls[1:] else "")
         )
 
     async def _item_of(self, run: str, call: str) -> str:
         """Find the item of a call that waits for a person, by its run."""
-        record = await self._doors.read(lambda doors: doors.record(self._namespace, run))
+        record = await self._doors.read(lambda doors: doors.record(self._namespace, run)) if is_id(run) else None
         if record is None:
             raise RunNotFound(run, self._namespace)
         if record.run.status.terminal:

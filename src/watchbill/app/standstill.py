@@ -72,10 +72,17 @@ def next_of(found: Sequence[Standstill]) -> Standstill | None:
     for one in found:
         if one.because in WHOLE:
             return one
-    timed = [(one.when, place) for place, one in enumerate(found) if one.when is not None]
+    # While somebody may bring what a run waits for, that it wakes at some time is only how long they have.
+    brought = any(one.because in BROUGHT for one in found)
+    moves = [one for one in found if not (brought and one.because is Because.SLEEP)]
+    timed = [(one.when, place) for place, one in enumerate(moves) if one.when is not None]
     if timed:
-        return found[min(timed)[1]]
-    return found[0] if found else None
+        return moves[min(timed)[1]]
+    return moves[0] if moves else None
+
+
+# What comes from outside, and not with time.
+BROUGHT: Final = frozenset({Because.MESSAGE, Because.CHILD_RUN, Because.ANSWER, Because.QUESTION})
 
 
 # While one of these is so, nothing else of a run can move it.

@@ -142,6 +142,7 @@ class Because(StrEnum):
     ANSWER = "answer"
     JUST_BEGUN = "just_begun"
     UNDOING = "undoing"
+    MAY_STILL_ACT = "may_still_act"  # nothing is undone while an attempt may that was taken from its agent
     DEADLINE = "deadline"
     TOLD = "told"  # somebody wants something of it
     NO_SUPERVISOR = "no_supervisor"

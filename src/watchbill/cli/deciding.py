@@ -7,6 +7,7 @@ import msgspec
 from watchbill.app.hall import Hall
 from watchbill.cli.program import load_app
 from watchbill.errors import InvalidOptionError, InvalidValueError
+from watchbill.flow.ladder import calls_another
 from watchbill.flow.registry import Registry
 from watchbill.model.attempt import RowKind
 from watchbill.model.policy import decode_policy
@@ -39,8 +40,8 @@ def _is_meant(asked: Asked, id: str, call: str | None) -> bool:
 
 
 def _may_be_another_step(asked: Asked) -> bool:
-    """Say whether the row may stand where its ladder has led it: the type is that of the step that was called."""
+    """Say whether its ladder has led the call to another step: the type is that of the step that was called."""
     try:
-        return any(rung.step for rung in decode_policy(asked.policy).ladder)
+        return any(calls_another(rung) for rung in decode_policy(asked.policy).ladder[: asked.rung])
     except msgspec.DecodeError:
         return True  # written by another version

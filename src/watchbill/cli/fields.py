@@ -8,7 +8,7 @@ import msgspec
 
 from watchbill.app.report import status_of
 from watchbill.app.status import Health, State
-from watchbill.clock import Micros, to_datetime
+from watchbill.clock import to_datetime
 from watchbill.model.attempt import Progress
 from watchbill.model.call import Kind
 from watchbill.model.failure import Cause, RunError
@@ -121,21 +121,17 @@ def question_fields(item: InboxItem) -> Question:
         item.question,
         item.to,
         item.form,
-        to_datetime(item.asked_at),
+        item.asked_at,
         item.refused,
         item.answered_by,
         item.kind,
         item.actions,
         item.incident,
         item.claimed_by,
-        _moment(item.claimed_until),
-        _moment(item.due_at),
+        item.claimed_until,
+        item.due_at,
         item.escalate_to,
     )
-
-
-def _moment(at: Micros | None) -> datetime | None:
-    return None if at is None else to_datetime(at)
 
 
 def incident_page(page: IncidentPage) -> Mapping[str, object]:

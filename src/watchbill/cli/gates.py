@@ -1,5 +1,6 @@
 """Gates: `watchbill gates list`, `pause`, `open` and `close`: limits, dependencies, and what is paused by its name."""
 
+from shlex import quote
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -110,8 +111,8 @@ def _order(
     gates, doubt = at_the_hall(where, order, registry)
     print_gates(gates, output)
     if doubt is not None:
-        done = "paused" if wanted is GateAct.PAUSE else "closed"
-        warn(f"{name} is {done}, but {doubt}; `watchbill gates open {name}` takes it back")
+        done = "is paused" if wanted is GateAct.PAUSE else "counts as down"
+        warn(f"{name} {done}, but {doubt}; `watchbill gates open {quote(name)}` takes it back")
 
 
 def _code(program: str | None) -> Any:  # noqa: ANN401 - a Registry: help is printed without reading it

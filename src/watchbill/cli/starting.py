@@ -45,9 +45,13 @@ def read_json(text: str, what: str) -> Any:  # noqa: ANN401 - whatever JSON can 
     """Read a value that somebody typed."""
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise InvalidOptionError(
             f"{what} is no JSON: {text!r:.200} ({error}); text needs its quotes, as '\"text\"'"
+        ) from error
+    except RecursionError as error:
+        raise InvalidOptionError(
+            f"{what} cannot be read: lists and objects are too deep in each other: {text!r:.200}"
         ) from error
 
 

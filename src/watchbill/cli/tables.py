@@ -336,19 +336,24 @@ def list_of_policies(policies: Sequence[StepPolicy]) -> list[Block]:
     return [table]
 
 
+# How a dependency is, by its breaker. Gates open and close, too, the other way round: nobody need think of it.
+_HOW_IT_IS: Final = {"closed": "up", "open": "down", "half-open": "being tried", "closing": "coming up"}
+
+
 def _gate_standing(gate: GateRow) -> str:
     """Say in some words how a gate stands."""
+    how = _HOW_IT_IS.get(gate.breaker or "", gate.breaker or "")
     if gate.paused:
         by = f" by {gate.paused_by}" if gate.paused_by else ""
         return f"paused{by}: {gate.paused_why}" if gate.paused_why else f"paused{by}"
     if gate.next_retry_at is not None:
-        return f"{gate.breaker}, the next retry may start at {moment(gate.next_retry_at)}"
+        return f"{how}, the next retry may start at {moment(gate.next_retry_at)}"
     if gate.breaker is None or gate.opened_at is None:
-        return gate.breaker or ""
+        return how
     if gate.pace is not None:
-        return f"{gate.breaker}: {gate.pace:g} leave in a second"
+        return f"{how}: {gate.pace:g} leave in a second"
     tried = "" if gate.next_try_at is None else f", the next try is at {moment(gate.next_try_at)}"
-    return f"{gate.breaker} since {moment(gate.opened_at)}{tried}: {gate.why}"
+    return f"{how} since {moment(gate.opened_at)}{tried}: {gate.why}"
 
 
 def list_of_agents(agents: Sequence[AgentStatus]) -> list[Block]:

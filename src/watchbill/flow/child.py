@@ -139,6 +139,10 @@ class Server:
 
     # --- what the executor tells
 
+    @property
+    def trusted_until(self) -> None:
+        """For ever: each order says for itself until when it may begin."""
+
     def finished(self, attempt: Attempt) -> None:
         """Send the outcome, as the last word about it."""
         self._show(attempt)

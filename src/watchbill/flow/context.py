@@ -34,6 +34,11 @@ _encode_progress = msgspec.json.Encoder().encode
 class Host(Protocol):
     """Who started an attempt and hears of it. Called on the event loop, and `refusal` also on threads."""
 
+    @property
+    def trusted_until(self) -> Micros | None:
+        """Until when (in boot time) what it starts is certainly its own; None: for ever."""
+        ...
+
     def finished(self, attempt: "Attempt") -> None:
         """It ended: `body` and `value`, or `failure`, are set."""
         ...
@@ -113,6 +118,7 @@ class Attempt:
     ended_boot: Micros = 0  # when it ended, if it lasted or ran in a thread; the others have ended when they began
     task: "asyncio.Task[None] | None" = None
     cancelled = False
+    silenced = False  # it was, because nobody can have heard of its process for long
     body: bytes = b""
     value: Value = None
     failure: Failure | None = None
@@ -336,9 +342,14 @@ class Attempt:
         return self.step.name, self.rung
 
     @property
+    def probes(self) -> bool:
+        """True when it is no attempt of the step, and only asks whether one took effect."""
+        return isinstance(self.step, Probe)
+
+    @property
     def may_repeat(self) -> bool:
         """True when it may simply be begun again though it had begun: its author says so, or it only asks."""
-        return self.policy.idempotent or isinstance(self.step, Probe)
+        return self.policy.idempotent or self.probes
 
     @property
     def over(self) -> bool:

@@ -1,19 +1,24 @@
 """Copies: what a new run takes over from one that has ended, or is to go another way. Pure."""
 
-import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.parts import OUTCOMES, Part, beginning_of, current_part, rewound
+from watchbill.flow.undo import UNDO
 from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome, step_name
 from watchbill.model.failed import Successor
-from watchbill.model.run import NewRun, RunRow
+from watchbill.model.run import NewRun, RunRow, copy_id
 from watchbill.model.states import RunState
 
 UNDONE = (RunState.UNDONE, RunState.UNDO_FAILED)
-ENDS = frozenset({Kind.END, Kind.CANCEL, Kind.LATE, Kind.STOPPED})
-FORKED: Final = re.compile(r"~\d+\Z")
+# What a copy does not go through again: it goes on as if nobody had stopped the run. How each is told.
+STOPS: Final = {
+    Kind.CANCEL: "was cancelled",
+    Kind.LATE: "was stopped by its deadline",
+    Kind.STOPPED: "was stopped by a person",
+}
 
 
 class Record(Protocol):
@@ -45,9 +50,8 @@ class Origin(NamedTuple):
 def after(record: Record, call: str) -> Origin:
     """Keep everything up to and including a call's outcome."""
     part = current_part(record.run, record.journal)
+    check_call(record, call)
     places = [place for place, entry in enumerate(part.entries) if entry.key == call and entry.kind in OUTCOMES]
-    if not places:
-        raise _unknown(record, part, call)
     return Origin(part, _seqs(part.entries[: places[-1] + 1]))
 
 
@@ -55,25 +59,23 @@ def before(record: Record, call: str) -> Origin:
     """Leave out a call's outcome and all that came after it."""
     part = current_part(record.run, record.journal)
     check_call(record, call)
-    return Origin(part, _seqs(tuple(rewound(list(part.entries), call))))
+    return Origin(part, _seqs(rewound(_unstopped(part), call)))
 
 
 def failed(record: Record, step: str | None) -> Origin:
     """Leave out the first failure of a step, of any or of that one, and all that came after it, but for messages.
 
-    A run that it started and that failed is as good as a step. When none failed the run's own code did: all is kept.
-    When all it did was undone, messages are.
+    A run that it started and that failed is as good as a step. When none failed the run's own code did, or somebody
+    stopped it: all is kept up to there. When anything it did was undone, messages are: the rest is done again.
     """
     part = current_part(record.run, record.journal)
-    if record.run.status in UNDONE:
-        return Origin(part, _seqs(tuple(entry for entry in part.entries if entry.kind == Kind.MESSAGE)))
-    for entry in part.entries:
-        is_failure = entry.kind in (Kind.STEP, Kind.CHILD) and entry.outcome == Outcome.FAILED
-        if is_failure and step in (None, entry.key, step_name(entry.key)):
-            return Origin(part, _seqs(tuple(rewound(list(part.entries), entry.key))))
-    if step is not None:
+    if record.run.status in UNDONE or any(_is_undo(entry) for entry in part.entries):
+        return Origin(part, _seqs([entry for entry in part.entries if entry.kind == Kind.MESSAGE]))
+    failures = [entry.key for entry in part.entries if _is_failure(entry, step)]
+    if step is not None and not failures:
         raise InvalidOptionError(f"no call of step {step!r} failed in run {record.run.id!r}: there is nothing to retry")
-    return Origin(part, _seqs(tuple(entry for entry in part.entries if entry.kind != Kind.END)))
+    # What failed after the run was stopped is left out already.
+    return Origin(part, _seqs(rewound(_unstopped(part), failures[0]) if failures else _unstopped(part)))
 
 
 def beginning(record: Record, part: Part, num: int) -> JournalRow | None:
@@ -91,7 +93,7 @@ def copy_of(record: Record, part: Part, num: int, n: int) -> NewRun:
     """Give the how manieth run that goes on from a part of another one."""
     run = record.run
     return NewRun(
-        num, run.namespace, f"{FORKED.sub('', run.id)}~{n}", part.workflow, part.version, part.input, run.priority,
+        num, run.namespace, copy_id(run.id, n), part.workflow, part.version, part.input, run.priority,
         tags=run.tags, region=record.region,
     )  # fmt: skip
 
@@ -103,16 +105,50 @@ def successor(record: Record, num: int, n: int) -> Successor:
 
 
 def check_call(record: Record, call: str) -> None:
-    """Refuse a call that has no outcome in what is in force."""
+    """Refuse a call that has no outcome in what is in force, or has one only because the run was stopped."""
     part = current_part(record.run, record.journal)
-    if not any(entry.key == call and entry.kind in OUTCOMES for entry in part.entries):
-        raise _unknown(record, part, call)
+    known = [entry.key for entry in _unstopped(part) if entry.kind in OUTCOMES]
+    if call in known:
+        return
+    if any(entry.key == call and entry.kind in OUTCOMES for entry in part.entries):
+        raise _behind(record, part.entries[_stop(part)], call, known)
+    raise InvalidOptionError(f"run {record.run.id!r} has no outcome of a call {call!r}{did_you_mean(call, known)}")
 
 
-def _seqs(entries: tuple[JournalEntry, ...]) -> tuple[int, ...]:
-    return tuple(entry.seq for entry in entries if entry.kind not in ENDS)
+def _stop(part: Part) -> int:
+    """Give the place of what stopped a run: all that it saw from there on it saw because of that."""
+    places = (place for place, entry in enumerate(part.entries) if entry.kind in STOPS or _is_undo(entry))
+    return next(places, len(part.entries))
 
 
-def _unknown(record: Record, part: Part, call: str) -> InvalidOptionError:
-    known = [entry.key for entry in part.entries if entry.kind in OUTCOMES]
-    return InvalidOptionError(f"run {record.run.id!r} has no outcome of a call {call!r}{did_you_mean(call, known)}")
+def _unstopped(part: Part) -> list[JournalEntry]:
+    """Leave out what stopped a run, all that came after it, but for messages, and its end."""
+    stop = _stop(part)
+    return [
+        entry
+        for place, entry in enumerate(part.entries)
+        if entry.kind == Kind.MESSAGE or (place < stop and entry.kind != Kind.END)
+    ]
+
+
+def _is_undo(entry: JournalEntry) -> bool:
+    return entry.kind == Kind.STEP and entry.key.startswith(UNDO)
+
+
+def _is_failure(entry: JournalEntry, step: str | None) -> bool:
+    """Say whether an entry is a failure of that step, or of any."""
+    is_failure = entry.kind in (Kind.STEP, Kind.CHILD) and entry.outcome == Outcome.FAILED
+    return is_failure and step in (None, entry.key, step_name(entry.key))
+
+
+def _seqs(entries: Sequence[JournalEntry]) -> tuple[int, ...]:
+    return tuple([entry.seq for entry in entries])
+
+
+def _behind(record: Record, stop: JournalEntry, call: str, known: Sequence[str]) -> InvalidOptionError:
+    how = STOPS[Kind(stop.kind)] if stop.kind in STOPS else "began to be undone"
+    instead = f"name {known[-1]!r}, the last one before that, or an earlier one" if known else "use retry()"
+    return InvalidOptionError(
+        f"call {call!r} of run {record.run.id!r} ended after the run {how}: what is done again goes on as if that had"
+        f" not happened, and has no such call; {instead}"
+    )

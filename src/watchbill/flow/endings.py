@@ -2,6 +2,7 @@
 
 import msgspec
 
+from watchbill.clock import Micros
 from watchbill.errors import ErrorData, RunCancelled, RunFailed, RunUndoFailed, RunUndone, WatchbillError
 from watchbill.model.failure import RunError
 from watchbill.model.states import RunState
@@ -11,12 +12,13 @@ _FAILED = {RunState.FAILED: RunFailed, RunState.UNDONE: RunUndone, RunState.UNDO
 _decode_error = msgspec.json.Decoder(RunError).decode
 
 
-class Ending(msgspec.Struct, frozen=True):
+class Ending(msgspec.Struct, frozen=True, omit_defaults=True):
     """How a child ended; `body` is the last entry of its journal: a result, an error, a reason."""
 
     id: str
     state: RunState
     body: msgspec.Raw
+    acts_until: Micros = 0  # until then an attempt of it may act that was taken from its agent
 
 
 _decode = msgspec.json.Decoder(Ending).decode

@@ -1,24 +1,28 @@
 """Failures: exceptions as data. Whatever a program raises, writing it down must not fail."""
 
 import contextlib
+import re
 import traceback
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, cast
 
-from watchbill.clock import Micros
+from watchbill.clock import SECOND, Micros
 from watchbill.errors import Ambiguous, Busy, InvalidValueError, Permanent, RunFailed, StepFailed
 from watchbill.flow.probes import NotDoneError, UnknownError
 from watchbill.flow.verification import RejectedError
-from watchbill.model.duration import to_micros
-from watchbill.model.failure import Cause, Failure, FinalFailure, Probed, Remedy, RunError, kind_name
+from watchbill.model.duration import Duration, to_micros
+from watchbill.model.failure import Cause, Failure, FinalFailure, Probed, Remedy, RunError, is_unknown, kind_name
 from watchbill.model.fingerprint import LONGEST
 from watchbill.model.policy import Policy
 from watchbill.model.secret import redacted
 
+# What is busy costs no retry, so nothing else would end a loop that asks again at once.
+LEAST_PATIENCE: Final[Micros] = SECOND // 10
 LONGEST_TEXT: Final = 16 * 1024  # bytes of a message or traceback: enough to read, too little to fill a disk
 LONGEST_CHUNK: Final = 2 * 1024  # characters of one frame or message inside a traceback
 Hidden = Sequence[str]  # values of Secrets, which no error may show
+_SECONDS: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 MOST_FRAMES: Final = 200  # of each exception, the innermost: a recursion repeats itself above them
 
 
@@ -27,13 +31,17 @@ def failure_of(
 ) -> Failure:
     """Write down why an attempt failed, and whether its author wants another; `hidden` are texts to be left out."""
     remedy = remedy_of(error, policy)
+    patience = _patience(error) if remedy is Remedy.WAIT else 0
+    message = _message(error, hidden)
+    if patience is None:
+        message = _cut(f"{message} (no duration that anybody can read: its step's backoff is waited for)")
     return Failure(
         type=type_name(error),
-        message=_message(error, hidden),
+        message=message,
         traceback=_traceback(error, hidden),
         cause=_cause_of(error) if cause is Cause.RAISED else cause,
         remedy=remedy,
-        retry_after=_patience(error) if remedy is Remedy.WAIT else 0,
+        retry_after=_backoff(policy) if patience is None else patience,
         probed=_probed(error),
     )
 
@@ -83,6 +91,7 @@ def step_failed(final: FinalFailure) -> StepFailed:
         attempts=final.attempts,
         cause=final.cause.value,
         traceback=final.traceback,
+        unsure=is_unknown(final),
     )
 
 
@@ -101,12 +110,19 @@ def _cause_of(error: BaseException) -> Cause:
     return Cause.REJECTED if _is(error, RejectedError) else Cause.RAISED
 
 
-def _patience(error: BaseException) -> Micros:
-    """Give how long a Busy wants to be waited for; one that does not say it like a duration is tried again soon."""
+def _patience(error: BaseException) -> Micros | None:
+    """Give how long a Busy wants to be waited for; None when that is no duration. Bare digits are what headers say."""
     try:
-        return to_micros(cast(Busy, error).retry_after, what="Busy(retry_after)")
+        said: object = cast(Busy, error).retry_after
+        if isinstance(said, str) and _SECONDS.fullmatch(said.strip()):
+            said = float(said)
+        return max(LEAST_PATIENCE, to_micros(cast(Duration, said), what="Busy(retry_after)"))
     except Exception:
-        return 0
+        return None
+
+
+def _backoff(policy: Policy | None) -> Micros:
+    return max(LEAST_PATIENCE, (policy or Policy()).backoff)
 
 
 def _probed(error: BaseException) -> Probed | None:

@@ -14,6 +14,7 @@ from watchbill.model.failure import Cause, FinalFailure, RunError
 from watchbill.model.secret import secret_texts
 
 LATE: Final = "its deadline has passed"
+STOPPED: Final = "Stopped"  # the type of the error of a run that a person stopped as a failure
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"  # the type of the error of such a run
 
 _encode = msgspec.json.Encoder().encode
@@ -29,9 +30,8 @@ def end_of(workflow: Workflow[..., Any], loop: WorkflowLoop, ended: Ended, reaso
             return Outcome.FAILED, _encode(run_error_of(refused, hidden_in(workflow, loop)))
     if loop.late:
         error = RunError(DEADLINE_EXCEEDED, LATE, cause=Cause.LATE)
-        outcome = Outcome.FAILED if outcome is Outcome.CANCELLED else outcome
     elif loop.stopped is not None:
-        error = RunError("Stopped", loop.stopped, cause=Cause.CANCELLED)
+        error = RunError(STOPPED, loop.stopped, cause=Cause.CANCELLED)
     elif outcome is Outcome.CANCELLED:
         return outcome, _encode(reason)
     else:

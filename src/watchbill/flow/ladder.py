@@ -142,15 +142,29 @@ def rung(way: Way, step: Switchable, policy: Policy) -> Rung:
 
 def _said(way: Switch, step: Switchable, changes: tuple[Change, ...], policy: Policy) -> str:
     """Say what is different; read as their types, so that what is a Secret does not show."""
-    words = [f"step {step.name!r}"] if way.step is not None else []
+    words = [_other_step(step.name)] if way.step is not None else []
     if way.needs is not None:
         words.append(f"needs {', '.join(policy.needs) or 'nothing'}")
-    words += [f"{name}={_shown(value)}" for name, value in map(step.signature.read_change, changes)]
+    words += [f"{name}={in_short(value)}" for name, value in map(step.signature.read_change, changes)]
     return ", ".join(words)
 
 
-def _shown(value: Value) -> str:
-    text = repr(value)
+def _other_step(name: str) -> str:
+    return f"step {name!r}"
+
+
+def calls_another(rung: Rung) -> bool:
+    """Say whether a rung calls another step than those before it; of one that was stored, what it says tells."""
+    return rung.said.startswith(_other_step(rung.step))
+
+
+def in_short(value: Value) -> str:
+    """Write a value for people: not all of a long one."""
+    try:
+        text = repr(value)
+    except Exception:  # it is the user's own code
+        text = f"a {type(value).__qualname__}"
+    text = text.encode(errors="backslashreplace").decode()  # half a character can be written nowhere
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
 
 

@@ -117,6 +117,8 @@ async def ask(
         if not isinstance(group, str):
             # Whoever reads it as one, scheduler or inbox, would stand still for all the others.
             raise InvalidOptionError(f"{name} of ask() must name a group as text, got {group!r:.200}")
+        if "\0" in group:
+            raise InvalidOptionError(f"{name} of ask() must name a group without NUL, got {group!r:.200}")
     if within is None:
         if escalate_to is not None:
             raise InvalidOptionError("escalate_to of ask() is for when its time is over: give within, too")

@@ -41,8 +41,7 @@ async def run_in_child(env: Env, attempt: Attempt) -> None:
     hello = Hello(locate(step), None, step.name, threads=1, seals=step.signature.seals)
     child = await _spawn(env)
     try:
-        attempt.failure = attempt.host.refusal(attempt) if attempt.host is not None else None
-        if attempt.failure is not None:
+        if not _may_begin(attempt):
             return  # while the process was being made, the attempt became somebody else's
         await _say(child, hello)
         while (frame := await child.receive()) is not None:
@@ -59,6 +58,8 @@ async def _heard(child: Child, attempt: Attempt, message: Message) -> bool:
     """Do what the child's word asks for; True when it was its last."""
     match message:
         case Ready():
+            if not _may_begin(attempt):
+                return True  # while it read the user's program
             await _say(child, _order(attempt))
         case Moved(body=body):
             attempt.mark(_decode_mark(body))
@@ -74,6 +75,12 @@ async def _heard(child: Child, attempt: Attempt, message: Message) -> bool:
             attempt.body, attempt.value = body, attempt.step.signature.decode_result(body)
             return True
     return False
+
+
+def _may_begin(attempt: Attempt) -> bool:
+    """Look again after each wait: making a process takes its time, and this one may have slept meanwhile."""
+    attempt.failure = attempt.host.refusal(attempt) if attempt.host is not None else None
+    return attempt.failure is None
 
 
 async def _say(child: Child, message: Message) -> None:
@@ -106,6 +113,7 @@ def _order(attempt: Attempt) -> Order:
         row=attempt.row,
         started_at=attempt.started_at,
         started_boot=attempt.started_boot,
+        begin_until=attempt.host.trusted_until if attempt.host is not None else None,
         probe=isinstance(attempt.step, Probe),
     )
 

@@ -13,6 +13,7 @@ from watchbill.clock import Micros
 from watchbill.flow.mailbox import Mailbox, Message
 from watchbill.model.call import JournalEntry, Kind
 from watchbill.model.run import RunRow
+from watchbill.model.sealed import is_sealed
 
 _decode_message = msgspec.json.Decoder(tuple[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
@@ -58,31 +59,69 @@ class Part(NamedTuple):
 
 def current_part(run: RunRow, journal: Iterable[JournalEntry]) -> Part:
     """Read a journal up to its end; gives what is in force."""
-    part = Part(run.workflow, run.version, run.input, run.begun_at, (), (), ())
+    begins, kept = _in_force(journal)
+    if begins is None:
+        return Part(run.workflow, run.version, run.input, run.begun_at, (), (), tuple(kept))
+    body = _decode_next(begins.body)
+    unread = tuple(Message(one.topic, one.ref, bytes(one.body)) for one in body.unread)
+    return Part(body.workflow, body.version, bytes(body.input), begins.at, unread, tuple(body.received), tuple(kept))
+
+
+def acting_in(journal: Iterable[JournalEntry]) -> tuple[Micros, str]:
+    """Say until when an attempt may act that was taken from its agent, in the part in force, and of which call."""
+    _, kept = _in_force(journal)
+    return max(((until_of(entry), entry.key) for entry in kept if entry.kind == Kind.ACTING), default=(0, ""))
+
+
+def why_stopping(journal: Iterable[JournalEntry]) -> str | None:
+    """Say why the part that is in force is being stopped, if it is; reads no body: that may be sealed."""
+    _, kept = _in_force(journal)
+    return next((STOPS[Kind(entry.kind)] for entry in kept if entry.kind in STOPS), None)
+
+
+def _in_force(journal: Iterable[JournalEntry]) -> tuple[JournalEntry | None, list[JournalEntry]]:
+    """Give the entry with which the last part began, unless it is the first, and what of its entries is not masked."""
+    begins: JournalEntry | None = None
     kept: list[JournalEntry] = []
     for entry in journal:
         kind = entry.kind
         if kind == _CONTINUED:
-            body = _decode_next(entry.body)
-            unread = tuple(Message(one.topic, one.ref, bytes(one.body)) for one in body.unread)
-            part = Part(body.workflow, body.version, bytes(body.input), entry.at, unread, tuple(body.received), ())
-            kept = []
+            begins, kept = entry, []
         elif kind == _REWOUND:
             kept = rewound(kept, entry.key)
         else:
             kept.append(entry)
-    return part._replace(entries=tuple(kept))
+    return begins, kept
 
 
 def rewound(entries: list[JournalEntry], to: str) -> list[JournalEntry]:
-    """Leave out a call's outcome and all that came after it, but for messages: nobody sends them again."""
+    """Leave out a call's outcome and all that came after it, but for messages: nobody sends them again.
+
+    And but for what may still act, whoever wants it.
+    """
     for place, entry in enumerate(entries):
         if entry.key == to and entry.kind in OUTCOMES:
-            return entries[:place] + [later for later in entries[place:] if later.kind == Kind.MESSAGE]
+            return entries[:place] + [later for later in entries[place:] if later.kind in _STAYS]
     return entries
 
 
+_STAYS: Final = frozenset({Kind.MESSAGE, Kind.ACTING})
 OUTCOMES = frozenset({Kind.STEP, Kind.TIMER, Kind.CHILD, Kind.ASK})
+STOPS: Final = {
+    Kind.CANCEL: "it was cancelled",
+    Kind.LATE: "its deadline has passed",
+    Kind.STOPPED: "a person has stopped it",
+}
+
+
+def until_of(entry: JournalEntry) -> Micros:
+    """Read an ACTING entry; without its key, as long ago."""
+    return 0 if is_sealed(entry.body) else int(entry.body)
+
+
+def acting_body(until: Micros) -> bytes:
+    """Write one."""
+    return str(until).encode()
 
 
 def message_of(entry: JournalEntry) -> Message:

@@ -80,4 +80,5 @@ def check_probe(probe: object, step: Any) -> Callable[..., Any] | None:  # noqa:
             f"probe of {step.signature.owner} must be a function or a step that is called with the same arguments, got"
             f" {probe!r:.200}"
         )
+    step.signature.check_called_alike(function, "probe")
     return function

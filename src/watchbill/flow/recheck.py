@@ -15,7 +15,7 @@ from watchbill.clock import Micros
 from watchbill.errors import InvalidValueError
 from watchbill.flow.divergence import Diverged, shown
 from watchbill.flow.finish import LATE, end_of
-from watchbill.flow.parts import Part, current_part, message_of
+from watchbill.flow.parts import Part, current_part, message_of, until_of
 from watchbill.flow.replay import Broken, WorkflowLoop, step_guard
 from watchbill.flow.values import plain
 from watchbill.flow.workflows import Workflow
@@ -63,7 +63,8 @@ def begin_replay(loop: WorkflowLoop, part: Part, begun_at: Micros) -> None:
 
 def replay(loop: WorkflowLoop, entry: JournalEntry) -> bool:
     """Let a workflow see the next entry of its journal, and run until it rests; False: that is not for its code."""
-    if entry.kind == Kind.PATCH:
+    if entry.kind in (Kind.PATCH, Kind.ACTING):
+        _note(loop, entry)
         return False
     loop.take_commands()
     if loop.ended is not None and entry.kind == Kind.MESSAGE:
@@ -86,6 +87,12 @@ def replay(loop: WorkflowLoop, entry: JournalEntry) -> bool:
     else:
         loop.feed(entry.key, entry.at, Outcome(entry.outcome), entry.body, entry.digest)
     return True
+
+
+def _note(loop: WorkflowLoop, entry: JournalEntry) -> None:
+    """Take note of what its code does not see."""
+    if entry.kind == Kind.ACTING:
+        loop.may_act(until_of(entry))
 
 
 def compare_rows(loop: WorkflowLoop, part: int, rows: Iterable[AttemptRow], cancelled: set[str]) -> None:

@@ -99,6 +99,7 @@ class WorkflowLoop(Drain):
         "_number",
         "_root",
         "_tasks",
+        "acts_until",
         "asked",
         "calls",
         "cancels",
@@ -166,6 +167,7 @@ class WorkflowLoop(Drain):
         self.undoable: list[UndoableCall] = []
         self.spared = NONE_SPARED  # cancelled calls that took no effect
         self.sparing = False
+        self.acts_until: Micros = 0  # until then an attempt of it may act that was taken from its agent
         self.undoing: Ended | None = None  # why
         self.undo_from = 0  # the number of the last call before
 
@@ -213,6 +215,13 @@ class WorkflowLoop(Drain):
             self._main.cancel(reason)
         self._drain()
 
+    @property
+    def stopping(self) -> Kind | None:
+        """What has told it to stop, if anything has, whatever its code makes of that."""
+        if not self._cancel_requested:
+            return None
+        return Kind.LATE if self.late else Kind.CANCEL if self.stopped is None else Kind.STOPPED
+
     def edit(self, key: str, body: bytes) -> None:
         """Give an open call other arguments: it is tried, and undone, with these. Raises Diverged."""
         call = self.calls.get(key)
@@ -221,9 +230,13 @@ class WorkflowLoop(Drain):
         call.args = read(call, call.target.signature.decode_args, body)
         call.body = body
 
+    def can_be_undone(self, key: str) -> bool:
+        """Say whether a call has begun that can be."""
+        return any(call.key == key for call in self.undoable)
+
     def spare(self, at: Micros, key: str) -> None:
         """Undo a call not that the workflow had cancelled: it took no effect. Raises Diverged."""
-        if not any(call.key == key for call in self.undoable):
+        if not self.can_be_undone(key):
             raise not_asked(key, None, self.calls, ended=self.ended is not None)
         if at > self.now:
             self.now = at
@@ -232,6 +245,10 @@ class WorkflowLoop(Drain):
         if undo is not None:
             undo.cancel()
         self._drain()
+
+    def may_act(self, until: Micros) -> None:
+        """Undo nothing before that: an attempt that was taken from its agent may act until then."""
+        self.acts_until = max(self.acts_until, until)
 
     def message(self, at: Micros, message: Message) -> bool:
         """Deliver a message, then run until nothing is ready; False when it was delivered before."""
@@ -425,7 +442,8 @@ class WorkflowLoop(Drain):
         try:
             value = await self._function(*self._args, **self._kwargs)
         except BaseException as error:
-            if self.dead:
+            # The second: nobody holds this run any more, and the collector closes it.
+            if self.dead or _get_running_loop() is not self:
                 raise
             self._failed(error)
         else:
@@ -449,7 +467,9 @@ class WorkflowLoop(Drain):
             self.continued = error
             self.ended = Ended(Outcome.OK, None, None)
         elif isinstance(error, asyncio.CancelledError) and self._cancel_requested:
-            self.ended = Ended(Outcome.CANCELLED if self.stopped is None else Outcome.FAILED, None, error)
+            # Stopped as by a cancel, but it is a failure: what was undone by it ends it as undone.
+            fails = self.late or self.stopped is not None
+            self.ended = Ended(Outcome.FAILED if fails else Outcome.CANCELLED, None, error)
         else:
             self.ended = Ended(Outcome.FAILED, None, error)
 

@@ -116,10 +116,21 @@ class Signature:
         for name, value in changes.items():
             if name not in self.parameters:
                 raise InvalidValueError(f"{self.owner} has no parameter {name!r}{did_you_mean(name, self.parameters)}")
-            bound.arguments[name] = value
+            bound.arguments[name] = self._several(name, value)
         changed = self.encode_args(bound.args, bound.kwargs)
         self.decode_args(changed)
         return changed
+
+    def _several(self, name: str, value: Value) -> Value:
+        """Refuse what cannot stand for several arguments, where a name does."""
+        kind, wanted = self.parameters[name].kind, ""
+        if kind is Parameter.VAR_POSITIONAL and not isinstance(value, list | tuple):
+            wanted = "a list of them"
+        elif kind is Parameter.VAR_KEYWORD and not isinstance(value, dict):
+            wanted = "an object of their names"
+        if wanted:
+            raise InvalidValueError(f"{self._what(name)} stands for several, and must be {wanted}")
+        return value
 
     @property
     def readable(self) -> bool:
@@ -155,6 +166,22 @@ class Signature:
         kinds = [(p.kind in _POSITIONAL, p.kind is Parameter.VAR_POSITIONAL) for p in self.parameters.values()]
         theirs = [(p.kind in _POSITIONAL, p.kind is Parameter.VAR_POSITIONAL) for p in other.parameters.values()]
         return kinds == theirs and _names(self) == _names(other)
+
+    def check_called_alike(self, function: Callable[..., Value], what: str, *before: str) -> None:
+        """Refuse a function that cannot be called with `before`, and then with all that this one is called with."""
+        kinds = {p.kind for p in self.parameters.values()}
+        if kinds & {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}:
+            return  # how many there are shows when it is called
+        named = {p.name: None for p in self.parameters.values() if p.kind is Parameter.KEYWORD_ONLY}
+        try:
+            inspect.signature(function).bind(*before, *self._positional, **named)
+        except TypeError as error:
+            called = ", ".join((*before, *self.parameters))
+            raise InvalidOptionError(
+                f"{what} of {self.owner} is called with ({called}), and cannot be: {error}"
+            ) from error
+        except ValueError:
+            return  # its parameters cannot be read
 
     def argument(self, name: str, args: tuple[Value, ...], kwargs: dict[str, Value]) -> Value:
         """Give the value that a call with these arguments has for one parameter."""

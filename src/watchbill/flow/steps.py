@@ -169,6 +169,7 @@ def check_verify(verify: object, step: "Step[..., Any]") -> Callable[..., Any] |
         raise InvalidOptionError(f"verify of {owner} must be a function of (result, *arguments), got {verify!r:.200}")
     if is_async(function) and not step.is_async:
         raise InvalidOptionError(f"verify of {owner} must be a plain function, as the step is: it runs in its thread")
+    step.signature.check_called_alike(function, "verify", "result")
     return function
 
 
@@ -241,12 +242,16 @@ def check_learned(learned: object, owner: str) -> str:
     )
 
 
-def check_undo(undo: object, owner: str) -> "Step[..., Any] | None":
-    """Refuse what is no step."""
-    if undo is not None and not isinstance(undo, Step):
+def check_undo(undo: object, signature: Signature) -> "Step[..., Any] | None":
+    """Refuse what is no step, or cannot be called with a result and the arguments that led to it."""
+    if undo is None:
+        return None
+    if not isinstance(undo, Step):
         raise InvalidOptionError(
-            f"undo of {owner} must be a step (a function under @app.step), got {undo!r}; or write @name.undo above it"
+            f"undo of {signature.owner} must be a step (a function under @app.step), got {undo!r}; or write @name.undo"
+            " above it"
         )
+    signature.check_called_alike(undo.plain, "undo", "result")
     return undo
 
 
@@ -311,7 +316,7 @@ class Step(Generic[P, T]):
         self.always_has_row |= not self.idempotent or self.probe is not None or self.verified_by is not None
         self.needs_row |= self.always_has_row
         self.local_retries = _check_local_retries(options.get("local_retries", 0), owner)
-        self.undone_by = check_undo(options.get("undo"), owner)
+        self.undone_by = check_undo(options.get("undo"), self.signature)
         self.learned = check_learned(options.get("learned", OBSERVE), owner)
         self.home: Home | None = None  # the registry of its App
         self._wishes = wishes(
@@ -349,7 +354,7 @@ class Step(Generic[P, T]):
             self.home.add_step(step)
         if self.undone_by is not None:
             raise InvalidOptionError(f"{self!r} has an undo already: {self.undone_by!r}")
-        self.undone_by = check_undo(step, self.signature.owner)
+        self.undone_by = check_undo(step, self.signature)
         return step
 
     def asked_by(self) -> Probe:

@@ -10,12 +10,8 @@ from typing import NamedTuple, Protocol
 from watchbill.errors import StepFailed
 from watchbill.flow.futures import UndoableCall
 from watchbill.model.call import Outcome
-from watchbill.model.failure import Cause
 
-# Nobody knows whether such an attempt took effect. One that raised has cleaned up after itself.
-UNKNOWN = frozenset(
-    {Cause.LATE, Cause.STALLED, Cause.STARVED, Cause.LOST, Cause.KILLED, Cause.UNKNOWN, Cause.CANCELLED}
-)
+UNDO = "undo:"  # how the key begins of a call that undoes another one
 
 
 class Ended(NamedTuple):
@@ -65,7 +61,7 @@ async def undo_all(loop: Undoing, ended: Ended) -> Ended:
 
 def undo_key(key: str) -> str:
     """Name the call that undoes another one."""
-    return f"undo:{key}"
+    return f"{UNDO}{key}"
 
 
 def may_have_taken_effect(call: UndoableCall) -> bool:
@@ -75,9 +71,4 @@ def may_have_taken_effect(call: UndoableCall) -> bool:
     failure = call.exception()
     if failure is None:
         return True
-    return isinstance(failure, StepFailed) and is_unknown(failure.cause, failure.attempts)
-
-
-def is_unknown(cause: str, attempts: int) -> bool:
-    """Say whether a call that failed may have taken effect all the same."""
-    return cause in UNKNOWN and attempts > 0
+    return isinstance(failure, StepFailed) and failure.unsure

@@ -76,7 +76,7 @@ class Workflow(Generic[P, T]):
         self.deadline = check_deadline(options.get("deadline"), owner)
         self.notify = check_url(options.get("notify"), owner)
         self.retention = _retention(options.get("retention"), owner)
-        self.undone_by = check_undo(options.get("undo"), owner)
+        self.undone_by = check_undo(options.get("undo"), self.signature)
         self.on_failure = options.get("on_failure", "undo")
         if self.on_failure not in ON_FAILURE:
             raise InvalidOptionError(

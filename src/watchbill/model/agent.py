@@ -9,6 +9,7 @@ import msgspec
 from watchbill.clock import SECOND, Micros
 from watchbill.model.breaker import Ended
 from watchbill.model.failure import Cause, Failure, Remedy
+from watchbill.model.profile import silent_from
 
 AGENTS_KEPT_FOR: Final[Micros] = 24 * 3600 * SECOND  # since they are gone: who looks the next morning finds them
 AGENTS_FORGOTTEN: Final = 100  # of those gone longer, at a time
@@ -68,20 +69,26 @@ class Report(NamedTuple):
     act: int
     body: bytes | None = None  # result, Failure or checkpoint
     log: bytes | None = None  # its last words, at most LOG_LIMIT; not with a checkpoint
-    uses: str = ""  # the dependency of which its end says something: done, it is well; failed, it is not
+    uses: str = ""  # the dependency of which its end says something: done, it is well; failed, mostly it is not
     queue: int = 0  # in which its row was, if it uses one: also of a row that is gone its end says something
     error: str = ""  # that failure in a line, to be shown with the dependency
     pace: float = 0.0  # what this agent has started in a second, of late, that uses it
     run: int = 0  # whose call it is, and which: of a row that is gone nobody else knows it
     call: str = ""
     firsts: int | None = None  # what it has tried first, of late, that uses it: with failures, and with ends of retries
+    doubt: bool = False  # it failed, and may have taken effect: not even a canary is begun again for that
+    well: bool = False  # it failed, and the dependency has answered all the same: a probe found what it was asked
 
 
 def ended_by(report: Report, agent: int | None, queue: int) -> Ended:
     """Give what a report says of the dependency that its attempt uses."""
-    return Ended(
-        queue, report.id, report.fence, report.act == Act.DONE, report.error, agent, report.pace, report.firsts
-    )
+    well = report.act == Act.DONE or report.well
+    return Ended(queue, report.id, report.fence, well, report.error, agent, report.pace, report.firsts)
+
+
+def turns_away(report: Report) -> bool:
+    """Say whether a canary that reports this has tried for all the others: it goes back, ready, charged nothing."""
+    return bool(report.uses) and report.act == Act.FAILED and not report.doubt and not report.well
 
 
 def says_late(report: Report) -> bool:
@@ -193,10 +200,17 @@ class AgentSeen(NamedTuple):
     state: str
     beat_at: Micros
     suspension: bytes | None = None
+    until: Micros | None = None  # so long it has what it runs, whether or not it is heard
 
 
-def agent_word(state: AgentState, until: Micros, now: Micros) -> str:
-    """Say in a word how an agent is."""
-    if state is AgentState.ALIVE and until <= now:
-        return "silent"
-    return state.name.lower()
+def agent_word(state: AgentState, until: Micros, heard: tuple[Micros, Micros], now: Micros) -> str:
+    """Say in a word how an agent is, by when it was last heard and when it was last missed.
+
+    Who was missed may beat again, and is there then: nobody has pronounced it lost for good yet.
+    """
+    beat_at, missed_at = heard
+    if state is not AgentState.ALIVE:
+        return state.name.lower()
+    if missed_at and missed_at >= beat_at:
+        return "lost"
+    return "silent" if now >= min(until, silent_from(beat_at, until - beat_at)) else "alive"

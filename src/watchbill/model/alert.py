@@ -15,6 +15,7 @@ from watchbill.model.incident import IncidentRow, told_by
 
 VARIABLE: Final = "WATCHBILL_ALERTS"
 MOST_TRIES: Final = 20  # with the pauses between them, a good two hours
+MOST_REFUSED: Final = 10  # tries where somebody answers, and does not want it: whoever mends the address has minutes
 FIRST_PAUSE: Final[Micros] = SECOND
 LONGEST_PAUSE: Final[Micros] = 600 * SECOND
 INSTALL: Final = "pip install 'watchbill[alerts]'"
@@ -24,6 +25,13 @@ _BETWEEN: Final = re.compile(r",\s*(?=(?:[\w.@ -]+=)?[A-Za-z][A-Za-z0-9+.-]*://)
 _ROUTE: Final = re.compile(r"(?:(?P<group>[\w.@ -]+)=)?(?P<url>(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://\S+)")
 
 _encode = msgspec.json.Encoder().encode
+
+ASKED: Final = "asked"  # what is told first of a question
+_OF_QUESTIONS: Final = {
+    ASKED: "somebody is asked",
+    "reminded": "half of the time is over to answer",
+    "resolved": "a question is answered, or over",
+}
 
 
 class AlertKind(IntEnum):
@@ -94,11 +102,11 @@ class DueAlerts(msgspec.Struct, frozen=True):
     now: Micros
 
 
-class AlertText(msgspec.Struct, frozen=True):
+class AlertText(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a webhook gets."""
 
     incident: str
-    event: str  # opened, reminded or resolved
+    event: str  # opened, or asked, reminded or resolved
     namespace: str
     cause: str
     group: str
@@ -108,6 +116,7 @@ class AlertText(msgspec.Struct, frozen=True):
     examples: tuple[str, ...]
     opened_at: Micros
     resolved_at: Micros | None
+    question: str | None = None  # the item of the inbox that it is about
 
 
 def read_routes(alerts: str | Iterable[str] | None) -> tuple[Route, ...]:
@@ -140,9 +149,9 @@ def marks_for(routes: Sequence[Route], group: str) -> tuple[str, ...]:
     return tuple([route.mark for route in routes if route.group is None or route.group == group])
 
 
-def next_try(tries: int) -> Micros | None:
-    """Say how long to wait after so many tries; None: give up."""
-    if tries >= MOST_TRIES:
+def next_try(tries: int, *, refused: bool = False) -> Micros | None:
+    """Say how long to wait after so many tries, the last one perhaps refused; None: give up."""
+    if tries >= (MOST_REFUSED if refused else MOST_TRIES):
         return None
     return min(FIRST_PAUSE << (tries - 1), LONGEST_PAUSE)
 
@@ -150,14 +159,20 @@ def next_try(tries: int) -> Micros | None:
 def text_of(alert: Alert) -> AlertText:
     """Give what is told: no more than the incident itself says; what is sealed stays sealed."""
     row, told = alert.incident, told_by(alert.incident)
+    event = ASKED if row.asks and alert.kind is AlertKind.OPENED else alert.kind.word
     return AlertText(
-        f"{row.id:x}", alert.kind.word, row.namespace, row.cause, row.people, row.members, told.said, told.remedy,
+        f"{row.id:x}", event, row.namespace, row.cause, row.people, row.members, told.said, told.remedy,
         told.examples, row.opened_at, row.resolved_at if alert.kind is AlertKind.RESOLVED else None,
+        f"{row.id:x}" if row.asks else None,
     )  # fmt: skip
 
 
 def in_words(text: AlertText) -> tuple[str, str]:
     """Give a title and a text, for people."""
+    if text.question is not None:
+        title = f"Watchbill: {_OF_QUESTIONS[text.event]}"
+        what_to_do = "" if text.event == AlertKind.RESOLVED.word else f"{text.remedy}\n\n"
+        return title, f"{text.said}\n\n{what_to_do}Namespace {text.namespace}, question {text.question}."
     title = f"Watchbill: incident {text.event}: {text.cause}"
     if text.event == AlertKind.RESOLVED.word:
         return title, f"{text.said}\n\nIt is resolved. Namespace {text.namespace}, incident {text.incident}."

@@ -11,6 +11,7 @@ from watchbill.model.states import AttemptState
 FENCE_BITS: Final = 20
 STARVED: Final = "starved"  # as a symptom: its worker does not turn
 SLOW: Final = "slow"  # why a running row is looked at no more for being beyond what is usual: it has been told
+UNWANTED: Final = "unwanted"  # it waited, its last attempt judged, when its run was stopped: it is judged once more
 
 
 class RowKind(IntEnum):
@@ -60,6 +61,8 @@ class NewAttempt(NamedTuple):
     rank_ahead: Micros = 0  # its head start, by priority
     held: bool = False  # its run is paused
     gate: str | None = None  # that it must pass to start
+    unsure: bool = False  # an attempt before may have taken effect
+    acts_until: Micros | None = None  # and may act until then
 
 
 class AttemptRow(msgspec.Struct, frozen=True):
@@ -97,6 +100,8 @@ class AttemptRow(msgspec.Struct, frozen=True):
         0  # attempts that neither budget counts: of rungs before this one, and of those that were told to wait
     )
     doubt: bytes | None = None  # a Doubt, while nobody knows whether an attempt took effect
+    unsure: bool = False  # an attempt that is over may have taken effect: whatever follows, it must be undone
+    acts_until: Micros | None = None  # one that was taken from its agent may act until then
     leased_until: Micros | None = None  # when it is judged: the end of the lease of whoever had it; None: unknown
 
     @property

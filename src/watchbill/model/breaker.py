@@ -2,8 +2,8 @@
 
 Closed: everything starts. Open: nothing starts, and nothing is charged. Half-open: one attempt may try, the canary.
 Closing: the canary was done, and those who wait leave at a pace. Only failures are written down while all is well, and
-of the successes after one no more than can matter: a dependency that is well costs no write. While it is closed,
-retries start by their budget (`model/budget.py`).
+of the successes after one no more than can matter: a dependency that is well costs no write. While it is closed, or
+closing, retries start by their budget (`model/budget.py`).
 """
 
 from collections.abc import Mapping
@@ -29,6 +29,9 @@ SPREAD: Final[Micros] = 5 * SECOND  # in which those who wait leave, if the pace
 PACE_EVERY: Final[Micros] = SECOND  # so often those who still wait are counted
 TWICE: Final = 1.8  # times the steady rate: with what leaves together, never more than twice in any second
 TOGETHER: Final = 0.1  # of a second's worth may leave together: a lease for each would cost more than the work
+AGAIN: Final = 0.5  # of those who leave: what is under way when it breaks down fails, and that may be many
+UNUSED: Final = 0.75  # of the pace: where less is used, it is not the pace that keeps those who wait
+UNASKED: Final = 12  # times longer that is waited for while nobody leaves at all: perhaps nobody asks
 SLOWEST: Final = 1.0  # a second: fewer storm nobody, and somebody waits for them
 LONGEST_ERROR: Final = 200  # characters of the last failure, to be shown
 MOST_PACES: Final = 1_000  # agents whose pace is remembered
@@ -74,8 +77,12 @@ class Breaker(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens_at: Micros = 0
     waiting: int = 0  # when they were last counted
     paced_at: Micros = 0  # that was then
+    left: int = 0  # those who have left since
+    left_at: Micros = 0  # the last of them all
+    unused: Micros = 0  # for how long the pace has kept nobody, as far as can be seen
     told: bool = True  # the supervisor has told how it is
     budget: Budget = Budget()  # for retries
+    again: Budget = Budget()  # of those who leave, beside it: when it is closed they are nobody's business any more
 
     @property
     def failed(self) -> int:
@@ -147,9 +154,14 @@ def is_ill(failure: Failure) -> bool:
     """Say whether a failure tells against the dependency.
 
     Not a loss, which is the agent's; and nothing that its author, or the service itself, calls hopeless: that a card is
-    refused or an argument invalid is an answer, and whoever answers is there.
+    refused or an argument invalid is an answer, and whoever answers is there. Nor what a probe has found.
     """
-    return failure.cause in ILL and failure.remedy is Remedy.RETRY
+    return failure.cause in ILL and failure.remedy is Remedy.RETRY and not has_answered(failure)
+
+
+def has_answered(failure: Failure) -> bool:
+    """Say whether a failure tells that the dependency is well: a probe has heard that something is not done."""
+    return failure.probed is not None
 
 
 def shown_error(failure: Failure) -> str:
@@ -269,29 +281,61 @@ def closing(breaker: Breaker, now: Micros) -> Breaker:
         rate=0.0,
         tokens=0.0,
         tokens_at=now,
+        left=0,
+        left_at=0,
+        unused=0,
+        again=Budget(),
         told=False,
     )
 
 
 def paced(breaker: Breaker, waiting: int, now: Micros) -> Breaker:
-    """Say at which pace those who wait may leave, now that they are counted; closed when nobody waits.
+    """Say at which pace those who wait may leave, now that they are counted; closed when nobody waits for it any more.
 
     Never at more than twice the steady rate: what agents started before the trouble, or what has come during it, if
     that is more. So a crowd that is small for this dependency leaves within seconds, another no faster than it bore.
     """
-    if not waiting:
+    unused = _unused(breaker, now) if breaker.told else 0
+    if not waiting or unused >= SPREAD:
         return WELL if breaker.budget == WELL.budget else Breaker(budget=breaker.budget)
     if not breaker.told:
         came = waiting * SECOND / max(SECOND, now - breaker.opened_at)
         steady, rate = max(sum(breaker.paces.values()), came), 0.0
     else:
-        grown = max(0, waiting - breaker.waiting) * SECOND / max(1, now - breaker.paced_at)
-        steady, rate = breaker.steady + grown, breaker.rate  # more come than may leave: that is what is steady now
+        steady, rate = max(breaker.steady, _come(breaker, waiting, now)), breaker.rate
     rate = max(SLOWEST, min(max(rate, waiting * SECOND / SPREAD), TWICE * steady))
     there = tokens(breaker, now) if breaker.told else 1.0
     return msgspec.structs.replace(
-        breaker, steady=steady, rate=rate, tokens=there, tokens_at=now, waiting=waiting, paced_at=now, told=True
+        breaker,
+        steady=steady,
+        rate=rate,
+        tokens=there,
+        tokens_at=now,
+        waiting=waiting,
+        paced_at=now,
+        left=0,
+        unused=unused,
+        told=True,
     )
+
+
+def _come(breaker: Breaker, waiting: int, now: Micros) -> float:
+    """Give how many came in a second since the last look, if more came than may leave: that is what is steady now."""
+    grown = waiting - breaker.waiting
+    return (grown + breaker.left) * SECOND / max(1, now - breaker.paced_at) if grown > 0 else 0.0
+
+
+def _unused(breaker: Breaker, now: Micros) -> Micros:
+    """Give for how long those who wait have not left though they might: something else keeps them, and no pace helps.
+
+    A pause, a limit, needs that nobody has. Where nobody has left for long, perhaps nobody asks, and they would all
+    leave at once when somebody does: that counts little.
+    """
+    span = now - breaker.paced_at
+    if not breaker.left and now - breaker.left_at > SPREAD:
+        return breaker.unused + span // UNASKED
+    used = breaker.left * SECOND / max(1.0, UNUSED * breaker.rate * span)
+    return max(0, breaker.unused + round(span * max(-1.0, 1 - used)))
 
 
 def tended(breaker: Breaker, waiting: int, now: Micros) -> Breaker:
@@ -343,18 +387,35 @@ def may_start(breaker: Breaker, now: Micros, *, canary_runs: bool) -> int:
 def may_retry(breaker: Breaker, now: Micros) -> int:
     """Say how many of those may be retries: while all may start, as many as the budget allows.
 
-    A canary tries for all the others, and those who leave when it is done do so at a pace, which is not more than twice
-    what is steady: they have waited long enough.
+    A canary tries for all the others. Of those who leave when it is done half may have failed before, beside the
+    budget: a crowd leaves all the same, and what goes on failing gets no more than that.
     """
-    return budgeting.left(breaker.budget, now) if breaker.state is BreakerState.CLOSED else UNLIMITED
+    match breaker.state:
+        case BreakerState.CLOSED | BreakerState.CLOSING:
+            return budgeting.left(_spent(breaker), now, _again(breaker))
+        case _:
+            return UNLIMITED
+
+
+def _spent(breaker: Breaker) -> Budget:
+    """Give the budget with all that was taken of it, and of what there is beside it while those who waited leave."""
+    return budgeting.together(breaker.budget, breaker.again) if breaker.again.retried else breaker.budget
+
+
+def _again(breaker: Breaker) -> int:
+    """Give how many of those who leave within the budget's window may have failed before."""
+    leaving = breaker.state is BreakerState.CLOSING
+    return int(AGAIN * breaker.rate * budgeting.WINDOW / SECOND) if leaving else 0
 
 
 def next_start_at(breaker: Breaker, now: Micros) -> Micros | None:
     """Say when to ask again, when budget or pace keeps somebody back: not for each that may leave, if they are many."""
     if breaker.state is BreakerState.CLOSED:
         return budgeting.next_at(breaker.budget, now)
-    if breaker.state is not BreakerState.CLOSING or breaker.rate <= 0 or (there := tokens(breaker, now)) >= _WHOLE:
+    if breaker.state is not BreakerState.CLOSING or breaker.rate <= 0:
         return None
+    if (there := tokens(breaker, now)) >= _WHOLE:
+        return budgeting.next_at(_spent(breaker), now, _again(breaker))
     wanted = max(1.0, breaker.rate * TOGETHER / 2)
     return now + max(1, int((wanted - there) * SECOND / breaker.rate) + 1)
 
@@ -369,4 +430,12 @@ def started(breaker: Breaker, rows: Mapping[int, int], now: Micros, *, retries: 
     if breaker.state is BreakerState.HALF_OPEN:
         [(id, fence)] = rows.items()
         return msgspec.structs.replace(breaker, canary=(id, fence))
-    return msgspec.structs.replace(breaker, tokens=max(0.0, tokens(breaker, now) - len(rows)), tokens_at=now)
+    return msgspec.structs.replace(
+        breaker,
+        tokens=max(0.0, tokens(breaker, now) - len(rows)),
+        tokens_at=now,
+        left=breaker.left + len(rows),
+        left_at=now,
+        again=budgeting.retried(breaker.again, retries, now),
+        unused=breaker.unused if now - breaker.left_at <= SPREAD else 0,
+    )

@@ -39,20 +39,28 @@ def allowed(budget: Budget, now: Micros) -> int:
     return FLOOR + int(SHARE * firsts)
 
 
-def left(budget: Budget, now: Micros) -> int:
-    """Give how many more retries may start now."""
-    return max(0, allowed(budget, now) - used(budget, now))
+def left(budget: Budget, now: Micros, beside: int = 0) -> int:
+    """Give how many more retries may start now; `beside`: so many more are allowed within the window."""
+    return max(0, allowed(budget, now) + beside - used(budget, now))
 
 
-def next_at(budget: Budget, now: Micros) -> Micros | None:
+def next_at(budget: Budget, now: Micros, beside: int = 0) -> Micros | None:
     """Say when the next retry may start, if none may now: when enough of those before are out of the window."""
-    may, spent, at = allowed(budget, now), used(budget, now), None
+    may, spent, at = allowed(budget, now) + beside, used(budget, now), None
     for number, count in budget.retried:
         if spent < may:
             break
         if _counts(number, now):
             spent, at = spent - count, (number + 1) * SLICE + WINDOW
     return at
+
+
+def together(one: Budget, other: Budget) -> Budget:
+    """Give a budget of which both have taken."""
+    counts = dict(one.retried)
+    for number, count in other.retried:
+        counts[number] = counts.get(number, 0) + count
+    return Budget(tuple(sorted(counts.items())), one.firsts)
 
 
 def retried(budget: Budget, count: int, now: Micros) -> Budget:

@@ -23,6 +23,7 @@ class Kind(IntEnum):
     EDITED = 11  # a person gave a call that is open other arguments
     STOPPED = 12  # a person stopped the run as a failure, so that it is undone
     SPARED = 13  # a call that the workflow had cancelled took no effect: it is not undone
+    ACTING = 14  # an attempt of this call was taken from its agent, and may act until then: nothing is undone before
 
 
 class Outcome(IntEnum):

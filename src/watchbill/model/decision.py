@@ -19,6 +19,9 @@ LATE_RESULT: Final = "refuse late result"  # of an attempt that was somebody els
 OF_A_REFUSAL: Final = -3  # the number of such a decision, likewise
 BY_ITSELF: Final = "done by itself"  # of an attempt that was beyond what was learned, and was left alone
 OF_AN_ALARM: Final = -4  # the number of such a decision, likewise
+CANCELLED: Final = "cancelled"  # a call that its run wants no more: what its attempt did, if it had begun unseen
+OF_A_CANCEL: Final = -5  # the number of such a decision: there is one for each row, or fence of an attempt without
+TOOK_EFFECT: Final = "done"  # what a scheduler writes down of a call whose probe says so
 UNANSWERED: Final = "unanswered"  # a workflow has waited for a message as long as it wanted to
 DEADLINE: Final = "stop at its deadline"  # a run
 SCHEDULER: Final = "scheduler"  # the actor of what a scheduler itself decides
@@ -46,6 +49,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     override: str = ""  # what an operator had changed of the policy that this was decided by, who, when and why
     since: Micros | None = None  # when what was found had gone wrong, where that is known and is not its end
     undecided: str | None = None  # the group of people who have not decided in the time they had
+    probed: str = ""  # of a probe, not an attempt: what it said (done, not_done, unknown), or that it failed
     beyond: str = ""  # which learned limit was passed without consequence: the mode, and the rule
 
 

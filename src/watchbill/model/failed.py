@@ -73,12 +73,12 @@ class Successor(NamedTuple):
     first: JournalRow | None  # one of its own, before them
 
 
-class Retried(StrEnum):
+class Copied(StrEnum):
     """What became of a run that was to go on as a new one."""
 
     MADE = "made"
     TAKEN = "taken"  # the new one's id is
-    GONE = "gone"  # it does not belong to the incident any more: somebody has seen to it
+    GONE = "gone"  # it is not there any more, or not in the incident, where it was: somebody has seen to it
 
 
 def next_look(remind_at: Micros | None, seen_at: Micros | None) -> Micros | None:

@@ -50,6 +50,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     remedy: Remedy = Remedy.RETRY
     retry_after: Micros = 0  # with WAIT
     probed: Probed | None = None  # what a probe found
+    began_at: Micros | None = None  # of an attempt that had no row: when it began, which the row's own commit blurs
 
 
 class Doubt(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -69,6 +70,19 @@ class FinalFailure(msgspec.Struct, frozen=True, omit_defaults=True):
     attempts: int
     cause: Cause
     traceback: str = ""
+    # Whether one of its attempts may have taken effect; None: as its cause says.
+    unsure: bool | None = None
+
+
+# Nobody knows whether such an attempt took effect. One that raised has cleaned up after itself; not after others.
+UNKNOWN: Final = frozenset(
+    {Cause.LATE, Cause.STALLED, Cause.STARVED, Cause.LOST, Cause.KILLED, Cause.UNKNOWN, Cause.CANCELLED}
+)
+
+
+def is_unknown(final: FinalFailure) -> bool:
+    """Say whether a call that failed for good may have taken effect all the same."""
+    return final.cause in UNKNOWN and final.attempts > 0 if final.unsure is None else final.unsure
 
 
 class RunError(msgspec.Struct, frozen=True, omit_defaults=True):

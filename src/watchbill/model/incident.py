@@ -64,6 +64,7 @@ class IncidentRow(msgspec.Struct, frozen=True):
     ordered_by: str | None = None  # who wants something for all of them, which is being done
     runs: bool = False  # its members are runs that nothing moves
     failed: bool = False  # its members are runs that have ended because a step failed for good
+    asks: bool = False  # it is about a question, whose number it has: for alerts alone
 
 
 class Incident(msgspec.Struct, frozen=True):

@@ -12,6 +12,9 @@ HOST_LEASE: Final[Micros] = (
 FOREVER: Final[Micros] = 1 << 62  # the end of a lease that does not end; later than any time, and a sum with it fits
 
 
+GONE: Final[Micros] = 1  # when the lease ended of who is provably dead, or has left: long ago, as statements say
+
+
 class Taken(msgspec.Struct, frozen=True):
     """A shard that a `take` won."""
 
@@ -19,6 +22,7 @@ class Taken(msgspec.Struct, frozen=True):
     term: int
     unclean: bool  # the owner before did not release it: what it was doing counts as lost
     doing: int | None  # the run that owner had named before it died
+    owner: int | None = None  # that owner, if it is known
 
 
 class Member(msgspec.Struct, frozen=True):

@@ -42,7 +42,7 @@ def limits_of(row: AttemptRow) -> Limits:
     """
     policy, mark = decode_policy(row.policy), mark_of(row)
     began = _began(row, policy)
-    longer = policy.extended + (0 if mark is None else mark.extended)
+    longer = extended_by(policy, mark)
     late_at = began + policy.timeout + longer
     moved_at = began if row.progress_at is None else max(began, row.progress_at)
     stalled_at = None if policy.stall is None else _stalled_at(moved_at, policy.stall, mark)
@@ -64,6 +64,17 @@ def limits_of(row: AttemptRow) -> Limits:
     elif usual_stall is not None:
         observed.append(usual_stall)
     return Limits(late_at, stalled_at, moved_at, min(observed, default=None))
+
+
+def overdue_at(row: AttemptRow) -> Micros | None:
+    """Say when an attempt has had the time that its author gives it, and that it asked for; None: it never began."""
+    policy = decode_policy(row.policy)
+    return None if row.started_at is None else row.started_at + policy.timeout + extended_by(policy, mark_of(row))
+
+
+def extended_by(policy: Policy, mark: Mark | None) -> Micros:
+    """Say what was added to the timeout of an attempt: by an operator, and by itself."""
+    return policy.extended + (0 if mark is None else mark.extended)
 
 
 def learned_timeout(row: AttemptRow) -> str | None:

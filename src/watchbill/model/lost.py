@@ -35,6 +35,7 @@ class Dead(NamedTuple):
     id: int
     name: str
     found: Found
+    heard_at: Micros | None = None  # when it was last heard; None: nobody knows, or it never says a word
 
 
 class LostAgent(NamedTuple):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.model.attempt import AttemptRow
+from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.failed import FailedRun
 from watchbill.model.incident import IncidentRow, NewIncident
 from watchbill.model.parked import FOR_PERSONS
@@ -65,6 +65,16 @@ class Order(NamedTuple):
     by: str = ""  # whose it is
 
 
+class UntoldQuestion(NamedTuple):
+    """A question that nobody was told of."""
+
+    id: int
+    namespace: str
+    run: str  # its id
+    call: str
+    body: bytes  # a Question
+
+
 class Reminder(NamedTuple):
     """A question, or a call that waits for people, whose time is half over."""
 
@@ -86,8 +96,14 @@ class Muster(msgspec.Struct, frozen=True):
     stuck: tuple[StuckRun, ...] = ()  # runs that nothing moves, without an incident
     watched: bool = False  # incidents about runs are open: nobody says a word when one of them moves again
     failed: tuple[FailedRun, ...] = ()  # runs that have ended because a step failed for good, without an incident
+    asking: tuple[UntoldQuestion, ...] = ()  # if they were asked for
 
 
 def waits_for_person(row: AttemptRow) -> bool:
     """True when a person is to decide about a call; once one has, nobody moves it but the scheduler, who is told."""
     return row.state is AttemptState.PARKED and row.why in FOR_PERSONS
+
+
+def is_with_people(row: AttemptRow) -> bool:
+    """True when only a person moves a row: somebody is to decide about a call, or is asked by the workflow."""
+    return waits_for_person(row) or (row.kind == RowKind.ASK and row.state is AttemptState.PARKED)

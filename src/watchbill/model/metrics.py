@@ -196,7 +196,7 @@ def _ends(read: Sequence[tuple[HistoryRow, Decision]]) -> dict[tuple[int, str], 
         key, n, actor = (row.decision.run, row.decision.call), row.decision.n, row.decision.actor
         if n == OF_A_RECOVERY and actor == AGENT and decision.chosen == RECOVERED:
             before = ends.get(key, OPEN)
-            how = "another_way" if decision.rung else "cured"
+            how = "probed" if decision.probed else "another_way" if decision.rung else "cured"
             ends[key] = End(before.how if before.how == "by_person" else how, row.at, decision.agent)
         elif n == OF_A_PERSON and decision.chosen in BY_PERSON and actor != "scheduler":
             done = decision.chosen in (Action.PROVIDE, Action.SKIP)
@@ -223,6 +223,7 @@ def _card(cause: Cause, troubles: Sequence[Trouble], ends: Mapping[tuple[int, st
         again=hows.count("again"),
         elsewhere=hows.count("elsewhere"),
         another_way=hows.count("another_way"),
+        probed=hows.count("probed"),
         by_person=hows.count("by_person"),
         undone=hows.count("undone"),
         given_up=hows.count("given_up"),

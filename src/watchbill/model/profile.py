@@ -10,6 +10,8 @@ INLINE_LEASE: Final[Micros] = 30 * SECOND
 # When the lease of an agent has ended, or it has heard that an attempt is not its own any more, it stops by then what
 # must not happen twice, or has killed it: so long others wait before they ask what became of it.
 STOPS_WITHIN: Final[Micros] = 10 * SECOND
+# How long what may happen twice goes on after the lease has ended: perhaps it is the store that is away.
+SILENCE: Final[Micros] = 60 * SECOND
 
 
 class Profile(NamedTuple):
@@ -25,6 +27,18 @@ PROFILES: Final = {
     "batch": Profile(30 * SECOND, 90 * SECOND),
 }
 LONGEST_LEASE: Final[Micros] = max(INLINE_LEASE, *(profile.lease for profile in PROFILES.values()))
+
+
+MISSED_BEATS: Final = 2  # one may be late: the next tells
+
+
+def silent_from(beat_at: Micros, lease: Micros) -> Micros:
+    """Say from when on a process is silent that was last heard then, by how long it leases.
+
+    Who chose a beat of its own leases for four of them.
+    """
+    known = [profile.beat for profile in PROFILES.values() if profile.lease == lease]
+    return beat_at + MISSED_BEATS * (known[0] if known else lease // 4)
 
 
 def profile_named(name: object) -> Profile:

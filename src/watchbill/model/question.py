@@ -1,10 +1,11 @@
 """Question: what a workflow asks a person; and an item of the inbox: a question, or a call that waits for a person."""
 
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from watchbill.clock import SECOND, Micros
+from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.model.attempt import RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Failure
@@ -88,15 +89,15 @@ class InboxItem(msgspec.Struct, frozen=True):
     question: str
     to: str
     form: dict[str, Any]
-    asked_at: Micros
+    asked_at: datetime
     refused: str | None = None  # why the newest answer did not fit
     answered_by: str | None = None  # whose answer is on its way to the run
     kind: str = "question"  # or why a call waits: quarantine, escalate, doubt
     actions: tuple[str, ...] = ("answer",)  # `watchbill inbox answer`; of a call, those of `watchbill incidents`
     incident: str | None = None  # that a call belongs to
     claimed_by: str | None = None  # who holds it
-    claimed_until: Micros | None = None
-    due_at: Micros | None = None  # until when it must be answered, or decided
+    claimed_until: datetime | None = None
+    due_at: datetime | None = None  # until when it must be answered, or decided
     escalate_to: str | None = None  # who is asked then
 
 
@@ -116,24 +117,34 @@ _HOW: Final = {
 
 def inbox_item(asked: Asked) -> InboxItem:
     """Read an item; what is sealed is said to be."""
-    claimed_until = None if asked.claimed_by is None else asked.claimed_until
+    asked_at = to_datetime(asked.asked_at)
+    claimed_until = None if asked.claimed_by is None else _moment(asked.claimed_until)
     if asked.kind != RowKind.ASK:
         why = asked.why or ""
         people = people_of(why, asked.rung, asked.policy)
         return InboxItem(
             f"{asked.id:x}", asked.run, asked.call, what_waits(asked.step, why, asked.result),
-            people.group, {}, asked.asked_at, _why(asked.refused), asked.answered_by, why,
+            people.group, {}, asked_at, _why(asked.refused), asked.answered_by, why,
             ACTIONS, None if asked.incident is None else f"{asked.incident:x}", asked.claimed_by, claimed_until,
-            told_until(asked.due_at), None if asked.due_at is None else next_group(why, people, asked.policy),
+            _moment(told_until(asked.due_at)), None if asked.due_at is None else next_group(why, people, asked.policy),
         )  # fmt: skip
-    question = Question(shown(asked.body), "", {}) if is_sealed(asked.body) else _decode_question(asked.body)
+    question = question_in(asked.body)
     patience = _decode_patience(asked.policy)
-    due_at = None if patience.within is None else asked.asked_at + patience.within
+    due_at = None if patience.within is None else to_datetime(asked.asked_at + patience.within)
     return InboxItem(
-        f"{asked.id:x}", asked.run, asked.call, question.question, question.to, question.form, asked.asked_at,
+        f"{asked.id:x}", asked.run, asked.call, question.question, question.to, question.form, asked_at,
         _why(asked.refused), asked.answered_by, claimed_by=asked.claimed_by, claimed_until=claimed_until,
         due_at=due_at, escalate_to=patience.escalate_to,
     )  # fmt: skip
+
+
+def _moment(at: Micros | None) -> datetime | None:
+    return None if at is None else to_datetime(at)
+
+
+def question_in(body: bytes) -> Question:
+    """Read a question; what is sealed is said to be."""
+    return Question(shown(body), "", {}) if is_sealed(body) else _decode_question(body)
 
 
 def what_waits(step: str, why: str, result: bytes | None) -> str:

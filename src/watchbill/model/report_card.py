@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 # What can become of something, as fields of a card.
-CURES: Final = ("again", "elsewhere", "another_way", "by_person", "undone", "given_up", "stopped", "open")
+CURES: Final = ("again", "elsewhere", "another_way", "probed", "by_person", "undone", "given_up", "stopped", "open")
 
 
 class Spans(msgspec.Struct, frozen=True):
@@ -25,6 +25,7 @@ class Card(msgspec.Struct, frozen=True):
     again: int  # cured by the same agent
     elsewhere: int  # by another one
     another_way: int  # on another rung of its ladder
+    probed: int  # nothing was done again: it had taken effect, as its probe says
     by_person: int
     undone: int  # its run failed, and what it had done was undone
     given_up: int

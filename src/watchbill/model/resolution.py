@@ -35,6 +35,12 @@ ACTIONS_FOR_FAILED: Final = (
 )  # of runs that have ended: go on anew, or leave them
 
 
+def how_to_decide(id: str) -> str:
+    """Say by which command somebody decides about calls: one that works as it stands, and what else there is."""
+    others = [action for action in ACTIONS if action != Action.RETRY]
+    return f"watchbill incidents retry {id} --reason WHY; instead of retry: {', '.join(others[:-1])} or {others[-1]}"
+
+
 class Resolution(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was decided, as a run is told it."""
 
@@ -65,11 +71,20 @@ def check_action(action: object) -> Action:
 
 def check_reason(reason: object) -> str:
     """Refuse what says nothing."""
-    if not isinstance(reason, str) or not reason.strip() or len(reason) > LONGEST_REASON:
+    if not isinstance(reason, str) or not reason.strip() or len(reason) > LONGEST_REASON or not is_text(reason):
         raise InvalidOptionError(
             f"reason is text of 1-{LONGEST_REASON} characters, for whoever asks later why; got {reason!r:.240}"
         )
     return reason
+
+
+def is_text(text: str) -> bool:
+    """Say whether every store can hold a text: half a character is none, and not every one has a way to write NUL."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
 
 
 def check_args(action: Action, args: object) -> dict[str, Any]:

@@ -22,6 +22,8 @@ FOR_RUN: Final = "run "
 FOR_ANSWER: Final = "an answer to "
 _OURS: Final = r"[/~@]"
 _NOT_IN_IDS: Final = r"[^A-Za-z0-9._:@~/-]"
+_COPY: Final = r"~\d+\Z"
+_COPY_OF_CHILD: Final = r"~~\d+\Z"
 _REGION: Final = r"[A-Za-z0-9._-]{1,100}\Z"
 _ID: Final = r"[A-Za-z0-9._:@~/-]{1,200}\Z"
 
@@ -168,6 +170,16 @@ def child_id(parent: str, part: int, key: str) -> str:
     return f"{parent}/{key}" if part == 0 else f"{parent}/{key}~{part + 1}"
 
 
+def copy_id(id: str, n: int) -> str:
+    """Name the how manieth copy of a run, or of what that is a copy of.
+
+    That of a child has a mark of its own: by a single one its parent counts its parts, and would take it for its child.
+    """
+    if "/" in id:
+        return f"{re.sub(_COPY_OF_CHILD, '', id)}~~{n}"
+    return f"{re.sub(_COPY, '', id)}~{n}"
+
+
 def cause_of_hold(reason: str) -> str:
     """Give the cause for which a run is held: what the reason in its row begins with, up to a colon."""
     return reason.partition(":")[0]
@@ -179,7 +191,7 @@ def started_by(id: str, parent: str | None) -> str:
         return f"by run {parent!r}"
     base, tilde, number = id.rpartition("~")
     if tilde and number.isdecimal():
-        return f"as a copy of run {base!r}"
+        return f"as a copy of run {base.removesuffix('~')!r}"
     name, at, which = id.rpartition("@")
     if not at:
         return BY_START

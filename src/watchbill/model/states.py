@@ -123,7 +123,8 @@ ATTEMPT_MOVES: Final = (
     AttemptMove(_A.READY, None, Room.SCHEDULER, "the call was cancelled"),
     AttemptMove(_A.PARKED, None, Room.SCHEDULER, "the call was cancelled, or a person has given its outcome"),
     AttemptMove(_A.READY, _A.PARKED, Room.SCHEDULER, "the call was cancelled before its probe was asked"),
-    AttemptMove(_A.PARKED, _A.FAILED, Room.SCHEDULER, "the call was cancelled, and nobody knew whether it took effect"),
+    AttemptMove(_A.READY, _A.FAILED, Room.SCHEDULER, "the call was cancelled, and an attempt may have taken effect"),
+    AttemptMove(_A.PARKED, _A.FAILED, Room.SCHEDULER, "the call was cancelled, and an attempt may have taken effect"),
 )
 
 

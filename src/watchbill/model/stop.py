@@ -15,15 +15,17 @@ WORKFLOW: Final = "workflow:"
 NEEDS: Final = "needs:"
 
 
+LONGEST_GATE: Final = 500  # characters, as of a step, and of a limit with its key: it is indexed
 KINDS: Final = (STEP, WORKFLOW, NEEDS, USES, LIMIT)
 
 
 def check_gate(name: str, act: GateAct) -> str:
     """Refuse what cannot be the name of a gate, or be ordered of it."""
     kind = next((kind for kind in KINDS if name.startswith(kind) and len(name) > len(kind)), None)
-    if kind is None or not name.isprintable():
+    if kind is None or not name.isprintable() or len(name) > LONGEST_GATE:
         raise InvalidOptionError(
-            f"a gate is called step:NAME, workflow:NAME, needs:NAME, uses:NAME or limit:STEP, got {name!r:.200}"
+            "a gate is called step:NAME, workflow:NAME, needs:NAME, uses:NAME or limit:STEP, with at most"
+            f" {LONGEST_GATE} printable characters, got {name!r:.200}"
         )
     if act is GateAct.CLOSE and kind != USES:
         raise InvalidOptionError(

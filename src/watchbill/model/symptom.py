@@ -12,7 +12,7 @@ class Failed:
     """The attempt ended badly, or was found dead: what now?"""
 
     failure: Failure
-    acts_for: Micros | None = None  # so much longer whoever had it may act by its lease; None: nobody knows that lease
+    settles_in: Micros = 0  # until then an attempt that was taken away may act: this one, or one before
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class AgentDead:
     agent: int
     name: str = ""  # if anybody knows it
     found: Found = Found.EXPIRED  # by which evidence
+    heard_at: Micros | None = None  # when it last was, if anybody knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Unreadable:
     """It ended badly, and how is sealed with a key that is not here."""
 
     why: str
-    acts_for: Micros | None = None  # as of Failed
+    settles_in: Micros = 0  # as of Failed
 
 
 Symptom = Failed | Late | Stalled | NotYet | AgentDead | CancelOverdue | BackoffOver | PersonLate | Unreadable

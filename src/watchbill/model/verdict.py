@@ -17,6 +17,7 @@ class MarkFailed:
     failure: Failure
     failures: int  # added: what is late counts as a failure,
     losses: int  # not as a loss; of a dead agent the loss stands, unless the attempt had a process of its own
+    last: bool = False  # it goes to the end of the line
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +50,12 @@ class Climb:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Parked until whoever had it can no longer act: to ask, or to undo it, before would be too soon."""
+    """Parked until whoever had it can no longer act: to ask before would be too soon."""
 
+    chosen: ClassVar[str] = "wait until it can be asked"
     rule: str
     delay: Micros
     doubt: Doubt
-    asks: bool = True  # whether it took effect; else it is given up then
-
-    @property
-    def chosen(self) -> str:
-        """What is decided."""
-        return "wait until it can be asked" if self.asks else "wait until it cannot act"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +156,7 @@ class Judgement(NamedTuple):
     watch_at: Micros | None = None  # evidence, of what is parked: until when it was
     cancel: bool = False  # evidence, of what does not run: whether it was wanted
     actor: str = SUPERVISOR  # of the Decision
+    last: bool = False  # from now on it stands at the end of the line
+    unsure: bool | None = None  # whether an attempt that is over may have taken effect; None: as it was known before
+    acts_in: Micros | None = None  # one that was taken away may act for so long; None: none was, by this verdict
+    tried: bool = False  # a dependency, for all the others that use it: with its end another one may

@@ -18,17 +18,17 @@ from watchbill.events import Events
 from watchbill.flow.context import Attempt
 from watchbill.flow.finish import end_of, for_good
 from watchbill.flow.futures import Unanswered
-from watchbill.flow.parts import Part, beginning_of, following_part
+from watchbill.flow.parts import Part, acting_body, beginning_of, following_part
 from watchbill.flow.recheck import open_loop
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Call, Continued, Diverged, WorkflowLoop
 from watchbill.flow.switched import switched_body
-from watchbill.flow.undo import is_unknown
 from watchbill.flow.watchdog import Watchdog
 from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import AttemptRow, RowKind
-from watchbill.model.call import Kind, Outcome
-from watchbill.model.failure import Cause
+from watchbill.model.call import Kind, Outcome, step_name
+from watchbill.model.decision import TOOK_EFFECT
+from watchbill.model.failure import Cause, FinalFailure, is_unknown
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.stop import NONE_STOPPED
@@ -37,10 +37,10 @@ from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.children import Children
 from watchbill.scheduler.leaving import Leaving
 from watchbill.scheduler.notes import event_of, unanswered
-from watchbill.scheduler.plan import alarm_of, failed_row, final_failure, ready_row, recovery_of
+from watchbill.scheduler.plan import alarm_of, failed_row, final_failure, ready_row, recovery_of, stopped_row
 from watchbill.scheduler.queues import Queues
 from watchbill.scheduler.recoveries import Recovered
-from watchbill.scheduler.residence import Residence, Resident
+from watchbill.scheduler.residence import Residence, Resident, Settled
 from watchbill.scheduler.rows import Rows
 from watchbill.scheduler.stopping import Stopping, outcome_of_stopped
 
@@ -98,7 +98,8 @@ class Advance:
             return
         failure = attempt.failure
         if failure is not None and resident.loop.is_stopping(call):
-            self.settle_stopped(resident, call, failure.cause, int(not attempt.queued), batch)
+            began = None if attempt.queued else attempt.started_at
+            self.settle_stopped(resident, call, failure.cause, int(not attempt.queued), batch, began)
         elif failure is None:
             self.feed(
                 resident,
@@ -111,14 +112,21 @@ class Advance:
                 self._agent,
                 attempt.started_at,
             )
-        elif failure.cause is not Cause.CANCELLED:
+        elif failure.cause is Cause.CANCELLED:
+            if attempt.silenced:
+                fence, began = attempt.fence, not attempt.queued
+                self._rows.insert(
+                    resident, call, batch, lambda facts, new: stopped_row(facts, new, fence=fence, began=began)
+                )
+        else:
             ago = self._env.clock.boot() - attempt.started_boot
+            dated = msgspec.structs.replace(failure, began_at=attempt.started_at)
             self._rows.insert(
                 resident,
                 call,
                 batch,
                 lambda facts, new: failed_row(
-                    facts, new, fence=attempt.fence, agent=self._agent, started_ago=ago, failure=failure
+                    facts, new, fence=attempt.fence, agent=self._agent, started_ago=ago, failure=dated
                 ),
             )
             note = f"{failure.type}: {failure.message}"
@@ -141,13 +149,13 @@ class Advance:
             return
         batch.turn.terms[resident.shard] = resident.term
         batch.turn.finals_done.append(row.id)
-        self._stopping.dropped.pop(row.id, None)
+        self.note_acting(resident, row, batch)
         call = None if resident.gone else resident.loop.calls.get(row.call)
         if call is None or not _is_row_of(resident, row):
-            if self._stopping.fades(resident, row.id):
+            if self._stopping.fades(resident, row.id) and row.part == resident.part:
                 self._spare(resident, row, batch)
             if self._stopping.faded(resident, row.id):
-                self._begin_the_undo(resident, batch)
+                self.begin_the_undo(resident, batch)
             return  # cancelled meanwhile: the outcome is dropped
         resident.rows.pop(row.call, None)
         finished = resident.local.pop(row.call, None)
@@ -158,10 +166,12 @@ class Advance:
         else:
             outcome, body = Outcome.FAILED, _encode(final_failure(row))
         if row.kind == RowKind.PROBE and row.state is AttemptState.DONE:
-            batch.decide(resident, "done", "the probe says that it took effect, and what came of it", row.call)
+            said = "the probe says that it took effect, and what came of it"
+            batch.decide(resident, TOOK_EFFECT, said, row.call)
         if row.state is AttemptState.DONE:
             self._note_recovery(resident, call, row, batch)
-        if not self.feed(resident, call, outcome, body, batch, UNSET, row.fence, row.agent, row.started_at):
+        began = resident.began_at(row)
+        if not self.feed(resident, call, outcome, body, batch, UNSET, row.fence, row.agent, began):
             batch.turn.finals_done.remove(row.id)
 
     def _note_recovery(self, resident: Resident, call: Call, row: AttemptRow, batch: Batch) -> None:
@@ -174,6 +184,18 @@ class Advance:
                 note = f"attempt {row.number + 1}" + (f", on rung {row.rung}" if row.rung else "")
                 event = event_of(happened.STEP_RECOVERED, resident, batch, call, note=note)
                 batch.recovered.append(Recovered(event, (row.run, row.call, row.fence)))
+
+    def note_acting(self, resident: Resident, row: AttemptRow, batch: Batch) -> None:
+        """Write down until when an attempt may act that was taken from its agent: its row will be gone."""
+        if row.acts_until is not None:
+            self.may_act(resident, row.call, row.acts_until, batch)
+
+    @staticmethod
+    def may_act(resident: Resident, key: str, until: Micros, batch: Batch) -> None:
+        """Have nothing undone before that."""
+        if not resident.gone and until > max(batch.now, resident.loop.acts_until):
+            resident.loop.may_act(until)
+            batch.append(resident, Kind.ACTING, key, 0, OK, acting_body(until))
 
     # --- its workflow runs on
 
@@ -203,7 +225,7 @@ class Advance:
         if call.kind is STEP:
             resident.steps_open -= 1
             if outcome is not Outcome.FAILED and self._events.wanted:
-                duration = batch.now - started_at if started_at is not None else None
+                duration = max(0, batch.now - started_at) if started_at is not None else None
                 batch.events.append(event_of(happened.STEP_COMPLETED, resident, batch, call, "", "", duration))
         if resident.suspect:
             resident.suspect = False  # it got past the point at which a process died
@@ -214,10 +236,19 @@ class Advance:
 
     # --- what was asked to stop has stopped
 
-    def settle_stopped(self, resident: Resident, call: Call, cause: Cause, attempts: int, batch: Batch) -> None:
-        """Feed what became of a call that was asked to stop before the undo."""
+    def settle_stopped(  # noqa: PLR0913 - what is fed
+        self,
+        resident: Resident,
+        call: Call,
+        cause: Cause,
+        attempts: int,
+        batch: Batch,
+        began: Micros | None = None,
+    ) -> None:
+        """Feed what became of a call that was asked to stop before the undo; `began`: here, seen by nobody else."""
         outcome, body = outcome_of_stopped(resident, call, cause, attempts)
-        self.feed(resident, call, outcome, body, batch)
+        agent = None if began is None else self._agent
+        self.feed(resident, call, outcome, body, batch, UNSET, 0, agent, began)
 
     def settle_not_begun(self, batch: Batch) -> None:
         """Give the outcome of calls that were asked to stop before they began, or cannot begin."""
@@ -237,28 +268,43 @@ class Advance:
         self._stopping.runs.discard(resident.num)
         there = {row.id: row for row in rows}
         coming = {row.id for row in batch.turn.attempts}  # they have their rows by this very turn
-        if self._stopping.fade_out(resident, there, coming, batch):
-            self._begin_the_undo(resident, batch)
-        for call, cause in self._stopping.take_gone(resident, there, coming, batch):
-            self.settle_stopped(resident, call, cause or Cause.CANCELLED, int(cause is not None), batch)
+        last = self._stopping.fade_out(resident, there, coming, batch)
+        self._spare_all(batch)
+        if last:
+            self.begin_the_undo(resident, batch)
+        for call in self._stopping.take_gone(resident, there, coming, batch):
+            self.settle_stopped(resident, call, Cause.CANCELLED, 0, batch)
 
     def _spare(self, resident: Resident, row: AttemptRow, batch: Batch) -> None:
         """Write down that a call which the workflow had cancelled took no effect, so that nobody undoes it."""
-        if row.state is not AttemptState.GAVE_UP or resident.gone:
+        if row.state is not AttemptState.GAVE_UP or resident.gone or not resident.loop.can_be_undone(row.call):
             return
         failure = final_failure(row)
-        if is_unknown(failure.cause, failure.attempts):
+        if is_unknown(failure):
             return
+        if self._say_spared(resident, row.call, failure, batch):
+            self.rest(resident, batch)
+
+    def _spare_all(self, batch: Batch) -> None:
+        """Write down which calls the workflow had cancelled before any attempt can have taken effect."""
+        while batch.spared:
+            resident, key = batch.spared.pop()
+            none = "cancelled before it began, or when every attempt had raised"
+            never = FinalFailure(step_name(key), "CancelledError", none, 0, Cause.CANCELLED)
+            if not resident.gone and self._say_spared(resident, key, never, batch):
+                self.rest(resident, batch)
+
+    def _say_spared(self, resident: Resident, key: str, failure: FinalFailure, batch: Batch) -> bool:
         try:
-            resident.loop.spare(batch.now, row.call)
+            resident.loop.spare(batch.now, key)
         except Broken as broken:
             self._leaving.broken(resident, broken, batch)
-            return
-        batch.append(resident, Kind.SPARED, row.call, 0, Outcome.FAILED, _encode(failure))
-        self.rest(resident, batch)
+            return False
+        batch.append(resident, Kind.SPARED, key, 0, Outcome.FAILED, _encode(failure))
+        return True
 
-    def _begin_the_undo(self, resident: Resident, batch: Batch) -> None:
-        """Begin what had to wait until the last attempt of a cancelled call was gone."""
+    def begin_the_undo(self, resident: Resident, batch: Batch) -> None:
+        """Begin what had to wait until the last attempt of a cancelled call was gone, or could act no more."""
         if not resident.paused:
             self.dispatch_waiting(resident, batch)
 
@@ -291,7 +337,11 @@ class Advance:
             for call in loop.take_cancels():
                 # First: an undo must not begin before what it undoes has ended.
                 self._stopping.stop(resident, call, batch)
-        at_once = not resident.paused and not resident.fading and not self.stops
+            if batch.spared:
+                self._spare_all(batch)  # likewise: nor of what has never begun
+                if resident.gone:
+                    return
+        at_once = not (resident.paused or resident.fading or loop.acts_until or self.stops)
         for call in loop.take_commands():
             if at_once and self._local and call.kind is STEP and not call.target.needs_row:
                 resident.steps_open += 1
@@ -319,7 +369,7 @@ class Advance:
             sleeps = status is RunState.WAITING and self._residence.crowded
         else:
             sleeps = wake_at - batch.now > RESIDENT_FOR
-        if sleeps and not resident.rows:
+        if sleeps and not resident.rows and not resident.fading:
             batch.evicted.append(resident)
 
     def _say(self, resident: Resident, batch: Batch) -> None:
@@ -350,8 +400,9 @@ class Advance:
         if call.kind is Kind.CHILD:
             # Also while it cannot be started: it may have been, before this process had the run.
             self._children.expect(resident, call)
-        if resident.paused or resident.undo_waits:
+        if resident.paused or resident.undo_waits(batch.now):
             resident.put_off(call)
+            self._settle_first(resident, batch)
             return
         if call.kind is Kind.CHILD:
             refused = self._children.start(resident, call, batch)
@@ -366,6 +417,13 @@ class Advance:
             batch.started.append((resident, call))
         else:
             self._rows.insert(resident, call, batch, lambda facts, new: ready_row(facts, new, resident.term))
+
+    def _settle_first(self, resident: Resident, batch: Batch) -> None:
+        """Have a look at what was put off when nothing can act any more that was taken from its agent."""
+        until = resident.loop.acts_until
+        if until > batch.now and (resident.settled is None or resident.settled.due < until):
+            resident.settled = Settled(until)
+            self._residence.remember_timer(resident, resident.settled, until)
 
     def let_wait(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Give a call a row that was to begin in this process, and is paused by its name."""
@@ -392,6 +450,7 @@ class Advance:
             self._warn(
                 resident, f"{resident.loop.never_awaited} calls were made and never awaited: they did not run", batch
             )
+        self._stopping.forget_fading(resident, batch)
         batch.evicted.append(resident)
         if outcome in (Outcome.FAILED, Outcome.UNDONE, Outcome.UNDO_FAILED):
             self._leaving.note_failure(resident, outcome, for_good(resident.workflow, resident.loop, ended), batch)
@@ -404,20 +463,24 @@ class Advance:
     def _go_on_as(self, resident: Resident, next: Continued, batch: Batch) -> None:
         """Begin the next part of a run, in place."""
         old, workflow = resident.loop, self._registry.find(next.workflow, next.version)
+        self._stopping.forget_fading(resident, batch)
         part = following_part(next.workflow, next.version, next.input, batch.now, old.mailbox)
         resident.part += 1
         batch.append(resident, Kind.CONTINUED, next.workflow, 0, Outcome.OK, beginning_of(part))
+        if old.acts_until > batch.now:
+            batch.append(resident, Kind.ACTING, next.workflow, 0, OK, acting_body(old.acts_until))
         batch.events.append(event_of(happened.RUN_CONTINUED, resident, batch, note=f"as {next.workflow!r}"))
         batch.change(resident)
         if workflow is None:
             resident.gone = True
             batch.evicted.append(resident)
-            batch.reloaded.append(resident.num)
+            batch.reloaded[resident.num] = resident.shard
             return
         row = msgspec.structs.replace(resident.run, part=resident.part)
         resident.workflow, resident.steps_open, resident.rows, resident.children = workflow, 0, {}, None
         resident.loop = self.open_loop(workflow, part, row)
         resident.told = resident.loop.published = old.published
+        resident.loop.may_act(old.acts_until)
         old.close()
         try:
             resident.loop.begin(batch.now)

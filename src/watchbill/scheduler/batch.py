@@ -39,6 +39,7 @@ class Batch:
         "reloaded",
         "reported",
         "slot_ended",
+        "spared",
         "started",
         "stopped",
         "turn",
@@ -53,8 +54,10 @@ class Batch:
         self.stopped: list[Attempt] = []  # local attempts nobody wants any more
         self.asked_to_stop: list[Attempt] = []  # local attempts that shall end; whether they took effect is waited for
         self.not_begun: list[tuple[Resident, Call]] = []  # calls to settle: they were asked to stop before they began
+        self.spared: list[tuple[Resident, str]] = []  # calls not to undo: cancelled before one took effect
         self.refused: list[tuple[Resident, Call, bytes]] = []  # calls to settle: what they want cannot be started
-        self.reloaded: list[int] = []  # runs that leave memory and come back: their journal says something else now
+        # Runs that leave memory and come back, with their shards: their journal says something else now.
+        self.reloaded: dict[int, int] = {}
         self.handed_over: list[Attempt] = []  # local attempts that have a row now
         self.reported: list[Attempt] = []  # of these, those that have ended
         self.evicted: list[Resident] = []

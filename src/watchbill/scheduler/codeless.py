@@ -4,7 +4,7 @@ import msgspec
 
 from watchbill import events as happened
 from watchbill.events import Event
-from watchbill.flow.parts import message_body, told_message
+from watchbill.flow.parts import message_body, told_message, why_stopping
 from watchbill.flow.values import plain
 from watchbill.model.call import JournalRow, Kind, Outcome
 from watchbill.model.facts import FactKind
@@ -12,9 +12,9 @@ from watchbill.model.run import change_of
 from watchbill.model.sealed import is_sealed
 from watchbill.model.states import RunState
 from watchbill.scheduler.batch import Batch
-from watchbill.scheduler.notes import asked_by, cancelling, ending_of, paused_event
+from watchbill.scheduler.notes import asked_by, cancelling, ending_of, paused_event, rewind_refused
 from watchbill.scheduler.plan import readable
-from watchbill.store.protocol import Loaded
+from watchbill.store.protocol import Fact, Loaded
 
 _encode = msgspec.json.Encoder().encode
 
@@ -32,6 +32,8 @@ def end(loaded: Loaded, term: int, batch: Batch) -> None:
     turn.terms[run.shard] = term
     turn.facts_done.extend(fact.id for fact in loaded.facts)
     turn.dropped.extend(row.id for row in loaded.attempts)
+    if run.paused:
+        turn.holds.append((run.num, False))  # nobody can resume what has ended
     seq = len(loaded.journal) + 1
     turn.journal.append(
         (run.num, seq, Kind.END.value, "", 0, 0, Outcome.CANCELLED.value, None, None, batch.now, reason)
@@ -59,7 +61,7 @@ def tell(loaded: Loaded, term: int, batch: Batch) -> bool:
         return False
     run, turn, seq = loaded.run, batch.turn, len(loaded.journal)
     change = change_of(run)
-    for fact in told:
+    for fact in _without_rewinds_of_a_stop(loaded, told, batch):
         turn.facts_done.append(fact.id)
         if fact.kind is FactKind.SEND:
             seq += 1
@@ -84,12 +86,24 @@ def tell(loaded: Loaded, term: int, batch: Batch) -> bool:
             else:
                 turn.decisions.append(asked_by(run.num, fact))
             change = change._replace(status=RunState.RUNNING, held=None, losses=0)
-            batch.reloaded.append(run.num)
+            batch.reloaded[run.num] = run.shard
         elif fact.kind is FactKind.RETRY:
             turn.decisions.append(asked_by(run.num, fact))  # why it was made: a copy of another one
     turn.terms[run.shard] = term
     turn.runs.append(change)
     return True
+
+
+def _without_rewinds_of_a_stop(loaded: Loaded, told: list[Fact], batch: Batch) -> list[Fact]:
+    """Refuse rewinds of a run that is being stopped, as if its code ran; gives the rest."""
+    rewinds = [fact for fact in told if fact.kind is FactKind.REWIND]
+    why = why_stopping(loaded.journal) if rewinds else None
+    if why is None:
+        return told
+    for fact in rewinds:
+        batch.turn.facts_done.append(fact.id)
+        batch.turn.decisions.append(rewind_refused(loaded.run.num, fact, f"the run is being stopped: {why}"))
+    return [fact for fact in told if fact.kind is not FactKind.REWIND]
 
 
 def _entry(run: int, seq: int, kind: Kind, key: str, batch: Batch, body: bytes) -> JournalRow:  # noqa: PLR0913

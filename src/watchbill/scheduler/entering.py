@@ -56,6 +56,7 @@ class Entering:
         self._rows = rows
         self._stopping = stopping
         self._leaving = leaving
+        self.owners: dict[int, int | None] = {}  # who held our shards before us, if they did not give them away
 
     def begin(self, run: RunRow, term: int, batch: Batch, early: Iterable[JournalEntry] = ()) -> None:
         """Begin a run that was scheduled; `early`: what its journal has already."""
@@ -196,7 +197,7 @@ class Entering:
 
     def _take_up(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch, *, unclean: bool) -> None:
         """Go on with the calls that replay left open, and let go of rows that the run cancelled."""
-        calls = resident.loop.calls
+        calls, before = resident.loop.calls, self.owners.get(resident.shard)
         self._take_up_rows(resident, rows, batch)
         for call in list(calls.values()):
             if call.kind is not Kind.STEP:
@@ -207,12 +208,12 @@ class Entering:
                 if resident.loop.is_stopping(call):
                     self._stopping.runs.add(resident.num)  # whoever had the run before may not have come to drop it
             elif resident.loop.is_stopping(call):
-                # It was asked to stop; nobody can tell any more what became of it, unless it had not begun.
+                # It was asked to stop. A row that is gone says that it took no effect; but it may have had none.
                 resident.steps_open += 1
                 self._advance.settle_stopped(resident, call, Cause.LOST, int(unclean), batch)
-            elif unclean and not resident.undo_waits:
+            elif unclean and not resident.undo_waits(batch.now):
                 resident.steps_open += 1
-                self._rows.insert(resident, call, batch, lambda facts, new: lost_row(facts, new, resident.term))
+                self._rows.insert(resident, call, batch, lambda facts, new: lost_row(facts, new, resident.term, before))
                 batch.events.append(event_of(happened.STEP_LOST, resident, batch, call, cause=Cause.LOST))
             else:
                 self._advance.dispatch(resident, call, batch)
@@ -225,5 +226,7 @@ class Entering:
                 if row.state < AttemptState.DONE and not row.cancel:
                     batch.turn.terms[resident.shard] = resident.term
                     batch.turn.dropped.append(row.id)
-                if any(call.key == row.call for call in resident.loop.undoable):
-                    self._stopping.fade(resident, row.id)
+                undoable = resident.loop.can_be_undone(row.call)
+                if self._stopping.is_waited_for(resident, undoable=undoable):
+                    spares = undoable and row.part == resident.part
+                    self._stopping.fade(resident, row.id, row.call if spares else None)

@@ -37,7 +37,7 @@ class Lane:
         namespace: str,
         wake: Callable[[], None],
         *,
-        trusted: Callable[[], bool],
+        trust: Callable[[], Micros | None],
         plan_finish: Callable[[Attempt], FinishPlan | None],
         overrides: Overrides,
     ) -> None:
@@ -46,7 +46,7 @@ class Lane:
         self._env = env
         self._namespace = namespace
         self._wake = wake
-        self._trusted = trusted
+        self._trust = trust
         self._plan_finish = plan_finish
         self._overrides = overrides
         self._ended: list[Attempt] = []
@@ -84,9 +84,15 @@ class Lane:
             queue = self._unseen[span] = OrderedDict()
         queue[attempt] = attempt.started_boot + span
 
+    @property
+    def trusted_until(self) -> Micros | None:
+        """Until when (in boot time) nobody else can hold these shards; None: for ever."""
+        return self._trust()
+
     def refusal(self, attempt: Attempt) -> Failure | None:
         """Refuse to begin what waited for a thread until the lease was no longer certain."""
-        return None if self._trusted() else UNCERTAIN
+        until = self._trust()
+        return None if until is None or self._env.clock.boot() < until else UNCERTAIN
 
     def moved(self, attempt: Attempt) -> None:
         """It has something to say: it needs a row. Unless it wants to finish, and the store needs none for that."""
@@ -144,6 +150,11 @@ class Lane:
         for attempt in batch.reported:
             self.executor.report(attempt)
 
+    def let_nobody_hear(self, batch: Batch) -> None:
+        """Stop what a turn that is not written was to stop: nobody knows of it any more."""
+        for attempt in (*batch.stopped, *batch.asked_to_stop):
+            self.executor.abandon(attempt)
+
     def enqueue(self, calls: Sequence[tuple[Resident, Call]]) -> None:
         """Start these when there are slots; their turn is committed."""
         self._ready.put_all(calls, self._env.clock.boot())
@@ -174,6 +185,7 @@ class Lane:
             attempt.owner = owner
             resident.local[call.key] = attempt
             executor.start(attempt, self, at=now, boot=boot)
+            now += 1  # those of one turn have begun in this order, and nothing else tells which call was made first
             started = True
             if look < shortest:
                 shortest = look
@@ -200,6 +212,9 @@ class Lane:
                 self._unseen[_unseen_for(attempt)].pop(attempt, None)
             self.executor.abandon(attempt)
         resident.local.clear()
+        for _, faded in (resident.fading or {}).values():
+            if faded is not None and faded.host is self:
+                self.executor.abandon(faded)  # its row was to be written by a turn that is not
 
     def stop(self, residents: Iterable[Resident]) -> None:
         """Start nothing more, and cancel what can be cancelled; threads go on until they return."""
@@ -208,6 +223,14 @@ class Lane:
         for resident in residents:
             for attempt in list(resident.local.values()):
                 self.executor.cancel(attempt)
+
+    def silence(self, residents: Iterable[Resident]) -> None:
+        """Ask all that runs here to stop, because nobody can have heard of it; it is begun again when it has a row."""
+        for resident in residents:
+            for attempt in resident.local.values():
+                if attempt.host is self and not attempt.cancelled:
+                    attempt.silenced = True
+                    self.executor.cancel(attempt)
 
 
 class ReadyCalls:
@@ -279,6 +302,6 @@ def _unseen_for(attempt: Attempt) -> Micros:
 
 
 def runs_here(attempt: Attempt) -> bool:
-    """True while the attempt runs on the lane and its run is in memory."""
+    """True while the attempt runs on the lane and its run is in memory; one without a host has ended."""
     resident: Resident = attempt.owner[0]
-    return resident.local.get(attempt.call) is attempt
+    return resident.local.get(attempt.call) is attempt and attempt.host is not None

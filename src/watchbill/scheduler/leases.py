@@ -39,10 +39,16 @@ class Leases:
         self._parting: dict[int, int] = {}  # given up; the store has not said yet that it knows
         # Asked for without an answer, until when: they may be mine without my knowing, and would end uncleanly.
         self._unsure: dict[int, Micros] = {}
+        self._uncounted: set[int] = set()  # of these, those with losses that nobody has counted
         self._asked_last = 0
         self._trusted_until: Micros = 0
         self._renew_at: Micros = 0
         self._take_at: Micros = 0
+
+    @property
+    def trusted_until(self) -> Micros | None:
+        """Until when (in boot time) nobody else can hold these shards; None: for ever."""
+        return None if self._lasting is None else self._trusted_until
 
     @property
     def trusted(self) -> bool:
@@ -108,15 +114,17 @@ class Leases:
     async def part(self) -> None:
         """Tell the store which shards were let go, again until it has answered: they would end uncleanly otherwise."""
         if self._parting:
-            await self._store.release(self._owner, dict(self._parting))
+            await self._store.release(self._owner, dict(self._parting), sorted(self._uncounted))
             self._parting.clear()
+            self._uncounted.clear()
 
     async def release(self, *, uncounted: set[int]) -> None:
-        """Give everything back, cleanly, but for shards whose dead owner's losses are not all counted yet.
+        """Give everything back, cleanly, but for shards with losses that are not all counted yet.
 
-        A clean release would forget these losses; left to run out, they stay unclean for whoever comes next.
+        A clean release would forget these losses: whoever comes next counts them.
         """
-        self._parting.update({shard: term for shard, term in self.terms.items() if shard not in uncounted})
+        self._uncounted |= uncounted & self.terms.keys()
+        self._parting.update(self.terms)
         self.terms = {}
         await self.part()
 

@@ -44,9 +44,16 @@ class Leaving:
         resident.status, kind = _ENDINGS[outcome]
         resident.wake_at = resident.waits = resident.held = None
         if resident.parent is not None:
-            batch.turn.facts.append(ending_of(self._namespace, resident.parent, resident.id, resident.status, body))
+            batch.turn.facts.append(
+                ending_of(
+                    self._namespace, resident.parent, resident.id, resident.status, body, resident.loop.acts_until
+                )
+            )
         if resident.workflow.notify is not None:
             self._notify(resident, resident.workflow.notify, body, batch)
+        if resident.paused:
+            # What it wants no more may still have to be asked about, and nobody can resume what has ended.
+            batch.turn.holds.append((resident.num, False))
         batch.append(resident, Kind.END, "", 0, outcome, body)
         batch.change(resident)
         batch.events.append(event_of(kind, resident, batch))

@@ -1,5 +1,7 @@
 """Notes: what a turn says beside the journal: events, decisions, and facts for other runs."""
 
+from typing import Final, NamedTuple
+
 import msgspec
 
 from watchbill import events as happened
@@ -10,8 +12,11 @@ from watchbill.flow.futures import Call, Unanswered
 from watchbill.flow.values import plain
 from watchbill.model.decision import (
     ANSWER,
+    CANCELLED,
     DEADLINE,
+    OF_A_CANCEL,
     OF_A_PERSON,
+    SCHEDULER,
     UNANSWERED,
     WORKFLOW,
     Decision,
@@ -19,6 +24,7 @@ from watchbill.model.decision import (
 )
 from watchbill.model.extension import extended_words, read_extended
 from watchbill.model.facts import FactKind, read_retry
+from watchbill.model.failure import Cause, Failure
 from watchbill.model.override import span_words
 from watchbill.model.question import Question
 from watchbill.model.states import RunState
@@ -67,6 +73,13 @@ def asked_by(run: int, fact: Fact) -> DecisionRow:
     return DecisionRow(run, "", fact.id, OF_A_PERSON, fact.actor, _encode(body))
 
 
+def rewind_refused(run: int, fact: Fact, why: str) -> DecisionRow:
+    """Write down that a rewind came too late, and why; each that is refused is told."""
+    said = f"a rewind to {plain(fact.body)!r} by {fact.actor} came too late: {why}"
+    body = Decision(rule="the scheduler's own", chosen="refused", message=said)
+    return DecisionRow(run, "", fact.id, OF_A_PERSON, "scheduler", _encode(body))
+
+
 def asked_of(run: int, call: str, row: int, question: bytes) -> DecisionRow:
     """Write down who was asked what; the number of its row is unlike any other's."""
     asked = _decode_question(question)
@@ -96,15 +109,50 @@ def withdrawn(run: int, call: str, row: int) -> DecisionRow:
     return DecisionRow(run, call, row, 1, WORKFLOW, _encode(body))
 
 
+class Ran(NamedTuple):
+    """An attempt without a row that is over because its run wants it no more, or that had failed by then."""
+
+    agent: int | None
+    started_at: Micros | None
+    failure: Failure
+
+
+STOPPED: Final = Failure("CancelledError", "its run wanted it no more", cause=Cause.CANCELLED)
+
+
+def let_go(resident: Resident, call: Call, row: int | None, ran: Ran | None, now: Micros) -> DecisionRow:
+    """Write down that a run wants a call no more.
+
+    Of an attempt without a row all that is known of it: nothing else tells. What has one is judged when it has ended.
+    """
+    body = Decision(rule="a workflow wants it no more", chosen=CANCELLED, step=call.name)
+    if ran is not None and row is None:
+        body = msgspec.structs.replace(
+            body,
+            number=1,
+            agent=ran.agent,
+            started_at=ran.started_at,
+            ended_at=now,
+            cause=ran.failure.cause,
+            type=ran.failure.type,
+            message=ran.failure.message,
+            traceback=ran.failure.traceback,
+        )
+    fence = row if row is not None else resident.fence
+    return DecisionRow(resident.num, call.key, fence, OF_A_CANCEL, SCHEDULER, _encode(body))
+
+
 def answered_by(run: int, call: str, fact: Fact) -> DecisionRow:
     """Write down who has answered."""
     body = Decision(rule="a person answered", chosen=ANSWER)
     return DecisionRow(run, call, fact.id, OF_A_PERSON, fact.actor, _encode(body))
 
 
-def ending_of(namespace: str, parent: int, id: str, state: RunState, body: bytes) -> TurnFact:
+def ending_of(  # noqa: PLR0913 - what a parent hears
+    namespace: str, parent: int, id: str, state: RunState, body: bytes, acts_until: Micros = 0
+) -> TurnFact:
     """Tell the run that waits for another one how that has ended."""
-    told = _encode(Ending(id, state, msgspec.Raw(body)))
+    told = _encode(Ending(id, state, msgspec.Raw(body), acts_until))
     return TurnFact(parent, namespace, "", FactKind.CHILD, id, "run", told)
 
 

@@ -5,7 +5,6 @@ from typing import Final
 import msgspec
 
 from watchbill.clock import SECOND, Micros
-from watchbill.flow.undo import UNKNOWN
 from watchbill.model.attempt import SLOW, AttemptRow, NewAttempt, RowKind, first_fence, leases_of
 from watchbill.model.decision import (
     AGENT,
@@ -13,11 +12,12 @@ from watchbill.model.decision import (
     OF_A_RECOVERY,
     OF_AN_ALARM,
     RECOVERED,
+    TOOK_EFFECT,
     Decision,
     DecisionRow,
 )
 from watchbill.model.facts import FactKind
-from watchbill.model.failure import Cause, Failure, FinalFailure
+from watchbill.model.failure import Cause, Failure, FinalFailure, Probed
 from watchbill.model.overridden import span_of
 from watchbill.model.run import WAITS_FOR_CODE, RunRow
 from watchbill.model.sealed import SEALED, is_sealed, shown, why_sealed
@@ -71,9 +71,18 @@ def question_row(facts: CallFacts, id: int, term: int, remind_in: Micros | None)
     return row._replace(kind=RowKind.ASK, why="ask")
 
 
-def lost_row(facts: CallFacts, id: int, term: int) -> NewAttempt:
-    """Make the row of a call that may have been running when its process died: one loss, to be judged at once."""
-    return _row(facts, id, AttemptState.FAILED, first_fence(term), losses=1, watch_in=0, result=LOST)
+def stopped_row(facts: CallFacts, id: int, *, fence: int, began: bool) -> NewAttempt:
+    """Make the row of a rowless attempt that its process has stopped: uncharged; it may have taken effect."""
+    return _row(facts, id, AttemptState.READY, fence + 1)._replace(unsure=began)
+
+
+def lost_row(facts: CallFacts, id: int, term: int, agent: int | None) -> NewAttempt:
+    """Make the row of a call that may have been running when its process died: one loss, to be judged at once.
+
+    `agent`: of that process, if anybody knows it: how long it may act is known of it.
+    """
+    row = _row(facts, id, AttemptState.FAILED, first_fence(term), losses=1, watch_in=0, result=LOST)
+    return row._replace(agent=agent, unsure=True)
 
 
 def failed_row(
@@ -227,6 +236,7 @@ def final_failure(row: AttemptRow) -> FinalFailure:
         attempts=row.number,
         cause=failure.cause,
         traceback=failure.traceback,
+        unsure=True if row.unsure else False if failure.probed is Probed.NOT_DONE else None,
     )
 
 
@@ -247,6 +257,7 @@ def recovery_of(row: AttemptRow) -> DecisionRow | None:
         agent=row.agent,
         started_at=row.started_at,
         ended_at=row.ended_at,
+        probed=TOOK_EFFECT if row.kind == RowKind.PROBE else "",
     )
     return DecisionRow(row.run, row.call, row.fence, OF_A_RECOVERY, AGENT, _encode(body))
 
@@ -257,13 +268,3 @@ def alarm_of(row: AttemptRow) -> DecisionRow | None:
         return None
     body = Decision(rule="it was left alone", chosen=BY_ITSELF, step=row.step, rung=row.rung)
     return DecisionRow(row.run, row.call, row.fence, OF_AN_ALARM, AGENT, _encode(body))
-
-
-def unknown_outcome(row: AttemptRow) -> Cause | None:
-    """Say why an earlier attempt of a row may have taken effect; None: each raised, or none began."""
-    if row.losses:
-        return Cause.LOST
-    if row.doubt is not None:
-        return Cause.UNKNOWN  # what it has reported since is of the probe, or that it raised: that says nothing
-    cause = _decode_failure(row.result).cause if row.result else None
-    return cause if cause in UNKNOWN else None

@@ -4,13 +4,13 @@ import heapq
 from collections import deque
 from collections.abc import Collection
 from itertools import count, islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from watchbill.clock import Micros
 from watchbill.flow.context import Attempt
 from watchbill.flow.replay import Call, WorkflowLoop
 from watchbill.flow.workflows import Workflow
-from watchbill.model.attempt import first_fence
+from watchbill.model.attempt import AttemptRow, first_fence
 from watchbill.model.call import Kind
 from watchbill.model.run import FOR_ANSWER, FOR_MESSAGE, FOR_RUN, RunChange, RunRow, child_id
 from watchbill.model.stop import Stops
@@ -29,13 +29,27 @@ class Deadline:
         self.due = due
 
 
+class Settled(Deadline):
+    """The time from which on no attempt can act that was taken from its agent: then the undo begins."""
+
+    __slots__ = ()
+
+
 DueTimers = dict[int, deque[Call | Deadline]]  # by run, in order of time
+
+
+class Fading(NamedTuple):
+    """A call that the workflow cancelled, while it has a row: nothing is undone before that is gone."""
+
+    key: str | None  # of what may have to be undone, if that its row is gone says that it took no effect
+    attempt: Attempt | None  # if it runs here
 
 
 class Resident:
     """One run in memory. Everything here can be made again from the store."""
 
     __slots__ = (
+        "began",
         "begun_at",
         "cancel_reason",
         "children",
@@ -59,6 +73,7 @@ class Resident:
         "rows",
         "run",
         "seq",
+        "settled",
         "shard",
         "status",
         "steps_open",
@@ -94,13 +109,15 @@ class Resident:
         self.rows: dict[str, int] = {}  # calls that have a row: key -> attempt id
         self.local: dict[str, Attempt] = {}  # rowless attempts running here: key -> attempt
         self.finishing: dict[str, int] | None = None  # rowless calls that want to finish: key -> the id of the done row
+        self.began: dict[str, Micros] | None = None  # when attempts began that got their rows later; else these tell
         self.cancel_reason: str | None = None
         self.gone = False  # ended, held or evicted: whatever still arrives for it is dropped
         self.parent, self.root, self.priority = run.parent, run.root, run.priority
         self.deadline = None if run.deadline is None else Deadline(run.deadline)
+        self.settled: Settled | None = None  # what has to be undone waits for that
         self.paused = run.paused
         self.waiting: list[Call] | None = None  # calls that begin when the run goes on
-        self.fading: dict[int, Attempt | None] | None = None  # rows of cancelled calls that may have to be undone
+        self.fading: dict[int, Fading] | None = None  # by row: cancelled calls whose attempts may still run
         self.children: dict[str, str] | None = None  # runs that it waits for: id -> key
         self.unsure = False  # it was loaded while it was paused: a child that was put off may have been started before
         self.published = run.published
@@ -121,6 +138,11 @@ class Resident:
             self.published,
             waits=self.waits,
         )
+
+    def began_at(self, row: AttemptRow) -> Micros | None:
+        """Say when the attempt of a row that is over began, to the microsecond if that was here."""
+        known = None if self.began is None else self.began.pop(row.call, None)
+        return row.started_at if known is None or row.fence != self.fence else known
 
     def wakes_at(self) -> Micros | None:
         """Say when the first timer that it waits for is due, or its deadline; None: time alone never wakes it."""
@@ -150,10 +172,9 @@ class Resident:
             due.append(self.deadline)
         return due
 
-    @property
-    def undo_waits(self) -> bool:
-        """True while an attempt may still run that has to end before anything is undone."""
-        return bool(self.fading) and self.loop.undoing is not None
+    def undo_waits(self, now: Micros) -> bool:
+        """Say whether an attempt may still run, or act, that has to end before anything is undone."""
+        return self.loop.undoing is not None and (bool(self.fading) or self.loop.acts_until > now)
 
     def put_off(self, call: Call) -> None:
         """Keep a call that was to begin until the run goes on."""
@@ -178,7 +199,7 @@ class Resident:
     def asks(self, call: Call | Deadline) -> bool:
         """True while the workflow still waits for this very call."""
         if isinstance(call, Deadline):
-            return not self.gone and self.deadline is call
+            return not self.gone and call in (self.deadline, self.settled)
         return not self.gone and self.loop.calls.get(call.key) is call
 
 

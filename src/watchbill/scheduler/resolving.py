@@ -1,15 +1,15 @@
 """Resolving: what a person decided about a call, held against the code: whether it fits, and what follows. Pure."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
 
-from watchbill.errors import InvalidValueError
 from watchbill.flow.futures import Call
+from watchbill.flow.ladder import in_short
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.decision import OF_A_PERSON, Decision, DecisionRow
-from watchbill.model.parked import DOUBT, people_of
-from watchbill.model.profile import LONGEST_LEASE, STOPS_WITHIN
+from watchbill.model.parked import people_of
 from watchbill.model.resolution import Action, Resolution
 from watchbill.store.protocol import AskedAgain, Fact
 
@@ -23,9 +23,10 @@ class Provided(NamedTuple):
 
 
 class Edited(NamedTuple):
-    """The arguments with which the call is tried again."""
+    """The arguments with which the call is tried again, and what is different about them, in words."""
 
     body: bytes
+    said: str = ""
 
 
 class Refused(NamedTuple):
@@ -61,28 +62,34 @@ def _provided(body: bytes, call: Call, what: str, *, shows: bool) -> Provided | 
 
 def _edited(call: Call, args: dict[str, Any], *, shows: bool) -> Edited | Refused:
     try:
-        return Edited(call.target.signature.with_changes(call.body, args))
-    except (InvalidValueError, TypeError) as error:
+        body = call.target.signature.with_changes(call.body, args)
+        return Edited(body, _different(call, body, args, shows=shows))
+    except Exception as error:  # whatever it is: who drives the run must not stand still for what somebody has typed
         return Refused(f"the arguments do not fit {call.name!r}" + (f": {error}" if shows else ""))
 
 
+def _different(call: Call, body: bytes, names: Iterable[str], *, shows: bool) -> str:
+    """Say which arguments are others now; read as their types, so that what is a Secret does not show."""
+    if not shows:
+        return ", ".join(names)
+    signature = call.target.signature
+    before, after = signature.decode_args(call.body), signature.decode_args(body)
+    return ", ".join(
+        f"{name}={in_short(signature.argument(name, *after))} instead of {in_short(signature.argument(name, *before))}"
+        for name in names
+    )
+
+
 def asked_again(row: AttemptRow) -> AskedAgain | None:
-    """Say how long people have for another decision; None: as long as they want.
-
-    What may have taken effect is undone when their time is over: not before whoever had it can act no more. Its agent
-    is not known here: so it is given the longest lease that there is.
-    """
-    people = people_of(row.why or "", row.rung, row.policy)
-    if people.within is None:
-        return None
-    if row.why == DOUBT:
-        people = people._replace(within=max(people.within, LONGEST_LEASE + STOPS_WITHIN))
-    return AskedAgain(row.id, people.within or 0)
+    """Say how long people have for another decision; None: as long as they want."""
+    within = people_of(row.why or "", row.rung, row.policy).within
+    return None if within is None else AskedAgain(row.id, within)
 
 
-def decided(run: int, call: str, fact: Fact, resolution: Resolution) -> DecisionRow:
-    """Write down who decided what, and why. The fact's number is unlike any other's."""
-    body = Decision(rule="a person decided", chosen=resolution.action.value, message=resolution.reason)
+def decided(run: int, call: str, fact: Fact, resolution: Resolution, fit: Provided | Edited | None) -> DecisionRow:
+    """Write down who decided what, why, and with which arguments. The fact's number is unlike any other's."""
+    changed = f" (with {fit.said})" if isinstance(fit, Edited) else ""
+    body = Decision(rule="a person decided", chosen=resolution.action.value, message=resolution.reason + changed)
     return DecisionRow(run, call, fact.id, OF_A_PERSON, fact.actor, _encode(body))
 
 

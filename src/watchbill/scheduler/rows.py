@@ -24,7 +24,7 @@ class Rows:
 
     def __init__(self, env: Env, *, agent: int, queues: Queues, experience: Experience, overrides: Overrides) -> None:
         self._env = env
-        self._agent = agent
+        self.agent = agent
         self._queues = queues
         self._experience = experience
         self._overrides = overrides
@@ -49,11 +49,14 @@ class Rows:
                 facts,
                 new,
                 fence=attempt.fence,
-                agent=self._agent,
+                agent=self.agent,
                 started_ago=ago,
                 progress=progress[0] if progress else None,
             ),
         )
+        if resident.began is None:
+            resident.began = {}
+        resident.began[call.key] = attempt.started_at
         batch.handed_over.append(attempt)
 
     def finish(self, attempt: Attempt) -> NewAttempt | None:
@@ -71,7 +74,7 @@ class Rows:
             self._facts(resident, call),
             id,
             fence=attempt.fence,
-            agent=self._agent,
+            agent=self.agent,
             started_ago=ago,
             result=attempt.finishing.body,
         )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from threading import get_ident
 from typing import Final
@@ -17,6 +17,7 @@ from watchbill.errors import StoreError, StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.flow.context import Attempt
 from watchbill.flow.execute import Executor
+from watchbill.flow.futures import UndoableCall
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Call, step_guard
 from watchbill.flow.watchdog import LOOK_EVERY, Watchdog
@@ -24,6 +25,7 @@ from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.facts import FactKind
 from watchbill.model.lease import Taken
+from watchbill.model.profile import SILENCE
 from watchbill.model.run import WAITS_FOR_CODE, RunRow, change_of
 from watchbill.model.states import RunState
 from watchbill.model.stop import Stops
@@ -166,7 +168,7 @@ class Scheduler(Loop):
                 executor,
                 namespace,
                 self.wake,
-                trusted=lambda: self._leases.trusted,
+                trust=lambda: self._leases.trusted_until,
                 overrides=self._overrides,
                 plan_finish=self._plan_finish,
             )
@@ -177,7 +179,8 @@ class Scheduler(Loop):
         self._catching_up = False  # shards were taken, and not all their runs have been looked at
         self._suspects = Suspects()
         self._long = LongReplays()
-        self._reloaded: list[int] = []  # runs to bring back: their journal says something else than it did
+        # Runs to bring back, with their shards: their journal says something else than it did.
+        self._reloaded: dict[int, int] = {}
         self._look_asked = True
         self._look_at: Micros | None = None  # store time of the next thing that is due there
         self._poll_at: Micros = 0
@@ -210,10 +213,11 @@ class Scheduler(Loop):
             return await self._turn()
         except StoreError:
             self._look_asked = True  # what the last hint was for may not have been read
+            self._stop_in_silence()
             raise
         except Exception:
             # A defect of ours, half way: workflows may be ahead of their journal, and outcomes taken but not written.
-            await self._begin_anew("failed")
+            await self._begin_anew("failed", self._leases.terms)
             raise
 
     async def _turn(self) -> Micros | None:
@@ -246,16 +250,20 @@ class Scheduler(Loop):
     async def close(self) -> None:
         """Finish what cannot be stopped, then release the shards cleanly: nothing counts as lost."""
         self._draining = True
+        until = self.env.clock.boot() + DRAIN
         if self._lane is not None:
+            await self._write_outcomes(self._lane)
+            # Of what can be undone its agent writes down that it had begun; all else begins again where it is loaded.
+            await self._show_what_runs(lambda call: isinstance(call, UndoableCall))
             self._lane.stop(self._residence.runs.values())
-            until = self.env.clock.boot() + DRAIN
+            await self._write_outcomes(self._lane)
             while self._runs_locally() and (left := until - self.env.clock.boot()) > 0:
                 await self.env.wait(self._woken, left)
                 self._woken.clear()
-                batch = self._batch()
-                with step_guard():
-                    self._take_outcomes(self._lane, {}, batch)
-                await self._commit(batch)
+                await self._write_outcomes(self._lane)
+            await self._show_what_runs(lambda _: True)  # threads that do not stop: its agent tells what became of them
+        while self._suspects and self.env.clock.boot() < until:
+            await self._advance_carefully(self._suspects.next())  # what has ended is known here alone
         uncounted = self._uncounted_shards()
         self._drop_all()
         self._stop_watching()
@@ -267,8 +275,27 @@ class Scheduler(Loop):
         self._stop_watching()
         self._drop_all()
 
+    async def _show_what_runs(self, wanted: Callable[[Call], bool]) -> None:
+        """Give what runs here, of some calls, its row: from then on it is the agent's."""
+        batch = self._batch()
+        with step_guard():
+            for resident in self._residence.runs.values():
+                for attempt in list(resident.local.values()):
+                    runs = attempt.row is None and attempt.host is not None and not attempt.queued
+                    if runs and wanted(attempt.owner[1]):
+                        self._advance.unveil(attempt, batch)
+        await self._commit(batch)
+
+    async def _write_outcomes(self, lane: Lane) -> None:
+        batch = self._batch()
+        with step_guard():
+            self._take_outcomes(lane, {}, batch)
+            self._advance.settle_not_begun(batch)
+        await self._commit(batch)
+
     def _runs_locally(self) -> bool:
-        return any(resident.local for resident in self._residence.runs.values())
+        runs = self._residence.runs.values()
+        return any(attempt.host is not None for resident in runs for attempt in resident.local.values())
 
     # --- leases
 
@@ -286,6 +313,9 @@ class Scheduler(Loop):
         taken = await self._leases.take()
         if taken:
             self._takeovers.append(Takeover(taken))
+            # Where nobody else can have them, who gave them up with uncounted losses was this process, or is dead.
+            alone = None if self._polls else self._process
+            self._entering.owners.update({one.shard: one.owner or alone for one in taken})
             self._overrides.taken()
             self._catching_up = True
             note = f"{len(taken)} shards under term {taken[0].term}"
@@ -307,7 +337,7 @@ class Scheduler(Loop):
         for takeover in self._takeovers:
             for shard in lost:
                 takeover.shards.pop(shard, None)
-        self._residence.forget_asleep(lost)
+        self._forget_absent(lost)
         self._suspects.forget(lost)
         self._long.forget(lost)
         note = f"{len(lost)} shards"
@@ -336,11 +366,19 @@ class Scheduler(Loop):
 
     async def _give_away(self, shards: list[int]) -> None:
         """Release shards whose runs have left memory: cleanly, so nothing of theirs counts as lost."""
-        self._residence.forget_asleep(shards)
+        self._forget_absent(shards)
         self._leases.part_with(shards)
         note = f"{len(shards)} shards: {len(self._leases.terms)} are our share of {len(self._leases.region)}"
         self.tell([Event(happened.SHARDS_GIVEN, self._time.now(), self.name, note=note)])
         await self._leases.part()
+
+    def _forget_absent(self, shards: Collection[int]) -> None:
+        """Forget which runs of these shards are to stay out of memory, or to come back: they are somebody else's.
+
+        Taken again, all of them are loaded: whoever came back beside that would be here twice.
+        """
+        self._residence.forget_asleep(shards)
+        self._reloaded = {num: shard for num, shard in self._reloaded.items() if shard not in shards}
 
     def _drop_all(self) -> None:
         for resident in list(self._residence.runs.values()):
@@ -354,9 +392,13 @@ class Scheduler(Loop):
         self._telling.waiting.clear()
 
     def _uncounted_shards(self) -> set[int]:
-        """Give the shards taken after an unclean end whose runs have not all been brought back."""
+        """Give the shards whose losses are not all counted: what runs here without a row, or ran under a dead owner.
+
+        That is so until all runs of such an owner have been brought back.
+        """
         loading = {n for takeover in self._takeovers for n, taken in takeover.shards.items() if taken.unclean}
-        return loading | self._suspects.uncounted_shards() | self._long.shards(unclean=True)
+        running = {resident.shard for resident in self._residence.runs.values() if resident.local}
+        return running | loading | self._suspects.uncounted_shards() | self._long.shards(unclean=True)
 
     def _forget(self, resident: Resident) -> None:
         if self._lane is not None:
@@ -539,8 +581,7 @@ class Scheduler(Loop):
         self._look_at = None if look.next_due is None else max(look.next_due, look.now + WAKE_APART)
         here, asleep = self._residence.runs, self._residence.asleep
         absent = [run.num for run in look.due if run.status is not RunState.SCHEDULED or run.early]
-        reloaded = len(self._reloaded)
-        absent += self._reloaded
+        absent += (reloaded := list(self._reloaded))
         absent += [row.run for row in look.finals if row.run not in asleep]
         unheard = self._residence.unheard
         absent += [fact.run for fact in look.facts if fact.id not in unheard.get(fact.run, ())]
@@ -549,7 +590,8 @@ class Scheduler(Loop):
         seen = (self._stopping_calls.runs | decided) & here.keys()
         wanted = sorted({num for num in absent if num not in here} | seen)
         loaded = await self._load(wanted)
-        del self._reloaded[:reloaded]  # only now: without an answer they are asked for again
+        for num in reloaded:  # only now: without an answer they are asked for again
+            del self._reloaded[num]
         return look, loaded
 
     def _heed(self, stopped: tuple[str, ...]) -> None:
@@ -587,7 +629,8 @@ class Scheduler(Loop):
             elif attempt.finishing is not None:
                 self._take_finished(attempt, batch)
             elif attempt.owner[0].suspect:
-                attempt.owner[0].local.pop(attempt.call, None)  # it has ended: it must not become visible as running
+                # It is kept until then: whatever comes before its outcome must know that it had begun.
+                attempt.host = None
                 self._carefully(attempt.owner[0], partial(self._advance.outcome, attempt))
             else:
                 self._advance.outcome(attempt, batch)
@@ -718,8 +761,13 @@ class Scheduler(Loop):
         return Batch(self._process, self._time.now())
 
     async def _commit(self, batch: Batch) -> bool:
-        turn = batch.seal()
-        if not turn.empty and not await self._write(turn):
+        turn, written = batch.seal(), False
+        try:
+            written = turn.empty or await self._write(turn)
+        finally:
+            if not written and self._lane is not None:
+                self._lane.let_nobody_hear(batch)
+        if not written:
             return False
         for lasted in batch.lasted:
             self._experience.completed(*lasted)
@@ -737,18 +785,34 @@ class Scheduler(Loop):
             try:
                 answer = await self._store.turn(turn, again=again)
             except StoreUnreachableError:
+                self._stop_in_silence()
                 # The same turn under the same term: if it was applied, its keys are there.
                 again = True
                 await self.env.wait(self._never, RESEND_AFTER)
         self._time.saw(answer.now)
         if answer.applied:
             return True
-        await self._begin_anew("refused")  # somebody else holds one of our shards
+        # Somebody else holds one of our shards.
+        await self._begin_anew("refused", turn.terms if turn.journal or turn.attempts else ())
         return False
 
-    async def _begin_anew(self, cause: str) -> None:
-        """Drop everything in memory, which no longer fits the store; the shards are taken again under a new term."""
+    def _stop_in_silence(self) -> None:
+        """Stop what runs here without a row when nobody can have heard of us for long, as agents do with all else.
+
+        Somebody else has it by now, perhaps, and may undo it; if not, it is begun again, and costs nothing.
+        """
+        until = self._leases.trusted_until
+        if self._lane is not None and until is not None and self.env.clock.boot() >= until + SILENCE:
+            self._lane.silence(self._residence.runs.values())
+
+    async def _begin_anew(self, cause: str, unwritten: Iterable[int]) -> None:
+        """Drop everything in memory, which no longer fits the store; the shards are taken again under a new term.
+
+        `unwritten`: shards for which something may have been done here that nobody will ever know of.
+        """
         lost, uncounted = set(self._leases.terms), self._uncounted_shards()
+        if self._lane is not None:
+            uncounted |= set(unwritten)
         self._drop_all()
         note = f"turn {cause}: {len(lost)} shards dropped"
         self.tell([Event(happened.SHARDS_LOST, self._time.now(), self.name, cause=cause, note=note)])
@@ -767,7 +831,7 @@ class Scheduler(Loop):
             self._look_for(resident)
         self._stopping_calls.runs &= self._residence.runs.keys()  # whoever has left memory is somebody else's
         if batch.reloaded or self._stopping_calls.runs:
-            self._reloaded.extend(batch.reloaded)
+            self._reloaded.update(batch.reloaded)
             self._look_asked = True
         if lane is not None:
             lane.enqueue(batch.started)

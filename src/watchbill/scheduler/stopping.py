@@ -8,19 +8,19 @@ from watchbill.flow.context import Attempt
 from watchbill.flow.endings import Ending
 from watchbill.flow.futures import UndoableCall
 from watchbill.flow.replay import Call
-from watchbill.model.attempt import AttemptRow
+from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
 from watchbill.model.call import Kind, Outcome
-from watchbill.model.failure import Cause, FinalFailure
+from watchbill.model.failure import Cause, Failure, FinalFailure
 from watchbill.model.run import child_id
 from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.children import Children
-from watchbill.scheduler.notes import withdrawn
-from watchbill.scheduler.plan import unknown_outcome
-from watchbill.scheduler.residence import Resident
+from watchbill.scheduler.notes import STOPPED, Ran, let_go, withdrawn
+from watchbill.scheduler.residence import Fading, Resident
 from watchbill.scheduler.rows import Rows
 
 _encode = msgspec.json.Encoder().encode
+_decode_failure = msgspec.json.Decoder(Failure).decode
 
 
 class Stopping:
@@ -30,7 +30,6 @@ class Stopping:
         self._rows = rows
         self._children = children
         self.runs: set[int] = set()  # those that wait for rows to end before they undo
-        self.dropped: dict[int, Cause | None] = {}  # rows that may yet end, and why an attempt may have taken effect
 
     def stop(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Let go of a call that the workflow cancelled; a later outcome is dropped."""
@@ -57,30 +56,73 @@ class Stopping:
             batch.not_begun.append((resident, call))
 
     def _let_go(self, resident: Resident, call: Call, batch: Batch) -> None:
-        fades = isinstance(call, UndoableCall) and resident.loop.undo and resident.loop.ended is None
-        attempt = resident.local.pop(call.key, None)
+        undoable = isinstance(call, UndoableCall)
+        fades = call.kind is Kind.STEP and self.is_waited_for(resident, undoable=undoable)
+        attempt, revealed = resident.local.pop(call.key, None), None
         if attempt is not None and fades and not attempt.over:
             # Whoever drives the run later must see it, too; it is asked to stop when it can be seen.
             if attempt.row is None:
                 self._rows.reveal(resident, call, attempt, batch)
-            self.fade(resident, resident.rows.pop(call.key), attempt)
+            revealed = resident.rows.pop(call.key)
+            # The row of what has called finish() is not inserted if that has committed another one.
+            spares = undoable and attempt.finishing is None
+            self.fade(resident, revealed, call.key if spares else None, attempt)
         elif attempt is not None:
             batch.stopped.append(attempt)
-        if resident.finishing is not None:
-            resident.finishing.pop(call.key, None)
+        finished = None if resident.finishing is None else resident.finishing.pop(call.key, None)
+        if finished is not None and fades:
+            self.fade(resident, finished, None)
         row = resident.rows.pop(call.key, None)
-        if row is not None and not batch.forget_row(row, attempt):
+        ran = _failed_now(row, batch)
+        if undoable and fades and attempt is None and _never_began(resident, row, batch):
+            batch.spared.append((resident, call.key))
+        if row is not None and not (fades and _may_act(row, batch)) and batch.forget_row(row, attempt):
+            row = None
+        elif row is not None:
+            self._part_with(resident, row, call.key if undoable else None, batch, fades=fades)
+        if attempt is not None and not attempt.queued:
+            ran = Ran(self._rows.agent, attempt.started_at, STOPPED)
+        seen = row if row is not None else revealed
+        if call.kind is Kind.STEP and (seen is not None or ran is not None):
+            batch.turn.terms[resident.shard] = resident.term
+            batch.turn.decisions.append(let_go(resident, call, seen, ran, batch.now))
+
+    def _part_with(self, resident: Resident, row: int, key: str | None, batch: Batch, *, fades: bool) -> None:
+        if fades:
+            self.fade(resident, row, key)  # the next turn knows what became of it
+        if _new(row, batch) is None:  # one turn cannot insert and drop it: the next one does
             batch.turn.terms[resident.shard] = resident.term
             batch.turn.dropped.append(row)
-            if fades:
-                self.fade(resident, row)
 
-    def fade(self, resident: Resident, row: int, attempt: Attempt | None = None) -> None:
+    @staticmethod
+    def is_waited_for(resident: Resident, *, undoable: bool) -> bool:
+        """Say whether an attempt of a cancelled call has to end before anything is undone.
+
+        One that cannot be undone itself may use what is: but only when the run is being stopped, or what it did undone,
+        so that a race costs what it did.
+        """
+        loop = resident.loop
+        ends = loop.undoing is not None or loop.stopping is not None
+        return loop.undo and loop.ended is None and (undoable or (ends and bool(loop.undoable)))
+
+    def fade(self, resident: Resident, row: int, key: str | None, attempt: Attempt | None = None) -> None:
         """Remember a row whose call was cancelled: nothing is undone while an attempt of it may still run."""
         if resident.fading is None:
             resident.fading = {}
-        resident.fading[row] = attempt
+        resident.fading[row] = Fading(key, attempt)
         self.runs.add(resident.num)
+
+    def forget_fading(self, resident: Resident, batch: Batch) -> None:
+        """Wait for such rows no more: a part of the run is over, and nothing of it is undone."""
+        for row, (_, attempt) in (resident.fading or {}).items():
+            stopped = batch.stopped  # without a row nobody need hear of its end
+            if not batch.forget_row(row, attempt):
+                batch.turn.terms[resident.shard] = resident.term
+                batch.turn.dropped.append(row)
+                stopped = batch.asked_to_stop
+            if attempt is not None:
+                stopped.append(attempt)
+        resident.fading = None
 
     @staticmethod
     def fades(resident: Resident, row: int) -> bool:
@@ -97,15 +139,18 @@ class Stopping:
     def fade_out(
         self, resident: Resident, rows: Mapping[int, AttemptRow], coming: Collection[int], batch: Batch
     ) -> bool:
-        """Drop what has its row only now, and forget what is gone; True when nothing is left of it.
+        """Drop what has its row only now, and spare what is gone; True when nothing is left of it.
 
-        `rows` are in the store, and those `coming` will be by this very turn.
+        `rows` are in the store, and those `coming` will be by this very turn. The store deletes no row of which an
+        attempt may have taken effect.
         """
         last = False
-        for id, attempt in list((resident.fading or {}).items()):
+        for id, (key, attempt) in list((resident.fading or {}).items()):
             if id in coming:
                 self.runs.add(resident.num)
             elif id not in rows:
+                if key is not None:
+                    batch.spared.append((resident, key))
                 last = self.faded(resident, id)
             elif self._drop_late(resident, rows[id], batch) and attempt is not None:
                 batch.asked_to_stop.append(attempt)
@@ -113,8 +158,8 @@ class Stopping:
 
     def take_gone(
         self, resident: Resident, rows: Mapping[int, AttemptRow], coming: Collection[int], batch: Batch
-    ) -> Iterator[tuple[Call, Cause | None]]:
-        """Take the calls whose rows are gone, each with why an attempt of it may have taken effect; drop the others.
+    ) -> Iterator[Call]:
+        """Take the calls whose rows are gone, so that none of their attempts took effect; drop the others.
 
         One by one: what is told to the workflow about one of them may change what it wants of the next.
         """
@@ -123,11 +168,10 @@ class Stopping:
             if call is None or not resident.loop.is_stopping(call) or id in coming:
                 continue
             if id in rows:
-                if self._drop_late(resident, rows[id], batch):
-                    self.dropped[id] = unknown_outcome(rows[id])
+                self._drop_late(resident, rows[id], batch)
             else:
                 del resident.rows[key]
-                yield call, self.dropped.pop(id, None)
+                yield call
 
     def _drop_late(self, resident: Resident, row: AttemptRow, batch: Batch) -> bool:
         """Drop a row that came with the turn in which its call was stopped: one turn cannot insert and drop it."""
@@ -137,6 +181,34 @@ class Stopping:
         batch.turn.dropped.append(row.id)
         self.runs.add(resident.num)
         return True
+
+
+def _new(row: int | None, batch: Batch) -> NewAttempt | None:
+    """Give a row that this very turn is to insert."""
+    return next((new for new in batch.turn.attempts if new.id == row), None)
+
+
+def _may_act(row: int, batch: Batch) -> bool:
+    """Say whether this very turn is to write down that an attempt was lost, and so may act: that is to be judged."""
+    new = _new(row, batch)
+    return new is not None and (new.unsure or new.acts_until is not None)
+
+
+def _never_began(resident: Resident, row: int | None, batch: Batch) -> bool:
+    """Say whether a call that runs nowhere here has never begun: it has no row, or would get its first by this turn."""
+    if row is None:
+        return True
+    new = _new(row, batch)
+    return new is not None and new.state == AttemptState.READY and new.fence == first_fence(resident.term)
+
+
+def _failed_now(row: int | None, batch: Batch) -> Ran | None:
+    """Give the attempt that has failed by this very turn, and whose row is not written any more."""
+    new = _new(row, batch)
+    if new is None or new.result is None or new.state != AttemptState.FAILED:
+        return None
+    failure = _decode_failure(new.result)
+    return Ran(new.agent, failure.began_at, failure)
 
 
 def outcome_of_stopped(resident: Resident, call: Call, cause: Cause, attempts: int) -> tuple[Outcome, bytes]:

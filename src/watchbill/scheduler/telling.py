@@ -11,7 +11,7 @@ from msgspec import UNSET
 from watchbill import events as happened
 from watchbill.flow.endings import read_ending
 from watchbill.flow.finish import LATE
-from watchbill.flow.parts import message_body, told_message
+from watchbill.flow.parts import STOPS, message_body, told_message
 from watchbill.flow.replay import Broken, Call
 from watchbill.flow.values import plain
 from watchbill.model.attempt import AttemptRow
@@ -20,6 +20,7 @@ from watchbill.model.decision import OF_A_PERSON, Decision, DecisionRow
 from watchbill.model.extension import read_extended
 from watchbill.model.facts import FactKind, read_retry
 from watchbill.model.member import waits_for_person
+from watchbill.model.parked import DOUBT
 from watchbill.model.resolution import Action, read_resolution
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import RunState
@@ -27,9 +28,9 @@ from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.children import Children
 from watchbill.scheduler.leaving import Leaving
-from watchbill.scheduler.notes import answered_by, asked_by, event_of, paused_event, stopped_at
+from watchbill.scheduler.notes import answered_by, asked_by, event_of, paused_event, rewind_refused, stopped_at
 from watchbill.scheduler.plan import readable, ready_row
-from watchbill.scheduler.residence import Deadline, Residence, Resident
+from watchbill.scheduler.residence import Deadline, Residence, Resident, Settled
 from watchbill.scheduler.resolving import Edited, Provided, Refused, asked_again, decided, fitted, refused
 from watchbill.scheduler.rows import Rows
 from watchbill.scheduler.stopping import Stopping
@@ -87,6 +88,8 @@ class Telling:
             self._tell(resident, readable(arrived), batch)
         elif not resident.asks(arrived):
             return
+        elif isinstance(arrived, Settled):
+            self._advance.begin_the_undo(resident, batch)
         elif isinstance(arrived, Deadline):
             self._late(resident, batch)
         else:
@@ -194,8 +197,9 @@ class Telling:
     def _rewind(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """End this part of the run: that call, and all the workflow saw after it, is done again."""
         to = str(plain(fact.body))
-        if resident.loop.undoing is not None:
-            batch.decide(resident, "refused", f"a rewind to {to!r} came too late: the run is being undone")
+        if (why := _why_not_rewound(resident)) is not None:
+            batch.turn.terms[resident.shard] = resident.term
+            batch.turn.decisions.append(rewind_refused(resident.num, fact, why))
             return
         for call in list(resident.loop.calls.values()):
             self._stopping.stop(resident, call, batch)
@@ -206,17 +210,18 @@ class Telling:
         batch.change(resident)
         resident.gone = True
         batch.evicted.append(resident)
-        batch.reloaded.append(resident.num)
+        batch.reloaded[resident.num] = resident.shard
 
     # --- somebody has an outcome for one of its calls
 
     def _child(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Give the end of a child to the call that started it."""
+        ending = read_ending(fact.body)
         key = (resident.children or {}).pop(fact.ref, None)
+        self._advance.may_act(resident, key or fact.ref, ending.acts_until, batch)
         call = None if key is None else resident.loop.calls.get(key)
         if call is None:
             return  # nobody waits for it any more
-        ending = read_ending(fact.body)
         if ending.state is RunState.COMPLETED:
             self._advance.feed(resident, call, Outcome.OK, bytes(ending.body), batch)
         else:
@@ -283,9 +288,10 @@ class Telling:
             batch.turn.decisions.append(refused(resident.num, call.key, fact, resolution, fit.why))
             self._ask_again(row, batch)
             return
-        batch.turn.decisions.append(decided(resident.num, call.key, fact, resolution))
+        batch.turn.decisions.append(decided(resident.num, call.key, fact, resolution, fit))
         match fit:
             case Provided(body=body):
+                self._advance.note_acting(resident, row, batch)
                 del resident.rows[call.key]
                 if self._advance.feed(resident, call, Outcome.OK, body, batch, UNSET, row.fence):
                     batch.turn.decided.append(row.id)
@@ -312,7 +318,13 @@ class Telling:
         batch.append(resident, Kind.EDITED, call.key, 0, Outcome.OK, body)
         batch.turn.decided.append(row.id)
         self._rows.insert(
-            resident, call, batch, lambda facts, new: ready_row(facts, new, resident.term)._replace(fence=row.fence)
+            resident,
+            call,
+            batch,
+            # What was done with the old arguments is undone with these: better than not at all.
+            lambda facts, new: ready_row(facts, new, resident.term)._replace(
+                fence=row.fence, unsure=row.unsure and row.why != DOUBT, acts_until=row.acts_until
+            ),
         )
 
     def _stop_as_failure(self, resident: Resident, reason: str, batch: Batch) -> None:
@@ -325,3 +337,11 @@ class Telling:
             return
         batch.append(resident, Kind.STOPPED, "", 0, Outcome.OK, _encode(reason))
         self._advance.rest(resident, batch)
+
+
+def _why_not_rewound(resident: Resident) -> str | None:
+    """Say why a run cannot be rewound, if so: what stops it would be masked, and nobody has taken that back."""
+    if resident.loop.undoing is not None:
+        return "the run is being undone"
+    stopping = resident.loop.stopping
+    return None if stopping is None else f"the run is being stopped: {STOPS[stopping]}"

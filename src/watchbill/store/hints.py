@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from watchbill.model.attempt import RowKind
 from watchbill.model.member import Attached, Gathering
 from watchbill.model.parked import FOR_PERSONS
 from watchbill.model.states import AttemptState, RunState
@@ -34,6 +35,11 @@ class Hints:
 
 def concerned(judgement: Judgement) -> set[Hint]:
     """Say whom an applied verdict concerns."""
+    whom = _moved(judgement)
+    return {*whom, Hint.AGENT} if judgement.tried else whom  # the canary has ended: the next one may try
+
+
+def _moved(judgement: Judgement) -> set[Hint]:
     match AttemptState(judgement.after):
         case AttemptState.READY:
             return {Hint.AGENT}
@@ -64,6 +70,8 @@ def turned(turn: Turn) -> set[Hint]:
         hints.add(Hint.AGENT)  # something to do, or to stop
     if turn.dropped or any(row.state == AttemptState.FAILED or row.watch_in is not None for row in turn.attempts):
         hints.add(Hint.SUPERVISOR)
+    if any(row.kind == RowKind.ASK for row in turn.attempts):
+        hints.add(Hint.SUPERVISOR)  # somebody is to be told that they are asked
     if turn.released or turn.asked_again or turn.decided or turn.failed:
         hints.add(Hint.SUPERVISOR)  # an incident may be healed, or is to be opened; there is a time for a look
     if turn.starts or turn.facts or turn.schedules:

@@ -13,8 +13,9 @@ def dead_agent(id: int, row: Sequence[Any] | None) -> Dead:
     """Give one of them."""
     if row is None:
         return Dead(id, "", Found.LEFT)
-    _, name, state, found = row
-    return Dead(id, name, Found.LEFT if state == AgentState.LEFT else found_by(state == AgentState.ALIVE, found))
+    _, name, state, found, heard_at = row
+    how = Found.LEFT if state == AgentState.LEFT else found_by(state == AgentState.ALIVE, found)
+    return Dead(id, name, how, heard_at)
 
 
 def lost_agent(*columns: Any) -> LostAgent:  # noqa: ANN401 - as the statement gives them

@@ -5,7 +5,7 @@ same values is safe. All keys (run.num, attempt.id, agent.id) are made by the ca
 store's: it judges what is due by its own clock, and every answer that matters carries that time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from operator import eq
 from typing import Final, NamedTuple, Protocol
@@ -24,7 +24,7 @@ from watchbill.model.complement import Complement
 from watchbill.model.decision import DecisionRow
 from watchbill.model.doings import Roll, Suspending
 from watchbill.model.facts import FactKind
-from watchbill.model.failed import FailedGathering, FailedPage, NewFailed, Retried
+from watchbill.model.failed import Copied, FailedGathering, FailedPage, NewFailed
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
@@ -214,13 +214,21 @@ class ClientStore(Protocol):
         """
         ...
 
-    async def copy(
-        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
-    ) -> bool:
-        """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken.
+    async def copy(  # noqa: PLR0913 - what a copy is made of
+        self,
+        run: NewRun,
+        source: int,
+        entries: Sequence[int],
+        *,
+        loose: bool,
+        first: JournalRow | None = None,
+        member: int | None = None,
+    ) -> Copied:
+        """Insert a run that goes on from chosen entries of another one's journal, if its id is free.
 
         `loose`: its arguments differ, so what was recorded fits calls whatever their arguments are. `first`: an entry
         of its own, which comes before them. The other one belongs to no incident from then on: it is gone on with.
+        `member`: only if until now it did to this one.
         """
         ...
 
@@ -309,12 +317,14 @@ class ClientStore(Protocol):
         *,
         kind: FactKind = FactKind.RESOLVE,
         failed: bool = False,
+        number: int | None = None,
     ) -> Ordered:
         """Write down what somebody wants for all members of an incident that wait now; each is told, in time.
 
         `kind`: as what. Calls are resolved; runs that nothing moves are told to try again, or cancelled.
         `failed`: of runs that have ended, which are told nothing: they go on as new ones, or are left as they are.
-        One order at a time: the first counts, until all members have been told.
+        One order at a time: the first counts, until all members have been told. `number`: by which whoever repeats the
+        newest one is known, because an answer was lost; it is done then, whatever has become of the incident.
         """
         ...
 
@@ -442,7 +452,11 @@ class AskedAgain(NamedTuple):
 
 
 class Turn(msgspec.Struct):
-    """All that one turn of a scheduler writes: one transaction, all or nothing, under every term in `terms`."""
+    """All that one turn of a scheduler writes: one transaction, all or nothing, under every term in `terms`.
+
+    What is said more than once of a row counts in this order: it is new, final, dropped, decided, released, asked
+    again; what does not fit what has become of it by then changes nothing. Then the last hold of its run counts.
+    """
 
     owner: int
     terms: dict[int, int]  # shard -> term, of all shards in this batch
@@ -574,8 +588,8 @@ class SchedulerStore(Protocol):
         """Prolong the leases still held under their terms; `applied` is true when all were."""
         ...
 
-    async def release(self, owner: int, terms: dict[int, int]) -> None:
-        """Give shards back cleanly: nothing of theirs counts as lost."""
+    async def release(self, owner: int, terms: dict[int, int], uncounted: Collection[int] = ()) -> None:
+        """Give shards back cleanly: nothing of theirs counts as lost; of those `uncounted` who comes next counts it."""
         ...
 
     async def look(
@@ -866,8 +880,11 @@ class SupervisorStore(Protocol):
         """Forget up to so many incidents that were resolved more than RESOLVED_KEPT_FOR ago; says how many."""
         ...
 
-    async def muster(self, limit: int) -> Muster:
-        """Read what has to be done about what waits for a person; its cost grows with that, and with open incidents."""
+    async def muster(self, limit: int, *, asks: bool = False) -> Muster:
+        """Read what has to be done about what waits for a person; its cost grows with that, and with open incidents.
+
+        `asks`: also questions that nobody was told of, and what was told of questions that are over.
+        """
         ...
 
     async def attach(self, gatherings: Sequence[Gathering]) -> list[Attached]:
@@ -883,6 +900,14 @@ class SupervisorStore(Protocol):
 
     async def attach_failed(self, gatherings: Sequence[FailedGathering]) -> list[Attached]:
         """Attach runs that have ended, and belong to none, to the open incident of their cause, or open it."""
+        ...
+
+    async def attach_questions(self, new: Sequence[NewIncident]) -> list[bool]:
+        """Open incidents for questions that are still open, each with the number of its question; says which are new.
+
+        They are for alerts alone: no list has them, nothing is ordered of them, and `heal` resolves them when the
+        question is answered, or over.
+        """
         ...
 
     async def heal(self, incidents: Sequence[IncidentRow]) -> list[bool]:
@@ -912,7 +937,7 @@ class SupervisorStore(Protocol):
         *,
         first: JournalRow | None,
         told: NewFact,
-    ) -> Retried:
+    ) -> Copied:
         """Insert a run that goes on from one of an incident, as by `copy`, and tell it why; each goes on once."""
         ...
 
@@ -945,7 +970,8 @@ class SupervisorStore(Protocol):
     async def take_alerts(self, routes: Sequence[str], limit: int, lasting: Micros) -> DueAlerts:
         """Take alerts that are due, by these routes (their marks), for so long: nobody else sends them meanwhile.
 
-        That an incident is resolved is not due before it was told, by that route, or given up, that it is open.
+        That an incident is resolved is not due before it was told, by that route, that it is open; if that was given
+        up, it never is.
         """
         ...
 

@@ -21,7 +21,7 @@ from watchbill.model.breaker import Ended
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
-from watchbill.model.failed import FailedGathering, FailedRun, NewFailed, Retried
+from watchbill.model.failed import Copied, FailedGathering, FailedRun, NewFailed
 from watchbill.model.incident import IncidentRow, NewIncident
 from watchbill.model.keys import Keys
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
@@ -329,12 +329,19 @@ class SealedClient:
             return sealed
         return replace(sealed, input=there.input)
 
-    async def copy(
-        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
-    ) -> bool:
+    async def copy(  # noqa: PLR0913 - what a copy is made of
+        self,
+        run: NewRun,
+        source: int,
+        entries: Sequence[int],
+        *,
+        loose: bool,
+        first: JournalRow | None = None,
+        member: int | None = None,
+    ) -> Copied:
         """Insert a run that goes on from chosen entries of another one's journal: copied as they are."""
         first = None if first is None else self._sealer.entry(first)
-        return await self._doors.copy(self._sealer.run(run), source, entries, loose=loose, first=first)
+        return await self._doors.copy(self._sealer.run(run), source, entries, loose=loose, first=first, member=member)
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""
@@ -411,11 +418,12 @@ class SealedClient:
         *,
         kind: FactKind = FactKind.RESOLVE,
         failed: bool = False,
+        number: int | None = None,
     ) -> Ordered:
         """Write down what somebody wants for all members of an incident."""
         sealed = self._sealer.answer(incident, body)
         return await self._doors.order_incident(
-            namespace, incident, actor, sealed, per_second, kind=kind, failed=failed
+            namespace, incident, actor, sealed, per_second, kind=kind, failed=failed, number=number
         )
 
     async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
@@ -575,9 +583,9 @@ class SealedSupervisor:
         """Open incidents."""
         return await self._doors.open_incidents([self._sealer.incident(one) for one in new])
 
-    async def muster(self, limit: int) -> Muster:
+    async def muster(self, limit: int, *, asks: bool = False) -> Muster:
         """Read what has to be done about what waits for a person."""
-        found = await self._doors.muster(limit)
+        found = await self._doors.muster(limit, asks=asks)
         return replace(
             found,
             waiting=tuple([self._sealer.open_waiting(call) for call in found.waiting]),
@@ -585,6 +593,7 @@ class SealedSupervisor:
             stuck=tuple([self._sealer.open_stuck(run) for run in found.stuck]),
             orders=tuple([self._sealer.open_order(order) for order in found.orders]),
             failed=tuple([self._sealer.open_failed(run) for run in found.failed]),
+            asking=tuple([one._replace(body=self._sealer.open_body(one.body)) for one in found.asking]),
         )
 
     async def attach(self, gatherings: Sequence[Gathering]) -> list[Attached]:
@@ -605,6 +614,10 @@ class SealedSupervisor:
             [one._replace(incident=self._sealer.incident(one.incident)) for one in gatherings]
         )
 
+    async def attach_questions(self, new: Sequence[NewIncident]) -> list[bool]:
+        """Open incidents for questions that are still open."""
+        return await self._doors.attach_questions([self._sealer.incident(one) for one in new])
+
     async def record(self, namespace: str, id: str) -> Record | None:
         """Read all about one run."""
         record = await self._doors.record(namespace, id)
@@ -619,7 +632,7 @@ class SealedSupervisor:
         *,
         first: JournalRow | None,
         told: NewFact,
-    ) -> Retried:
+    ) -> Copied:
         """Insert a run that goes on from one of an incident: its entries are copied as they are."""
         first = None if first is None else self._sealer.entry(first)
         new, fact = self._sealer.run(run), self._sealer.fact(told)

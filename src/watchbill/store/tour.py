@@ -156,10 +156,11 @@ class Tour:
         self._depend_on([passing.dependency for passing in found], now)
         openings = []
         for queue, dependency in found:
-            key, well = dependency.key, dependency.breaker.state is BreakerState.CLOSED
-            room = min(self._rooms.get(key, 0), self._budgets[key])
+            key, budget = dependency.key, self._budgets[dependency.key]
+            room, which = self._rooms.get(key, 0), Which.ALL if budget > 0 else Which.FIRSTS
+            if dependency.breaker.state is BreakerState.CLOSED:
+                room, which = min(room, budget), Which.RETRIES
             if room > 0:
-                which = Which.RETRIES if well else Which.ALL
                 openings.append(Opening(queue, (key,), room, limited=False, which=which))
         return openings
 

@@ -28,7 +28,7 @@ from watchbill.model.verdict import (
     TryNow,
     Verdict,
 )
-from watchbill.supervisor.judge import MOST_PROBES, doubt_of
+from watchbill.supervisor.judge import MOST_PROBES, doubt_of, who_wanted_it
 
 NOT_BLINDLY: Final = "retry: it may have taken effect"
 UNWANTED: Final = "retry: the run does not want it any more"
@@ -50,8 +50,6 @@ def alternatives(row: AttemptRow, policy: Policy, symptom: Symptom, verdict: Ver
             said = _asked(row, policy), f"{_next(row, policy)}: {why}"
         case Climb():
             said = _again(row, policy, symptom), "give up: another way is left"
-        case Settle(asks=False):
-            said = UNWANTED, "give up: whoever had it may still act"
         case Settle():
             said = NOT_BLINDLY, _settled(row)
         case Ask():
@@ -69,11 +67,14 @@ def alternatives(row: AttemptRow, policy: Policy, symptom: Symptom, verdict: Ver
             said = (_observed(policy, symptom),)
         case _:
             assert_never(verdict)
-    return tuple([one for one in said if one])
+    named = {one.partition(":")[0]: one for one in reversed(said) if one}  # each once: the first reason is the nearest
+    return tuple(reversed(named.values()))
 
 
 def _next(row: AttemptRow, policy: Policy) -> str:
     """Name what follows when there are no retries left."""
+    if who_wanted_it(row, policy).rung:
+        return AskPerson.chosen
     if row.rung >= len(policy.ladder):
         return GiveUp.chosen
     return Climb.chosen if policy.ladder[row.rung].to is None else AskPerson.chosen

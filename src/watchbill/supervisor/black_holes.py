@@ -51,6 +51,16 @@ class Sum(NamedTuple):
             self.in_vain + tally.in_vain,
         )
 
+    @property
+    def firsts(self) -> int:
+        """How many of them had not failed before."""
+        return self.ends - self.cured - self.in_vain
+
+    @property
+    def failed_firsts(self) -> int:
+        """How many of these failed."""
+        return self.failed - self.in_vain
+
     def minus(self, part: "Sum") -> "Sum":
         """Take off what is a part of it."""
         ends, failed, cured, in_vain = part
@@ -190,6 +200,8 @@ def _compared(doer: Doer, book: Book) -> Iterator[BlackHole]:
         return
     if again.cured < CURED or again.in_vain > FEW * (again.cured + again.in_vain):
         return
+    if again.failed_firsts > FEW * again.firsts:
+        return  # what fails whoever tries it first, and is done the second time: that is tried elsewhere
     chance = chance_of(mine, theirs)
     if chance <= UNLIKELY:
         compared, error = book.compared(doer.id, shared), read_doings(doer.doings).error

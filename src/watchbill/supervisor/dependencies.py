@@ -6,6 +6,7 @@ moment: a breaker is moved by whoever finds it as it was read.
 """
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import Final
 
 import msgspec
@@ -71,9 +72,12 @@ class Dependencies:
         name = row.name.removeprefix(USES)
         cause = f"dependency {name!r} is down"
         if breaker.state is BreakerState.OPEN:
-            calls = "1 call waits" if row.waiting == 1 else f"{row.waiting:,} calls wait"
-            said = f"{cause}: {_why(breaker)}; {calls}"
-            remedy = f"it is tried again by itself; `watchbill gates open {row.name}` lets all of it go now"
+            # How many wait nobody knows yet: most come to a stop after this is written.
+            said = f"{cause}: {_why(breaker)}"
+            remedy = (
+                "it is tried again by itself; `watchbill gates list` says how many calls wait,"
+                f" `watchbill gates open {quote(row.name)}` lets all of it go now"
+            )
             body = _encode(Told(said, remedy))
             new = NewIncident(
                 self._env.new_id(),

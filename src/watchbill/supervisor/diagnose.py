@@ -10,6 +10,7 @@ from watchbill.model.failure import Cause, Failure
 from watchbill.model.limits import limits_of, slowness
 from watchbill.model.lost import Dead
 from watchbill.model.parked import FOR_PERSONS
+from watchbill.model.policy import decode_policy
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import (
@@ -24,7 +25,7 @@ from watchbill.model.symptom import (
     Symptom,
     Unreadable,
 )
-from watchbill.supervisor.acting import acts_for
+from watchbill.supervisor.acting import settles_in
 
 _decode_failure = msgspec.json.Decoder(Failure).decode
 
@@ -33,11 +34,12 @@ def diagnose(row: AttemptRow, now: Micros, *, dead: Dead | None = None) -> Sympt
     """Say what is wrong with this row, if anything; `dead`: its agent, if that is gone, and by which evidence."""
     match row.state:
         case AttemptState.FAILED if row.result is not None and is_sealed(row.result):
-            return Unreadable(why_sealed(row.result), acts_for(row, now))
+            return Unreadable(why_sealed(row.result), settles_in(row, None, decode_policy(row.policy), now))
         case AttemptState.FAILED:
-            return Failed(_failure(row), acts_for(row, now))
+            failure = _failure(row)
+            return Failed(failure, settles_in(row, failure.cause, decode_policy(row.policy), now))
         case AttemptState.RUNNING if dead is not None:
-            return AgentDead(dead.id, dead.name, dead.found)
+            return AgentDead(dead.id, dead.name, dead.found, dead.heard_at)
         case AttemptState.RUNNING if row.watch_at is not None and row.watch_at <= now:
             return CancelOverdue(now - row.watch_at) if row.cancel else _overdue(row, now)
         case AttemptState.PARKED if row.watch_at is not None and row.watch_at <= now:

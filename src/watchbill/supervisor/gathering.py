@@ -8,10 +8,10 @@ import msgspec
 from watchbill.model.alert import Route, marks_for
 from watchbill.model.fingerprint import fingerprint
 from watchbill.model.incident import NewIncident, Told
-from watchbill.model.member import Evidence, Gathering, WaitingCall
+from watchbill.model.member import Evidence, Gathering, UntoldQuestion, WaitingCall
 from watchbill.model.parked import people_of
-from watchbill.model.question import failure_in, what_waits
-from watchbill.model.resolution import ACTIONS
+from watchbill.model.question import Question, failure_in, question_in, what_waits
+from watchbill.model.resolution import how_to_decide
 
 EXAMPLES: Final = 3  # runs that an incident names
 LONGEST_SAID: Final = 1_000  # characters: an error may quote a whole page
@@ -40,11 +40,24 @@ def _gathering(  # noqa: PLR0913 - what an incident is made of
 ) -> Gathering:
     first = calls[0]
     said = what_waits(first.step, first.why, first.result)
-    remedy = f"decide: watchbill incidents {'|'.join(ACTIONS)} {id:x} --reason WHY"
+    remedy = f"decide: {how_to_decide(f'{id:x}')}"
     examples = tuple(dict.fromkeys(call.run for call in calls))[:EXAMPLES]
     body = _encode(Told(said[:LONGEST_SAID], remedy, examples))
     evidence = tuple([_evidence(call) for call in calls])
     return Gathering(NewIncident(id, namespace, cause, len(calls), body, group, marks_for(routes, group)), evidence)
+
+
+def asked(questions: Iterable[UntoldQuestion], routes: Sequence[Route]) -> list[NewIncident]:
+    """Give what is told of questions: each to those whom it asks."""
+    return [_asking(one, question_in(one.body), routes) for one in questions]
+
+
+def _asking(one: UntoldQuestion, question: Question, routes: Sequence[Route]) -> NewIncident:
+    said = f"run {one.run!r} asks{f' {question.to!r}' if question.to else ''}: {question.question}"
+    body = _encode(Told(said[:LONGEST_SAID], f"answer: watchbill inbox answer {one.id:x} JSON", (one.run,)))
+    marks = marks_for(routes, question.to)
+    group = question.to.replace("\0", "")  # which no store could hold; who asks has been kept from it only since lately
+    return NewIncident(one.id, one.namespace, f"question {one.id:x}", 1, body, group, marks)
 
 
 def _evidence(call: WaitingCall) -> Evidence:

@@ -6,13 +6,14 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, RowKind, how_far
+from watchbill.model.doubt import is_in_doubt
 from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
-from watchbill.model.limits import learned_stall, learned_timeout, limits_of, mark_of
+from watchbill.model.limits import extended_by, learned_stall, learned_timeout, limits_of, mark_of
 from watchbill.model.lost import evidence_against
 from watchbill.model.parked import DOUBT, ESCALATE, SETTLE, People, people_after, people_of, people_on
 from watchbill.model.policy import OWN_CHILD_AFTER, OWN_CHILD_FROM, QUARANTINE_AT, Policy
-from watchbill.model.profile import STOPS_WITHIN
 from watchbill.model.sealed import is_sealed, why_sealed
+from watchbill.model.states import AttemptState
 from watchbill.model.symptom import (
     AgentDead,
     BackoffOver,
@@ -39,12 +40,8 @@ from watchbill.model.verdict import (
     TryNow,
     Verdict,
 )
-from watchbill.supervisor.acting import may_act_for
 
 LOSSES: Final = frozenset({Cause.LOST, Cause.KILLED, Cause.STARVED})  # nobody's fault in the step's own code
-# An attempt that was taken from whoever had it, who may still act: it hears of it with a beat, at the latest when its
-# lease has ended, and then stops it, or kills it. All others were reported by whoever had them.
-TAKEN_AWAY: Final = frozenset({Cause.LOST, Cause.LATE, Cause.STALLED})
 MOST_FORGIVEN: Final = 100  # attempts in neither budget: some fill the memory of their container, and all in it dies
 MOST_PROBES: Final = 3  # that fail: then a person is asked
 PROBE_AGAIN: Final[Micros] = 5 * SECOND
@@ -75,20 +72,19 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
             return TryNow("the backoff is over")
         case PersonLate():
             return _undecided(row, policy)
-        case Unreadable(why=why, acts_for=acts_for) if row.cancel:
+        case Unreadable(why=why, settles_in=settles_in) if row.cancel:
             sealed = Failure("Sealed", f"how it failed is {why}", cause=Cause.UNKNOWN)
-            return _unwanted(sealed, policy, may_act_for(acts_for))
+            return _unwanted(sealed, policy, settles_in)
         case Unreadable(why=why):
             return Quarantine(f"how it failed is {why}")  # nobody here can tell whether trying again would help
-        case Failed(failure=failure, acts_for=acts_for):
-            return _after_failure(failure, row, policy, chance, may_act_for(acts_for))
+        case Failed(failure=failure, settles_in=settles_in):
+            return _after_failure(failure, row, policy, chance, settles_in)
         case _:
             assert_never(symptom)
 
 
 def _late(row: AttemptRow, policy: Policy, by: Micros) -> Failure:
-    mark = mark_of(row)
-    extended = policy.extended + (0 if mark is None else mark.extended)
+    extended = extended_by(policy, mark_of(row))
     longer = f", extended by {extended / SECOND:g} s" if extended else ""
     allowed = (learned_timeout(row) or f"its timeout of {policy.timeout / SECOND:g} s") + longer
     return Failure("Late", f"still running {by / SECOND:.1f} s after {allowed}", cause=Cause.LATE)
@@ -107,22 +103,24 @@ def _stalled(row: AttemptRow, policy: Policy, by: Micros) -> Failure:
     return Failure("Stalled", message, cause=Cause.STALLED)
 
 
-def _after_failure(failure: Failure, row: AttemptRow, policy: Policy, chance: float, acts_for: Micros) -> Verdict:
+def _after_failure(failure: Failure, row: AttemptRow, policy: Policy, chance: float, settles_in: Micros) -> Verdict:
     if row.kind == RowKind.PROBE:
         return _after_probe(failure, row, policy, chance)
     if is_in_doubt(failure, policy) and (policy.probes or not row.cancel):
-        return _in_doubt(Doubt(failure, unwanted=row.cancel), row, policy, acts_for)
+        return _in_doubt(Doubt(failure, unwanted=row.cancel), row, policy, settles_in)
     if row.cancel:
-        return _unwanted(failure, policy, acts_for if failure.cause in TAKEN_AWAY else 0)
+        return _unwanted(failure, policy, settles_in)
     return _after_attempt(failure, row, policy, chance, row.failures)
 
 
-def _unwanted(failure: Failure, policy: Policy, acts_for: Micros) -> Verdict:
-    """Decide about an attempt whose run does not want it any more: that the call has ended begins the undo."""
+def _unwanted(failure: Failure, policy: Policy, settles_in: Micros) -> Verdict:
+    """Decide about an attempt whose run does not want it any more: how long that may act its row says, and the undo."""
     rule = "the run does not want it any more"
-    if acts_for:
-        until = f"{rule}, and until then it may still act: not undone before ({_lease_words(acts_for)})"
-        return Settle(until, acts_for + STOPS_WITHIN, Doubt(failure, unwanted=True), asks=policy.probes)
+    if settles_in and policy.probes:
+        until = f"{rule}, and until then it may still act: not asked before ({_acting_words(settles_in)})"
+        return Settle(until, settles_in, Doubt(failure, unwanted=True))
+    if settles_in:
+        rule = f"{rule}; nothing is undone while it may still act ({_acting_words(settles_in)})"
     return GiveUp(rule, _unsure(failure) if is_in_doubt(failure, policy) else None)
 
 
@@ -147,7 +145,14 @@ def _after_attempt(failure: Failure, row: AttemptRow, policy: Policy, chance: fl
     return TryLater(f"retry {failures} of {policy.retries}", policy.delay_before(failures, chance))
 
 
+def who_wanted_it(row: AttemptRow, policy: Policy) -> People:
+    """Give the people who had it tried again: what fails then is theirs to decide again. Nobody: it was no person."""
+    return people_on(policy.ladder, row.rung) if row.state is AttemptState.FAILED else People()
+
+
 def _next_rung(rule: str, failure: Failure | None, row: AttemptRow, policy: Policy) -> Verdict:
+    if (again := who_wanted_it(row, policy)).rung:
+        return AskPerson(f"{rule}: {_somebody(again)} decides again", ESCALATE, again.rung, again, failure)
     if row.rung >= len(policy.ladder):
         return GiveUp(rule)
     if policy.ladder[row.rung].to is None:
@@ -172,36 +177,24 @@ def _somebody(people: People) -> str:
     return f"somebody of {people.group!r}" if people.group else "somebody"
 
 
-def is_in_doubt(failure: Failure, policy: Policy) -> bool:
-    """Say whether an attempt may have taken effect, and its author does not want it tried again because of that."""
-    if failure.cause is Cause.UNKNOWN:
-        return True  # it says so itself
-    if policy.idempotent or failure.cause is not Cause.RAISED:
-        return not policy.idempotent
-    named = bool(policy.on) and failure.remedy is Remedy.RETRY
-    return not named and failure.remedy not in (Remedy.GIVE_UP, Remedy.WAIT)
-
-
-def _in_doubt(doubt: Doubt, row: AttemptRow, policy: Policy, acts_for: Micros) -> Verdict:
-    settles_in = acts_for + STOPS_WITHIN if doubt.failure.cause in TAKEN_AWAY else 0
+def _in_doubt(doubt: Doubt, row: AttemptRow, policy: Policy, settles_in: Micros) -> Verdict:
     if policy.probes and settles_in:
         rule = f"it may have taken effect ({doubt.failure.cause}), and until then it may still act: not asked before"
-        return Settle(f"{rule} ({_lease_words(acts_for)})", settles_in, doubt)
+        return Settle(f"{rule} ({_acting_words(settles_in)})", settles_in, doubt)
     if policy.probes:
         return _ask(doubt)
     rule = f"it may have taken effect ({doubt.failure.cause}), and has no probe"
-    return _unknown(rule, doubt, row, policy, settles_in)
+    return _unknown(rule, doubt, row, policy)
 
 
-def _lease_words(acts_for: Micros) -> str:
-    lease = f"the lease of its agent ends in {acts_for / SECOND:.1f} s" if acts_for else "its agent has no lease"
-    return f"{lease}, and it stops within {STOPS_WITHIN / SECOND:g} s"
+def _acting_words(settles_in: Micros) -> str:
+    return f"by the lease of its agent, and the time in which that stops it, for {settles_in / SECOND:.1f} s"
 
 
 def _settled(row: AttemptRow, policy: Policy) -> Verdict:
     """Decide about what can no longer act: it is asked about, or, if nobody wants it any more, given up."""
     doubt = doubt_of(row)
-    if doubt.unwanted and not policy.probes:
+    if doubt.unwanted and not policy.probes:  # parked by an older version: since then the undo waits instead
         return GiveUp("the run does not want it any more, and it can no longer act", _unsure(doubt.failure))
     return _ask(doubt)
 
@@ -210,13 +203,10 @@ def _ask(doubt: Doubt) -> Ask:
     return Ask(f"it may have taken effect ({doubt.failure.cause}): the probe is asked", doubt)
 
 
-def _unknown(rule: str, doubt: Doubt, row: AttemptRow, policy: Policy, settles_in: Micros = 0) -> Verdict:
+def _unknown(rule: str, doubt: Doubt, row: AttemptRow, policy: Policy) -> Verdict:
     if doubt.unwanted:
         return GiveUp(f"{rule}; the run does not want it any more", _unsure(doubt.failure))
     people = people_after(policy.ladder, max(row.rung - 1, 0))
-    if people.within is not None:
-        # When their time is over it may be undone: by then nobody may act on it any more.
-        people = people._replace(within=max(people.within, settles_in))
     rule = f"{rule}: never tried again blindly, {_somebody(people)} decides"
     return AskPerson(rule, DOUBT, row.rung, people, doubt.failure, doubt)
 
@@ -225,10 +215,13 @@ def _after_probe(failure: Failure, row: AttemptRow, policy: Policy, chance: floa
     doubt = doubt_of(row)
     if failure.probed is Probed.NOT_DONE:
         if doubt.unwanted:
-            undone = msgspec.structs.replace(doubt.failure, cause=Cause.RAISED)
+            undone = msgspec.structs.replace(doubt.failure, cause=Cause.RAISED, probed=Probed.NOT_DONE)
             return GiveUp("the probe says that it did not take effect, and the run does not want it any more", undone)
         known = msgspec.structs.replace(doubt.failure, remedy=_remedy_of(doubt.failure, policy))
-        return _after_attempt(known, row, policy, chance, row.failures - int(failure.cause not in LOSSES))
+        verdict = _after_attempt(known, row, policy, chance, row.failures - int(failure.cause not in LOSSES))
+        if isinstance(verdict, GiveUp):
+            return GiveUp(verdict.rule, msgspec.structs.replace(doubt.failure, probed=Probed.NOT_DONE))
+        return verdict
     if failure.probed is Probed.UNKNOWN:
         return _unknown(failure.message, doubt, row, policy)
     if doubt.asked + 1 >= MOST_PROBES:

@@ -6,8 +6,9 @@ import msgspec
 
 from watchbill.clock import Micros
 from watchbill.model.attempt import SLOW, AttemptRow, RowKind
+from watchbill.model.breaker import CANARY
 from watchbill.model.decision import OBSERVER, SUPERVISOR, Decision
-from watchbill.model.failure import Cause, Failure
+from watchbill.model.failure import Cause, Failure, Probed
 from watchbill.model.limits import limits_of
 from watchbill.model.overridden import span_of
 from watchbill.model.override import override_words
@@ -34,7 +35,7 @@ from watchbill.model.verdict import (
     Verdict,
 )
 from watchbill.supervisor.alternatives import alternatives
-from watchbill.supervisor.judge import LOSSES
+from watchbill.supervisor.judge import LOSSES, doubt_of
 
 _encode = msgspec.json.Encoder().encode
 
@@ -46,19 +47,37 @@ def judgement(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Judgement:
         # A probe is no attempt of the step: it is in neither budget.
         lost = symptom.failure.cause in LOSSES
         change = change._replace(failures=change.failures - int(not lost), losses=change.losses - int(lost))
-    recast = _recast(row, verdict, decode_policy(row.policy), change.failures)
+    policy = decode_policy(row.policy)
+    recast = _recast(row, verdict, policy, change.failures)
     if isinstance(verdict, Climb):
         change = change._replace(failures=-row.failures)
     actor = OBSERVER if isinstance(verdict, LookAgain) else SUPERVISOR
-    return change._replace(recast=recast, body=_reason(row, symptom, verdict), actor=actor)
+    # What is slow is no longer known to be a canary: that it may be is enough, for all that follows is that agents ask.
+    tried = row.state is AttemptState.FAILED and row.why in (CANARY, SLOW) and bool(policy.uses)
+    unsure = _unsure(row, symptom, verdict)
+    acts_in = symptom.settles_in or None if isinstance(symptom, Failed | Unreadable) else None
+    change = change._replace(recast=recast, body=_reason(row, symptom, verdict), actor=actor)
+    return change._replace(tried=tried, unsure=unsure, acts_in=acts_in)
+
+
+def _unsure(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bool | None:
+    """Say whether an attempt may have taken effect, if that is news: it was taken away, or a probe knows better.
+
+    A probe knows of its own rung; what was tried before it another way may have taken effect all the same.
+    """
+    if isinstance(symptom, Failed) and symptom.failure.probed is Probed.NOT_DONE:
+        return None if row.rung else False
+    taken_away = isinstance(verdict, MarkFailed) and row.kind != RowKind.PROBE
+    in_doubt = isinstance(verdict, Settle | Ask | AskPerson) and verdict.doubt is not None
+    return True if taken_away or in_doubt else None
 
 
 def _change(row: AttemptRow, verdict: Verdict, symptom: Symptom) -> Judgement:  # noqa: C901 - one case for each
     match verdict:
-        case MarkFailed(failure=failure, failures=failures, losses=losses):
+        case MarkFailed(failure=failure, failures=failures, losses=losses, last=last):
             dead = symptom.agent if isinstance(symptom, AgentDead) else None
             change = _to(row, AttemptState.FAILED, watch_in=0, result=_encode(failure))
-            change = change._replace(dead_agent=dead, failures=failures, losses=losses)
+            change = change._replace(dead_agent=dead, failures=failures, losses=losses, last=last)
             if isinstance(symptom, Late | Stalled):
                 # What it said between the look and this verdict may be that it needs longer: then it has it.
                 change = change._replace(unmoved=True, progress=row.progress)
@@ -74,16 +93,21 @@ def _change(row: AttemptRow, verdict: Verdict, symptom: Symptom) -> Judgement:  
             within = None if people.within is None else people.within + UNTOLD
             return _to(row, AttemptState.PARKED, watch_in=within, why=why, result=result)
         case GiveUp(failure=failure):
-            return _to(row, AttemptState.GAVE_UP, result=row.result if failure is None else _encode(failure))
+            return _to(row, AttemptState.GAVE_UP, result=_ended_with(row) if failure is None else _encode(failure))
         case LetEnd():
             return _to(row, AttemptState.RUNNING, why=row.why)
         case LookAgain(delay=delay):
             slow = isinstance(symptom, NotYet) and symptom.slow
             return _to(row, AttemptState.RUNNING, watch_in=delay, why=SLOW if slow else row.why)
         case Quarantine():
-            return _to(row, AttemptState.PARKED, why=QUARANTINE, result=row.result)
+            return _to(row, AttemptState.PARKED, why=QUARANTINE, result=_ended_with(row))
         case _:
             assert_never(verdict)
+
+
+def _ended_with(row: AttemptRow) -> bytes | None:
+    """Give how the last attempt ended: not what a probe has said of it, or failed with."""
+    return row.result if row.kind != RowKind.PROBE or row.doubt is None else _encode(doubt_of(row).failure)
 
 
 def _recast(row: AttemptRow, verdict: Verdict, policy: Policy, failures: int) -> Recast | None:
@@ -143,7 +167,7 @@ def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None
         number=row.number,
         rung=row.rung,
         agent=row.agent,
-        started_at=row.started_at,
+        started_at=_began(row, failure),
         ended_at=row.ended_at,
         cause=failure.cause if failure is not None else None,
         type=failure.type if failure is not None else "",
@@ -154,9 +178,25 @@ def _reason(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> bytes | None
         override=override_in(row),
         since=went_wrong(row, symptom),
         undecided=people_of(row.why or "", row.rung, policy).group if isinstance(symptom, PersonLate) else None,
+        probed=_probed(row, symptom),
         beyond=f"{modes_of(policy.learned).of(symptom.rule)} {symptom.rule}" if isinstance(symptom, NotYet) else "",
     )
     return _encode(decision)
+
+
+def _began(row: AttemptRow, failure: Failure | None) -> Micros | None:
+    """Say when the attempt began that is judged."""
+    if failure is None or failure.began_at is None or row.kind == RowKind.PROBE:
+        return row.started_at
+    return failure.began_at
+
+
+def _probed(row: AttemptRow, symptom: Symptom) -> str:
+    """Say what a probe has answered, which is no attempt of the step; or that it gave no answer."""
+    if row.kind != RowKind.PROBE:
+        return ""
+    said = symptom.failure.probed if isinstance(symptom, Failed) else None
+    return "failed" if said is None else said.value
 
 
 def _rule(row: AttemptRow, verdict: Verdict, slow: str) -> str:
@@ -182,7 +222,10 @@ def override_in(row: AttemptRow) -> str:
 
 
 def went_wrong(row: AttemptRow, symptom: Symptom) -> Micros | None:
-    """Say when what was found had gone wrong: when its time was over, or when it last moved; None: its end tells."""
+    """Say when what was found had gone wrong: when its time was over, it last moved, or its agent was last heard.
+
+    None: its end tells, or nobody knows.
+    """
     match symptom:
         case Late():
             return limits_of(row).late_at
@@ -190,12 +233,16 @@ def went_wrong(row: AttemptRow, symptom: Symptom) -> Micros | None:
             return limits_of(row).moved_at
         case PersonLate():
             return row.watch_at
+        case AgentDead(heard_at=heard_at) if heard_at is not None:
+            return max(heard_at, row.started_at or 0)  # it was alive when it leased it
         case _:
             return None
 
 
 def _failure(row: AttemptRow, symptom: Symptom, verdict: Verdict) -> Failure | None:
-    """Give the failure that a decision is about."""
+    """Give the failure that a decision is about; of what may have taken effect and is given up, that nobody knows."""
+    if isinstance(verdict, GiveUp) and verdict.failure is not None:
+        return verdict.failure
     if isinstance(symptom, PersonLate):
         return failure_in(row.result)
     if isinstance(verdict, MarkFailed | AskPerson):

@@ -10,7 +10,7 @@ from watchbill.clock import Micros
 from watchbill.env import Env
 from watchbill.model.decision import Decision
 from watchbill.model.facts import FactKind, RetryAsked
-from watchbill.model.failed import FailedMember, Retried, Successor
+from watchbill.model.failed import Copied, FailedMember, Successor
 from watchbill.model.member import Order
 from watchbill.model.resolution import Action, Resolution, read_resolution
 from watchbill.model.run import is_id
@@ -66,7 +66,7 @@ async def _retry(  # noqa: PLR0913 - who goes on, as whom, and why
             return  # there is no id for it: it is too long already
         told = NewFact(new.namespace, new.id, FactKind.RETRY, f"{order.incident:x}", order.by, why)
         became = await store.retry_failed(order.incident, member.num, new, kept, first=first, told=told)
-        if became is not Retried.TAKEN:
+        if became is not Copied.TAKEN:
             return
 
 

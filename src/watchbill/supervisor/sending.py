@@ -5,14 +5,21 @@ from collections.abc import Iterable
 
 import msgspec
 
-from watchbill.errors import InvalidOptionError, WatchbillError
+from watchbill.errors import InvalidOptionError, Permanent, WatchbillError
 from watchbill.model.alert import INSTALL, AlertText, Route, in_words
 
 _encode = msgspec.json.Encoder().encode
 
 
 class AlertNotSentError(WatchbillError):
-    """Nobody has taken the alert; its text has nothing of the address but what everybody may see."""
+    """Nobody has taken the alert; its text has nothing of the address but what everybody may see.
+
+    `refused`: whoever is there does not want it, and will hardly want it later.
+    """
+
+    def __init__(self, said: str, *, refused: bool = False) -> None:
+        self.refused = refused
+        super().__init__(said)
 
 
 def check_sendable(routes: Iterable[Route]) -> None:
@@ -33,9 +40,10 @@ def send(route: Route, text: AlertText) -> None:
         raise AlertNotSentError(f"{route.shown}: {error}") from None
     except Exception as error:
         # Its own text may quote the address, and the password in it.
-        code = getattr(error, "code", None)
+        refused = isinstance(error, Permanent)
+        code = getattr(error.__cause__ if refused else error, "code", None)
         what = f"answered {code}" if code is not None else type(error).__name__
-        raise AlertNotSentError(f"{route.shown}: {what}") from None
+        raise AlertNotSentError(f"{route.shown}: {what}", refused=refused) from None
 
 
 def _post(url: str, text: AlertText) -> None:

@@ -7,6 +7,7 @@ is so, and resolved when it no longer is, whoever has changed it.
 """
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import Final
 
 import msgspec
@@ -182,14 +183,14 @@ class Sickbay:
     def _incident(self, doer: Doer) -> NewIncident:
         suspension = read_suspension(doer.suspension)
         assert suspension is not None  # noqa: S101 - it is one of those who are
-        cause = _cause(doer)
+        cause, name = _cause(doer), quote(doer.name)
         # By needs alone: which code an agent knows is not asked.
         said = (
             f"{cause} fails where others succeed, and gets only what nobody else can do, by its needs: {suspension.why}"
         )
         remedy = (
-            f"look at its host; it is tried again by itself, `watchbill agents release {doer.name}` lets it work now,"
-            f" `watchbill agents quarantine {doer.name}` keeps it out"
+            f"look at its host; it is tried again by itself, `watchbill agents release {name}` lets it work now,"
+            f" `watchbill agents quarantine {name}` keeps it out"
         )
         body = _encode(Told(said, remedy, suspension.runs))
         return NewIncident(self._env.new_id(), doer.namespace, cause, len(suspension.runs), body, routes=self._marks)

@@ -38,7 +38,8 @@ def _gathering(
     said = f"runs of workflow {first.workflow!r} version {first.version} stand still: {why}"
     mend = "bring the fitting code back, then" if first.status == RunState.DIVERGED else "mend what it says, then"
     remedy = (
-        f"{mend}: watchbill incidents resume {id:x} --reason WHY; or give them up: watchbill incidents abort {id:x}"
+        f"{mend}: watchbill incidents resume {id:x} --reason WHY;"
+        f" or give them up: watchbill incidents abort {id:x} --reason WHY"
     )
     examples = tuple([run.id for run, _ in members[:EXAMPLES]])
     body = _encode(Told(said[:LONGEST_SAID], remedy, examples))

@@ -7,12 +7,12 @@ from typing import Final
 from watchbill import events as happened
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
-from watchbill.errors import StoreUnreachableError
+from watchbill.errors import StoreError, StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.loop import Loop
 from watchbill.model.alert import Route
 from watchbill.model.attempt import SLOW, AttemptRow
-from watchbill.model.breaker import CANARY, Ended, is_ill, shown_error
+from watchbill.model.breaker import CANARY, LONGEST_ERROR, Ended, is_ill, shown_error
 from watchbill.model.failure import Cause
 from watchbill.model.lease import HOST_LEASE
 from watchbill.model.orphan import OrphanKind
@@ -46,6 +46,7 @@ from watchbill.supervisor.sickbay import Sickbay
 
 LOOK_LIMIT: Final = 1_000
 MOST_QUEUES: Final = 1_000  # that are remembered
+REFUSED_FOR: Final[Micros] = 10 * SECOND  # what cannot be written is left alone: the next time it may be, or not
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
 # A death on this machine is found within this: some small files to read for each process, and nothing to ask.
 PROOF_EVERY: Final[Micros] = 2 * SECOND // 5
@@ -91,6 +92,7 @@ class Supervisor(Loop):
         self._there: tuple[tuple[int, bytes], ...] = ()  # when it was last asked
         self._proof_at: Micros = 0  # from then on it is looked who of them is dead
         self._queues: dict[tuple[int, tuple[str, ...], str, bool], int] = {}
+        self._refused: dict[int, Micros] = {}  # rows whose verdict cannot be written, and until when they are left
 
     def hint(self) -> None:
         """The store may hold something for this room."""
@@ -187,6 +189,7 @@ class Supervisor(Loop):
         watch = await self._watch(boot)
         buried = await self._bury_the_dead(watch)
         self._note_lag(watch)
+        self._refused = {row: until for row, until in self._refused.items() if until > boot}
         if settled and not self._contact.settled:
             return 0  # it took so long that those who are out of time may have been unable to say a word
         await self._miss(watch, buried)
@@ -197,13 +200,13 @@ class Supervisor(Loop):
         judged = [
             self._judged(row, symptom)
             for row, symptom in cases
-            if symptom is not None and self._may_judge(symptom, row)
+            if symptom is not None and self._may_judge(symptom, row) and row.id not in self._refused
         ]
         if judged:
             lost = [end for case in judged for end in _lost_canary(*case)]
             if lost:
                 await self._store.hear(lost)  # first: judged, it no longer keeps the next one from trying at once
-            applied = await self._store.judge([await self._written(case) for case in judged])
+            applied = await self._apply(judged, watch.now)
             told = [_event(*case, now=watch.now) for case, done in zip(judged, applied, strict=True) if done]
             self.tell([event for event in told if event is not None])
             self._note_failures([case for case, done in zip(judged, applied, strict=True) if done])
@@ -219,9 +222,10 @@ class Supervisor(Loop):
             self.tell(await self._dependencies.tend())
         look_in = await self._compare_agents()
         account_in = await self._keep_account(watch)
-        if judged or tends or buried:
+        if any(row.id not in self._refused for row, _, _ in judged) or tends or buried:
             return 0  # there may be more; of what must not be judged yet there will be no less
         wishes = [max(0, self._roll_at - self.env.clock.boot()), look_in] if self._has_neighbours else []
+        wishes += [max(0, until - self.env.clock.boot()) for until in self._refused.values()]
         if account_in is not None:
             wishes.append(account_in)
         if watch.next_at is not None and not self._is_standby:
@@ -276,6 +280,29 @@ class Supervisor(Loop):
 
     def _judged(self, row: AttemptRow, symptom: Symptom) -> Case:
         return row, symptom, _spared(row, judge(symptom, row, decode_policy(row.policy), self.env.random()))
+
+    async def _apply(self, cases: list[Case], now: Micros) -> list[bool]:
+        """Write verdicts, all at once; if that is refused, each by itself, so that nobody waits for one that is."""
+        try:
+            return await self._store.judge([await self._written(case) for case in cases])
+        except StoreError:
+            raise  # it is away, or gone: that is nobody's verdict
+        except Exception:
+            return [await self._apply_one(case, now) for case in cases]
+
+    async def _apply_one(self, case: Case, now: Micros) -> bool:
+        row, _, verdict = case
+        try:
+            [done] = await self._store.judge([await self._written(case)])
+        except StoreError:
+            raise
+        except Exception as error:
+            self._refused[row.id] = self.env.clock.boot() + REFUSED_FOR
+            said = f"{type(error).__name__}: {str(error)[:LONGEST_ERROR]}"
+            note = f"{verdict.chosen}, which the store refuses to write: {said}; `watchbill run cancel` ends the run"
+            self.tell([_tell(happened.STEP_UNJUDGED, row, now, type(error).__name__, note)])
+            return False
+        return done
 
     async def _written(self, case: Case) -> Judgement:
         """Write a verdict as the store applies it; where another way leads to another queue, find that."""
@@ -338,9 +365,9 @@ def _leads_elsewhere(way: Rung, row: AttemptRow, policy: Policy) -> bool:
 
 
 def _spared(row: AttemptRow, verdict: Verdict) -> Verdict:
-    """Charge a canary nothing: it has tried for all the others that use its dependency."""
+    """Charge a canary nothing: it has tried for all the others. The next time another one does."""
     if row.why == CANARY and isinstance(verdict, MarkFailed) and verdict.failures:
-        return dataclasses.replace(verdict, failures=0)
+        return dataclasses.replace(verdict, failures=0, last=True)
     return verdict
 
 

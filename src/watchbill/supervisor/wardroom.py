@@ -1,6 +1,6 @@
 """Wardroom: the part of the supervisor that deals with people: incidents about calls that wait for one, about runs that
 nothing moves, and about runs that ended because a step failed for good; what people want for all members of an
-incident; and reminders of what they have a time for.
+incident; who is told outside that they are asked something; and reminders of what they have a time for.
 
 It looks when the supervisor is hinted at, but not at every hint: those come with all trouble, and people are slow.
 """
@@ -22,12 +22,13 @@ from watchbill.model.member import Muster
 from watchbill.model.resolution import paced
 from watchbill.store.protocol import SupervisorStore
 from watchbill.supervisor.failed import failed_alike
-from watchbill.supervisor.gathering import gathered
+from watchbill.supervisor.gathering import asked, gathered
 from watchbill.supervisor.roster import STANDBY_EVERY, Roster
 from watchbill.supervisor.second_chance import Successors, obey
 from watchbill.supervisor.standstill import standing_still
 
 LOOKS_APART: Final[Micros] = SECOND // 4
+ASKS_APART: Final[Micros] = SECOND  # of questions nothing is wrong, and there may be many: these looks are fewer
 POLL: Final[Micros] = 5 * SECOND  # where others write to the store, too, a lost hint costs at most this
 STILL_EVERY: Final[Micros] = SECOND  # while an incident is about runs: that one of them moves again gives no hint
 LIMIT: Final = 1_000  # calls, or runs, in one look
@@ -64,6 +65,7 @@ class Wardroom(Loop):
         self._successors = successors  # of runs that have ended: what they take over of a journal is not ours to know
         self._asked = True
         self._look_at: Micros = 0  # not before; in boot time
+        self._asks_at: Micros = 0  # likewise, at questions
         self._due_at: Micros | None = None  # by itself
 
     def hint(self) -> None:
@@ -96,25 +98,41 @@ class Wardroom(Loop):
 
     async def _look(self) -> Micros | None:
         """Look once; gives when to look again."""
-        muster = await self._store.muster(LIMIT)
-        if muster.waiting:
-            await self._gather(muster)
-        if muster.stuck:
-            await self._gather_runs(muster)
-        if muster.failed:
-            await self._gather_failed(muster)
+        boot = self.env.clock.boot()
+        asks = bool(self._routes) and boot >= self._asks_at
+        muster = await self._store.muster(LIMIT, asks=asks)
+        await self._gather_all(muster)
         if muster.healed:
             await self._resolve(muster)
         if muster.reminders:
             await self._remind(muster)
         wishes = [await self._feed(muster)] if muster.orders else []
-        if LIMIT in (len(muster.waiting), len(muster.reminders), len(muster.stuck), len(muster.failed)):
+        if muster.asking:
+            await self._store.attach_questions(asked(muster.asking, self._routes))
+        wishes += self._asks_again(boot, asked=asks)
+        if LIMIT in map(len, (muster.waiting, muster.reminders, muster.stuck, muster.failed, muster.asking)):
             wishes.append(0)
         if muster.watched or muster.stuck:
             wishes.append(STILL_EVERY)
         if muster.next_at is not None:
             wishes.append(max(muster.next_at - muster.now, 0))
         return min(wishes) if wishes else None
+
+    def _asks_again(self, boot: Micros, *, asked: bool) -> list[Micros]:
+        """Say when to look at questions, if somebody is to be told of them and they were not looked at this time."""
+        if asked:
+            self._asks_at = boot + ASKS_APART
+            return []
+        return [self._asks_at - boot] if self._routes else []
+
+    async def _gather_all(self, muster: Muster) -> None:
+        """Let whatever waits for a person, and belongs to no incident, belong to one."""
+        if muster.waiting:
+            await self._gather(muster)
+        if muster.stuck:
+            await self._gather_runs(muster)
+        if muster.failed:
+            await self._gather_failed(muster)
 
     async def _gather(self, muster: Muster) -> None:
         """Let calls belong to the incident of their cause."""
@@ -143,7 +161,7 @@ class Wardroom(Loop):
             [
                 _event(happened.INCIDENT_RESOLVED, muster.now, row.cause, Told(told_by(row).said, _unseen(row)))
                 for row, done in zip(muster.healed, healed, strict=True)
-                if done
+                if done and not row.asks  # what becomes of a question its run tells
             ]
         )
 

@@ -33,11 +33,14 @@ class SimClock:
 
     def wall(self) -> Micros:
         """Wall time, wrong by this host's skew."""
-        return DAWN + round(self._loop.now * self.rate) + self.skew
+        return DAWN + self._elapsed() + self.skew
 
     def boot(self) -> Micros:
         """Time since this host's boot."""
-        return self._boot + round(self._loop.now * self.rate)
+        return self._boot + self._elapsed()
+
+    def _elapsed(self) -> Micros:
+        return self._loop.now if self.rate == 1.0 else round(self._loop.now * self.rate)
 
 
 class Ids:

@@ -7,7 +7,7 @@ from typing import Final
 
 from watchbill.agent.workers import WorkerError
 from watchbill.app.host import Employment, Hosted, working
-from watchbill.clock import SECOND
+from watchbill.clock import SECOND, Micros
 from watchbill.flow.execute import CHILDREN
 from watchbill.flow.messages import Ready
 from watchbill.model.profile import Profile
@@ -56,6 +56,11 @@ class Host(Post):
         """The workers of its processes that live."""
         self._children = [life for life in self._children if not life.dead]
         return self._children
+
+    @property
+    def lease(self) -> Micros:
+        """How long somebody who says nothing is believed to be there."""
+        return self.berth.profile.lease
 
     def knows(self, step: str) -> bool:
         """Say whether its code has a step."""
@@ -133,15 +138,21 @@ class Host(Post):
         """For how many seconds more than others it may not hear that there is something to do."""
         return (self.berth.profile.beat - PACE.beat) / SECOND
 
-    def is_idle(self, now: float, longer_than: float) -> bool:
-        """Say whether it has had room for so long, and got nothing; to be asked again and again."""
-        cut_off = not self.world.network.reaches(self.life) or self.world.checker.is_cut_off(self.life.name)
-        if not self.has_room(alone=True) or cut_off:
+    def look(self, now: float) -> None:
+        """Note whether it has room now; to be called again and again."""
+        reached = self.world.network.reaches(self.life) and not self.world.checker.is_cut_off(self.life.name)
+        if not self.has_room(alone=True) or not reached:
             self._roomy_since = None
         elif self._roomy_since is None:
             self._roomy_since = now
-        fed_at = self.world.fed.get(self.life.name, 0.0)
-        return self._roomy_since is not None and now - max(self._roomy_since, fed_at) >= longer_than + self.patience
+
+    def idle_for(self, now: float, since: float) -> float:
+        """Say for how many seconds since then it has had room, could ask for something to do, and got nothing."""
+        if self._roomy_since is None:
+            return 0.0
+        name = self.life.name
+        since = max(since, self._roomy_since, self.world.fed.get(name, 0.0))
+        return now - since - self.world.network.waits.held_up(name, since) - self.patience
 
     def _note_child(self, life: Life, child: SimChild) -> None:
         checker = self.world.checker
@@ -165,8 +176,6 @@ def hire(world: World, berths: Sequence[Berth]) -> None:
     """Let agents of their own run the steps of a world."""
     if not berths:
         return
-    lately = max(berth.profile.lease for berth in berths) / SECOND + 1
-    world.checker.is_cut_off = lambda name: world.network.is_troubled(name, lately)
     world.checker.capacity = sum(berth.slots for berth in berths)
     world.network.leased = world.check_order
     for n, berth in enumerate(berths):

@@ -19,7 +19,7 @@ I12 no more rows run behind a gate than its limit allows, and no more attempts r
     which something was done; what counts as running really runs, and no slot of an agent is lost; nothing starts that
     is paused or whose dependency is down, but for one canary at a time
 I14 what took effect, or may have, is undone in reverse order when its run fails or is cancelled, nothing else is,
-    nothing while an attempt of it runs, and no undo is tried more often than its budgets allow
+    nothing while an attempt of the run acts, and no undo is tried more often than its budgets allow
 I15 nobody waits for what is there: no message, no end of a child, no timer is left behind
 I17 what comes back does so at the pace of those who do the work: no herd, and no going round in circles; of what uses a
     dependency at most twice as much starts after a trouble as is steady, and no more retries than its budget allows
@@ -29,7 +29,7 @@ I20 enough was done to mean something
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
 import msgspec
@@ -63,6 +63,7 @@ from watchbill.testing.slots import Slots, slot_of
 
 HERD: Final = 4  # rows that come back at once
 ILL_BRED: Final = frozenset({"hog", "deaf", "stubborn", "stuck"})  # steps that block, do not stop, or stand still
+REPORTED_WITHIN: Final = 0.25  # seconds: that an attempt has ended waits a moment for others, and is then under way
 UNDO: Final = "undo:"  # how the key of an undo begins
 MOST_UNDOS: Final = 4 + QUARANTINE_AT  # attempts of one: the retries of the workload, and losses
 _MOVES: Final = frozenset((move.before, move.after) for move in ATTEMPT_MOVES)
@@ -119,6 +120,7 @@ class Checker:
         self.draining: set[str] = set()  # agents that must not ask for more
         self.capacity = 0  # slots of all agents that are processes of their own
         self.is_cut_off: Callable[[str], bool] = lambda _: False  # a process whose link was so bad that it is missed
+        self.held_up: Callable[[str, float], float] = lambda *_: 0.0  # so long since then a process waited
         self._now = now
         self.undoable = undoable  # the step that has an undo
         self._poison = poison  # the step that kills its process
@@ -254,10 +256,8 @@ class Checker:
         """Check that an undo which really begins may begin now."""
         key = entry.call.removeprefix(UNDO)
         undone = self._undone.setdefault(num, [])
-        call = self._call(num, key, entry.part)
-        # Whoever was cut off or frozen may still be at it, and nobody can know.
-        begun = [each for each in call.entries if each.fate is Fate.BEGUN and each.life in self.alive]
-        running = [each for each in begun if not self.was_hurt(each.life)]
+        # Whoever was frozen in the middle of it goes on when it wakes, whatever anybody has waited for.
+        running = [each for each in self._begun(num, entry.part) if self._can_act(each)]
         if running:
             self._violated("I14", f"{entry} began while {running} runs")
         if key not in undone:
@@ -267,6 +267,12 @@ class Checker:
         if len(self._call(num, entry.call, entry.part).entries) > MOST_UNDOS:
             self._violated("I14", f"{entry} is tried more often than {MOST_UNDOS} times")
         self.counts["undos begun"] += 1
+
+    def _begun(self, num: int, part: int) -> Iterator[Entry]:
+        """Give the attempts of a run that really began, of whichever call."""
+        for (run, there, key), call in self._calls.items():
+            if (run, there) == (num, part) and not key.startswith(UNDO):
+                yield from call.entries
 
     def _outcome(self, run: RunSeen, entry: EntrySeen) -> None:
         call = self._call(entry.run, entry.key, self._parts.get(entry.run, 0))
@@ -320,6 +326,8 @@ class Checker:
         if not edited and (call.row is not None or call.accepted is not None):
             self._violated("I3", f"{row} is a second row of its call, or comes after its outcome")
         call.row = row.id
+        if row.state == AttemptState.READY and call.entries and call.entries[-1].fate is Fate.STOPPED:
+            call.handed_back.add(call.entries[-1].fence)  # by its process itself, which nobody had heard for long
         lost = row.state == AttemptState.FAILED and row.losses > 0
         grown = row.fence > call.newest if lost or row.state == AttemptState.READY else row.fence >= call.newest
         if edited:
@@ -338,7 +346,7 @@ class Checker:
             self._violated("I4", f"{row} came from {old.name}, which THE table does not have")
         if row.fence != before.fence + leased:
             self._violated("I5", f"{row} had fence {before.fence}")
-        turned_away = before.why == CANARY and new is AttemptState.READY
+        turned_away = before.why == CANARY and (new is AttemptState.READY or _is_spared(before, row))
         decided = old is AttemptState.PARKED and before.why in FOR_PERSONS
         if row.rank != before.rank and not turned_away and not decided:
             self._violated("I18", f"{row} had its place at {before.rank}")
@@ -361,10 +369,14 @@ class Checker:
             if row.step != self._poison and not stopped:
                 self._check_row_loss(row, call)
         elif failed and self.lossless and before.agent is not None and row.step not in self._unsure:
-            ended = any(
-                each.fence == row.fence and each.fate is Fate.ENDED and not each.probes for each in call.entries
-            )
             agent = self.processes.get(before.agent)
+            ended = any(
+                each.fence == row.fence
+                and each.fate is Fate.ENDED
+                and not each.probes
+                and each.ended_at + REPORTED_WITHIN < self._now()
+                for each in call.entries
+            )
             if ended and agent not in self.hurt | self.napped:
                 self._violated("I9", f"{row} failed, and it had ended: {call.entries}")
 
@@ -403,7 +415,7 @@ class Checker:
     def was_hurt(self, life: str) -> bool:
         """Say whether something was done to a process, to its parent, or to the link between it and the store."""
         parent = life.partition("/")[0]
-        if self.is_cut_off(parent):
+        if parent not in self.hurt and self.is_cut_off(parent):
             self.hurt.add(parent)
         return life in self.hurt or parent in self.hurt
 
@@ -469,6 +481,7 @@ class Checker:
             and self._since[row.id] < before
             and not self._entries_of(row)
             and (name := self.processes.get(row.agent or 0, "")) in self.alive
+            and self._since[row.id] + self.held_up(name, self._since[row.id]) < before
             and not self.was_kept_from(row, name)
         ]
 
@@ -494,6 +507,10 @@ class Checker:
             and self._since[row.id] < before
             and not self.remedies.is_kept(self._policy(row))
         ]
+
+    def since(self, row: AttemptSeen) -> float:
+        """Say since when a row is in its state."""
+        return self._since[row.id]
 
     def is_limited(self, row: AttemptSeen) -> bool:
         """Say whether a row may have to wait at a gate."""
@@ -612,6 +629,7 @@ class Checker:
     def changed(self, entry: Entry) -> None:
         """Count how attempts ended, and be the sink of their effects: it refuses what has an old fence."""
         self.counts[entry.fate] += 1
+        entry.ended_at = self._now()
         self._inside.get(entry.attempt.step.name, set()).discard(entry)
         num = self.nums.get(entry.run)
         if entry.fate is Fate.ENDED and num is not None:
@@ -699,6 +717,13 @@ class Checker:
 
     def _violated(self, invariant: str, facts: str) -> None:
         self._tell(Violation(invariant, facts))
+
+
+def _is_spared(before: AttemptSeen, row: AttemptSeen) -> bool:
+    """Say whether what ran was found late or stalled and is charged nothing, and stands behind where it stood."""
+    found = (before.state, row.state) == (AttemptState.RUNNING, AttemptState.FAILED)
+    charged = row.failures - before.failures, row.losses - before.losses
+    return found and charged == (0, -1) and row.rank > before.rank
 
 
 def _step(key: str) -> str:

@@ -32,7 +32,7 @@ class Entry:
     """One attempt that really began."""
 
     __slots__ = (
-        *("accepted", "after", "attempt", "call", "fate", "fence", "free", "life"),
+        *("accepted", "after", "attempt", "call", "ended_at", "fate", "fence", "free", "life"),
         *("number", "part", "probes", "restored", "run", "saved", "says_not_done"),
     )
 
@@ -46,6 +46,7 @@ class Entry:
         self.life = life
         self.after = after  # the calls whose outcomes this one depends on
         self.fate = Fate.BEGUN
+        self.ended_at = 0.0  # in the world's time, when its reader has heard of it
         self.restored: int = attempt.restored or 0  # the checkpoint it was given
         self.accepted = False  # its effect, by a sink that refuses old fences
         self.saved = 0  # the checkpoint that it was told is durable

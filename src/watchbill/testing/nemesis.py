@@ -9,6 +9,7 @@ from watchbill.model.profile import PROFILES
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT
 from watchbill.testing.chance import Chance
 from watchbill.testing.hosts import Berth
+from watchbill.testing.links import EVERYBODY
 from watchbill.testing.network import CALM, Weather
 from watchbill.testing.troubles import STRENGTH
 from watchbill.testing.virtual import Life
@@ -217,6 +218,7 @@ class Nemesis:
         self._chance = chance
         self._prey: list[Prey] = []
         self._left = plan.disruptions
+        self._healed = False
 
     def begin(self) -> None:
         """Change the weather, and set the times of what will happen."""
@@ -225,20 +227,24 @@ class Nemesis:
         self._world.network.ambush = self._lurk
         chance, storm = self._chance, self._plan.storm
         if self._plan.style is Style.FEUD:
-            self._world.loop.call_later(chance.within(3, 15), self._strike)  # the others follow from it
+            self._later(chance.within(3, 15), self._strike)  # the others follow from it
         else:
             for n in range(self._plan.disruptions):
-                self._world.loop.call_later(chance.within(3, storm * 0.7), self._kind_of_disruption(n))
+                self._later(chance.within(3, storm * 0.7), self._kind_of_disruption(n))
         for _ in range(chance.below(3)):
-            self._world.loop.call_later(chance.within(1, storm), self._jump)
+            self._later(chance.within(1, storm), self._jump)
         for _ in range(chance.below(4) if self._plan.style not in (Style.GENTLE, Style.OUTAGE) else 0):
-            self._world.loop.call_later(chance.within(1, storm), self._nod_off)
+            self._later(chance.within(1, storm), self._nod_off)
         self._plan_cuts()
+
+    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+        """Do something to the world then, unless it was healed before: that may be as soon as all is done."""
+        self._world.loop.call_later(seconds, lambda: None if self._healed else act())
 
     def _plan_cuts(self) -> None:
         """Set the times at which somebody loses the store, and the store him, while all others have it."""
         for _ in range(self._plan.cuts):
-            self._world.loop.call_later(self._chance.within(3, self._plan.storm * 0.7), self._sever)
+            self._later(self._chance.within(3, self._plan.storm * 0.7), self._sever)
 
     def _kind_of_disruption(self, n: int) -> Callable[[], None]:
         """Draw what the n-th one will be."""
@@ -263,10 +269,10 @@ class Nemesis:
 
     def heal(self) -> None:
         """End all faults."""
+        self._healed = True
         self._left = 0
         self._prey.clear()
-        self._world.network.away = False
-        self._world.network.severed.clear()
+        self._world.network.waits.mend_all()
         self._world.network.weather = CALM
         self._world.heal()
 
@@ -347,19 +353,19 @@ class Nemesis:
         self._world.counts["faults"] += 1
         self._world.counts["links cut"] += 1
         self._world.checker.hurt.add(life.name)
-        self._world.network.severed.add(life.name)
+        self._world.network.waits.cut(life.name)
         self._world.note("nemesis:", life.name, "is cut off for", round(span, 3))
-        self._world.loop.call_later(span, self._world.network.severed.discard, life.name)
+        self._world.loop.call_later(span, self._world.network.waits.mend, life.name)
 
     # --- what must hurt nobody
 
     def _take_the_store_away(self) -> None:
         """Let nobody reach the store for a while: shorter than a lease, or long enough to end every one of them."""
-        network = self._world.network
-        if network.away or not self._left:
+        links = self._world.network.waits
+        if links.is_cut(EVERYBODY) or not self._left:
             return
         self._left -= 1
-        network.away = True
+        links.cut(EVERYBODY)
         seconds = self._chance.choose((self._chance.within(3, 15), self._chance.within(15, 90)))
         self._world.counts["faults"] += 1
         self._world.counts["outages"] += 1
@@ -367,7 +373,7 @@ class Nemesis:
         self._world.loop.call_later(seconds, self._bring_the_store_back)
 
     def _bring_the_store_back(self) -> None:
-        self._world.network.away = False
+        self._world.network.waits.mend(EVERYBODY)
         self._world.note("nemesis:", "the store is back")
 
     def _nod_off(self) -> None:
@@ -398,6 +404,7 @@ class Nemesis:
 
         def pause() -> None:
             life.pause()
+            self._world.network.silences.hold_up(life.name, seconds)
             self._world.loop.call_later(seconds, life.resume, context=self._world.life.context)
 
         self._note(what, node)

@@ -5,23 +5,23 @@ The store itself stands in no process: what has arrived there is carried out, wh
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from watchbill.clock import Micros
+from watchbill.clock import SECOND, Micros
 from watchbill.errors import DuplicateRun, StoreUnreachableError
+from watchbill.loop import LONGEST_PAUSE
 from watchbill.model.attempt import AttemptRow
 from watchbill.store.protocol import AgentStore, ClientStore, Hint, SchedulerStore, Store, SupervisorStore, Turn
 from watchbill.testing.chance import Chance
 from watchbill.testing.invariants import Checker
+from watchbill.testing.links import Links
 from watchbill.testing.virtual import Life, VirtualLoop
 
-BAD_FROM: Final = 1.0  # seconds on the way
-TERRIBLE_FROM: Final = 4.0  # half a lease: who waits for this answer does not beat
-TROUBLES: Final = 2  # bad journeys that together may cost somebody a lease; a terrible one counts for two
+SLOW_FROM: Final = 0.1  # seconds on the way: what is faster keeps nobody from anything
 # Of agents: while they wait for these answers they beat all the same, so nobody may miss them for that.
 HEARD_BESIDE: Final = frozenset({"report", "lease", "lease_limited", "queues", "undecided", "learn"})
 # Who asks for these again reads the second answer: what it gave, and the first did not, is his without his knowing.
@@ -29,6 +29,7 @@ HEARD_TWICE: Final = frozenset({"take"})
 USUALLY_SLOWEST: Final = 5.0  # seconds one way; what is promised in seconds is promised for such weather
 BEATS: Final = 10  # that an agent may make in a second, and two more for whatever it hears or has to say
 PATIENCE: Final = 2.0  # seconds after which the caller of a lost message knows that no answer will come
+PAUSE: Final = LONGEST_PAUSE / SECOND  # before it asks again
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,9 @@ class Journey(NamedTuple):
     again: float | None = None  # so long after it arrived it arrives a second time
 
     @property
-    def is_bad(self) -> bool:
-        """True when it may have kept the caller from being heard in time."""
-        return self.there is None or self.back is None or self.there + self.back > BAD_FROM
+    def lasting(self) -> float:
+        """For how many seconds the caller waits for the answer, or until it knows that none will come."""
+        return PATIENCE if self.there is None or self.back is None else self.there + self.back
 
 
 class Network:
@@ -72,8 +73,8 @@ class Network:
         self, loop: VirtualLoop, store: Store, checker: Checker, chance: Chance, note: Callable[..., None]
     ) -> None:
         self.weather = CALM
-        self.away = False  # the whole store: nothing arrives there, for nobody
-        self.severed: set[str] = set()  # processes whose messages go nowhere, while all others reach the store
+        self.waits = Links(loop.time)  # of each process for answers; cut: what it sends goes nowhere
+        self.silences = Links(loop.time)  # likewise, but only what keeps it from saying that it is there
         self.local = False  # the store is a file of its one owner: what the dead have sent is never carried out
         self.messages = 0
         self.lost = 0  # of these, or their answers
@@ -90,7 +91,6 @@ class Network:
         self._note = note
         self._ground = Life("store", loop).context  # which nothing ever happens to
         self._ears: dict[Hint, list[tuple[Life, Callable[[], None]]]] = {whom: [] for whom in Hint}
-        self._troubles: dict[str, deque[tuple[float, float]]] = {}  # of each process, from when until when
         self._beats: dict[str, deque[float]] = {}
         self._reasons: dict[str, deque[float]] = {}  # to beat
         self.leased: Callable[[tuple[Any, ...], list[AttemptRow]], None] | None = None  # called after a fresh lease
@@ -109,8 +109,10 @@ class Network:
         self._check_pace(life, door)
         self.starved += bool(kwargs.get("starved"))
         journey = self._journey()
-        if journey.is_bad and not (room == "agent" and door in HEARD_BESIDE):
-            self._note_trouble(life, journey)
+        if journey.lasting > SLOW_FROM:
+            self._hold_up(life, door, journey.lasting)
+            if room == "scheduler" or (room == "agent" and door not in HEARD_BESIDE):
+                self.silences.hold_up(life.name, journey.lasting)
         answer: asyncio.Future[Any] = self._loop.create_future()
         letter = Letter(life, room, door, self._sealed(door, args), kwargs, journey, answer)
         if journey.there is not None:
@@ -140,27 +142,20 @@ class Network:
 
     def reaches(self, life: Life) -> bool:
         """Say whether what a process sends arrives at all."""
-        return not self.away and life.name not in self.severed
+        return not self.waits.is_cut(life.name)
 
-    def is_troubled(self, life: str, lately: float) -> bool:
-        """Say whether the link of a process was so bad lately that others may take it for dead."""
-        since = self._loop.time() - lately
-        return sum(until >= since for _, until in self._troubles.get(life, ())) >= TROUBLES
-
-    def _note_trouble(self, life: Life, journey: Journey) -> None:
-        now = self._loop.time()
-        lost = journey.there is None or journey.back is None
-        lasting = PATIENCE if lost else (journey.there or 0) + (journey.back or 0)
-        troubles = self._troubles.setdefault(life.name, deque(maxlen=TROUBLES))
-        for _ in range(2 if lasting >= TERRIBLE_FROM else 1):
-            troubles.append((now, now + lasting))
+    def _hold_up(self, life: Life, door: str, seconds: float) -> None:
+        if door != "learn":  # nobody waits for that answer
+            self.waits.hold_up(life.name, seconds + (PAUSE if seconds == PATIENCE else 0.0))
 
     def _check_pace(self, life: Life, door: str) -> None:
         """See whether an agent beats although nothing has happened."""
+        if door not in ("report", "beat"):
+            return
         now, reasons = self._loop.time(), self._reasons.setdefault(life.name, deque())
         if door == "report":
             reasons.append(now)
-        elif door == "beat":
+        else:
             beats = self._beats.setdefault(life.name, deque())
             beats.append(now)
             for times in (beats, reasons):
@@ -201,6 +196,7 @@ class Network:
             return
         if not self.reaches(letter.life):
             self.lost += 1
+            self._hold_up(letter.life, letter.door, PATIENCE)  # perhaps for longer than it is cut off
             self._loop.call_later(PATIENCE, letter.give_up, context=letter.life.context)
             return
         self._loop.create_task(self._carry_out(letter), context=self._ground)
@@ -230,7 +226,7 @@ class Network:
 
     def _hint(self, whom: Hint) -> None:
         for life, wake in self._ears[whom]:
-            if life.dead or life.name in self.severed:
+            if life.dead or not self.reaches(life):
                 continue
             if self._chance.happens(self.weather.lost_hints):
                 self.unhinted += 1
@@ -289,8 +285,8 @@ class Doors:
         """Give a door: whatever is handed in there is a message."""
         network, life, room = self._network, self._life, self._room
 
-        async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - passed through
-            return await network.call(life, room, door, args, kwargs)
+        def call(*args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:  # noqa: ANN401 - passed through
+            return network.call(life, room, door, args, kwargs)
 
         setattr(self, door, call)
         return call

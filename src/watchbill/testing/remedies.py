@@ -14,7 +14,7 @@ from watchbill.clock import SECOND
 from watchbill.model.breaker import CANARY, SLOWEST, Breaker, BreakerState, gate_of, read_breaker
 from watchbill.model.budget import FLOOR, SHARE, SLICE, WINDOW
 from watchbill.model.decision import Decision
-from watchbill.model.parked import DOUBT, FOR_PERSONS, People, people_of, told_until
+from watchbill.model.parked import FOR_PERSONS, People, people_of, told_until
 from watchbill.model.policy import Policy
 from watchbill.model.resolution import ACTIONS
 from watchbill.model.states import AttemptState
@@ -70,6 +70,7 @@ class Remedies:
         self._kept_at = -KEPT_FOR  # when a gate was last in trouble, or ceased to be
         self._canaries: dict[str, set[int]] = {}  # rows that run to try for all the others, by dependency
         self._leaving: dict[str, deque[float]] = {}  # when rows left that had waited for a dependency
+        self._left: dict[str, int] = {}  # how many of them since they were last counted
         self._steady: dict[str, float] = {}  # what starts in a second of what uses it, at most, before and by now
         self._starts: dict[str, deque[Start]] = {}  # by dependency
         self._decided: dict[tuple[int, str], int] = {}  # attempts that had begun when a person last decided
@@ -99,6 +100,7 @@ class Remedies:
             self._note_steady(gate.name, breaker, None if before is None else before[1])
         if before is None or before[1].state is not breaker.state:
             self._leaving.pop(gate.name, None)
+            self._left.pop(gate.name, None)
             self.counts[f"breakers {breaker.state.word}"] += breaker.state is not BreakerState.CLOSED
         if troubled:
             self._gates[gate.name] = bool(gate.paused), breaker
@@ -118,18 +120,25 @@ class Remedies:
             self._leased(row, policy, workflow)
         if policy.uses:
             self._note_canary(row, policy.uses)
+        self._note_debt(before, row)
+        if row.rung != before.rung:
+            self._climbed(before, row)
+        if row.why in FOR_PERSONS and told_until(row.watch_at) is not None and row.watch_at != before.watch_at:
+            self._asked_at[row.id] = self._now()
+
+    def _note_debt(self, before: AttemptSeen, row: AttemptSeen) -> None:
+        """Take note of who owes a decision for a move; what is stopped with its run is judged after that."""
+        old, new = before.state, row.state
         if old == AttemptState.FAILED and new != old:
             self._owed.append((row, "evidence"))
+        elif (old, new) == (AttemptState.PARKED, AttemptState.FAILED) and row.cancel:
+            return
         elif old == AttemptState.PARKED and before.why in FOR_PERSONS:
             if _goes_on(before, row):
                 self._owed.append((row, "a person"))
                 self._passed_over(before)
         elif old == AttemptState.PARKED and new != old:
             self._owed.append((row, "a supervisor"))
-        if row.rung != before.rung:
-            self._climbed(before, row)
-        if row.why in FOR_PERSONS and told_until(row.watch_at) is not None and row.watch_at != before.watch_at:
-            self._asked_at[row.id] = self._now()
 
     def _passed_over(self, before: AttemptSeen) -> None:
         """Take note of people who were asked about a call that goes on: what time they had, and whether one decided."""
@@ -236,8 +245,10 @@ class Remedies:
             down = max(1.0, (breaker.paced_at - breaker.opened_at) / SECOND)
             self._steady[name] = max(self._peak(name, now), breaker.waiting / down)
         else:
-            grown = max(0, breaker.waiting - before.waiting)
-            self._steady[name] += grown * SECOND / max(1, breaker.paced_at - before.paced_at)
+            grown, span = breaker.waiting - before.waiting, breaker.paced_at - before.paced_at
+            left = self._left.pop(name, 0) if span else 0
+            if grown > 0 and span:
+                self._steady[name] = max(self._steady[name], (grown + left) * SECOND / span)
 
     def _peak(self, name: str, now: float) -> int:
         down = max(0.0, now - STEADY_FOR - KEPT_FOR)
@@ -250,6 +261,7 @@ class Remedies:
     def _check_pace(self, row: AttemptSeen, name: str) -> None:
         """Check that of those who waited for a dependency at most twice as many leave in a second as is steady."""
         now, leaving = self._now(), self._leaving.setdefault(name, deque())
+        self._left[name] = self._left.get(name, 0) + 1
         leaving.append(now)
         while leaving[0] <= now - 1:
             leaving.popleft()
@@ -325,10 +337,10 @@ def _people(row: AttemptSeen) -> People:
 def _goes_on(before: AttemptSeen, row: AttemptSeen) -> bool:
     """Say whether a call that waited for people goes on, or goes to others: then somebody has decided, or was too late.
 
-    That they are told, and their time begins, is neither; nor that its run is stopped while nobody knows its outcome.
+    That they are told, and their time begins, is neither.
     """
     if row.state != before.state:
-        return not (before.why == DOUBT and row.state == AttemptState.FAILED and row.cancel)
+        return True
     if None in (row.watch_at, before.watch_at) or row.watch_at == before.watch_at:
         return False
     return told_until(before.watch_at) is not None or told_until(row.watch_at) is None

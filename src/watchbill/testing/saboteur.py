@@ -113,11 +113,11 @@ class Saboteur(Nemesis):
                 if plan.style is Style.WATCH
                 else chance.within(3, plan.storm * 0.8)
             )
-            world.loop.call_later(at, self._kind_of_disruption(n))
+            self._later(at, self._kind_of_disruption(n))
         for _ in range(chance.below(3)):
-            world.loop.call_later(chance.within(1, plan.storm), self._jump)
+            self._later(chance.within(1, plan.storm), self._jump)
         for _ in range(chance.below(5) if plan.style in (Style.SHIFTS, Style.MUTINY) else 0):
-            world.loop.call_later(chance.within(1, plan.storm), self._nap)
+            self._later(chance.within(1, plan.storm), self._nap)
         self._plan_cuts()
 
     def heal(self) -> None:
@@ -209,6 +209,7 @@ class Saboteur(Nemesis):
             self._note("host nods off", host)
             self._detection.disturb()
             life.pause()
+            self._world.network.silences.hold_up(life.name, span)
             self._world.loop.call_later(span, life.resume, context=self._world.life.context)
 
     def _refuse_processes(self) -> None:
@@ -252,7 +253,7 @@ class Saboteur(Nemesis):
                 child.light_fuse(self._moment(), child.die)
 
         for _ in range(8):
-            self._world.loop.call_later(self._chance.within(0.1, 2), again)
+            self._later(self._chance.within(0.1, 2), again)
 
     def _kill_worker_of(self, host: Host) -> None:
         child = self._some_child(host)

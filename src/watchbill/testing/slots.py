@@ -68,6 +68,10 @@ class Slots:
                 return f"{seen} at {now}"
         return None
 
+    def first_in_line(self) -> dict[str, int]:
+        """Give the first slot of each schedule that waits for those before it."""
+        return {name: min(_decode_slots(seen.waiting)) for name, seen in self._seen.items() if seen.waiting is not None}
+
     def wrong(self) -> str | None:
         """Say which schedule has other slots than it should have, if any."""
         for name, seen in self._seen.items():

@@ -12,16 +12,18 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from enum import Enum
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import WatchbillError
 from watchbill.testing.chance import Chance
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 MOST_AT_ONCE: Final = 200_000  # callbacks at one moment: far more than any burst of work needs
 MOST_CLOSES: Final = 100  # code that catches GeneratorExit is asked again, but not for ever
+CLOSED: Final = "the simulated world is closed"
 PRUNE_AT: Final = 256  # tasks kept of one life before those that are done are let go
 
 LIFE: ContextVar["Life | None"] = ContextVar("watchbill_life", default=None)
@@ -51,7 +53,7 @@ class Life:
         self.vital = Vital.RUNNING
         self.context = Context()
         self.context.run(LIFE.set, self)
-        self._fuse: tuple[int, Callable[[], None]] | None = None
+        self.fuse: tuple[int, Callable[[], None]] | None = None
         self._loop = loop
         self._held: list[asyncio.Handle] = []
         self._tasks: list[asyncio.Task[Any]] = []  # kept, so that the collector does not close those of the dead
@@ -75,17 +77,17 @@ class Life:
 
     def light_fuse(self, callbacks: int, act: Callable[[], None]) -> None:
         """Do this to it in the middle of something: before it has run so many callbacks more."""
-        self._fuse = (callbacks, act)
+        self.fuse = (callbacks, act)
 
     def defuse(self) -> None:
         """Let nothing of the kind happen."""
-        self._fuse = None
+        self.fuse = None
 
     def burn(self) -> None:
         """Come one callback nearer."""
-        if self._fuse is not None:
-            left, act = self._fuse
-            self._fuse = (left - 1, act) if left else None
+        if self.fuse is not None:
+            left, act = self.fuse
+            self.fuse = (left - 1, act) if left else None
             if not left:
                 act()
 
@@ -140,16 +142,22 @@ class Life:
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """Virtual time, seeded order, processes."""
+    """Virtual time, seeded order, processes.
+
+    A world makes ten thousand callbacks and more: so they are made and run here with as little ado as can be.
+    """
 
     def __init__(self, chance: Chance) -> None:
         super().__init__()
         self.lives: list[Life] = []
         self.callbacks = 0  # that have run
         self._chance = chance
-        self._instant = 0.0
+        self.now: Micros = 0  # the virtual time
+        self._instant = 0.0  # the same in seconds
+        self._closed = False
         self._ready: list[asyncio.Handle] = []
-        self._scheduled: list[asyncio.TimerHandle] = []
+        # With its time before it two timers are compared without a call; at one moment they are as handles are.
+        self._scheduled: list[tuple[float, asyncio.TimerHandle]] = []
         self._looks: list[tuple[float, int, asyncio.TimerHandle]] = []  # apart: they are no part of the order
         self._looks_made = 0
         self._stopping = False
@@ -159,10 +167,31 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Give the virtual time in seconds."""
         return self._instant
 
-    @property
-    def now(self) -> Micros:
-        """The virtual time."""
-        return round(self._instant * SECOND)
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Make a callback ready."""
+        if self._closed:
+            raise RuntimeError(CLOSED)
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(
+        self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Make a callback ready when a time has passed."""
+        return self.call_at(self._instant + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Make a callback ready at a time."""
+        if self._closed:
+            raise RuntimeError(CLOSED)
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._scheduled, (when, timer))
+        return timer
 
     def play(self, life: Life, coroutine: Coroutine[Any, Any, T]) -> T | None:
         """Run until the coroutine has ended, and give its result; None when somebody stopped the loop before."""
@@ -194,25 +223,26 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._looks.clear()
 
     def _run_once(self) -> None:
-        ready = self._ready
-        if not ready:
-            self._move_on()
-        below = self._chance.below
-        most = self.callbacks + MOST_AT_ONCE
-        while ready and not self._stopping:
-            if self.callbacks > most:
-                raise StandstillError(self._instant, f"{MOST_AT_ONCE:,} callbacks, and no time has passed: {ready[-1]}")
-            if len(ready) > 1:
-                chosen = below(len(ready))
-                ready[chosen], ready[-1] = ready[-1], ready[chosen]
-            self._run_one(ready.pop())
+        ready, below = self._ready, self._chance.below
+        while not self._stopping:
+            if not ready:
+                self._move_on()
+            most = self.callbacks + MOST_AT_ONCE
+            while ready and not self._stopping:
+                if self.callbacks > most:
+                    why = f"{MOST_AT_ONCE:,} callbacks, and no time has passed: {ready[-1]}"
+                    raise StandstillError(self._instant, why)
+                if len(ready) > 1:
+                    chosen = below(len(ready))
+                    ready[chosen], ready[-1] = ready[-1], ready[chosen]
+                self._run_one(ready.pop())
 
     def _run_one(self, handle: asyncio.Handle) -> None:
-        if handle.cancelled():
+        if handle._cancelled:  # noqa: SLF001 - what a loop does
             return
         life: Life | None = handle._context.get(LIFE)  # type: ignore[attr-defined] # noqa: SLF001 - whose it is
         if life is not None:
-            if life.vital is Vital.RUNNING:
+            if life.fuse is not None and life.vital is Vital.RUNNING:
                 life.burn()
             if life.vital is not Vital.RUNNING:
                 if life.vital is Vital.PAUSED:
@@ -227,17 +257,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Let the time jump to the next timer."""
         due = self._next_at()
         while due is not None and self._looks and self._looks[0][0] <= due:
-            self._instant, _, look = heapq.heappop(self._looks)
+            when, _, look = heapq.heappop(self._looks)
+            self._set(when)
             self._look(look)
             if self._ready:
                 return
             due = self._next_at()
         if due is None:
             raise StandstillError(self._instant)
-        self._instant = due
+        self._set(due)
         scheduled = self._scheduled
-        while scheduled and scheduled[0].when() <= self._instant:
-            self._ready.append(heapq.heappop(scheduled))
+        while scheduled and scheduled[0][0] <= due:
+            self._ready.append(heapq.heappop(scheduled)[1])
+
+    def _set(self, instant: float) -> None:
+        self._instant = instant
+        self.now = round(instant * SECOND)
 
     def _look(self, handle: asyncio.Handle) -> None:
         life: Life | None = handle._context.get(LIFE)  # type: ignore[attr-defined] # noqa: SLF001 - whose it is
@@ -253,9 +288,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _next_at(self) -> float | None:
         """Give the time of the next timer, which is never in the past."""
         scheduled = self._scheduled
-        while scheduled and scheduled[0].cancelled():
+        while scheduled and scheduled[0][1].cancelled():
             heapq.heappop(scheduled)
-        return max(self._instant, scheduled[0].when()) if scheduled else None
+        return max(self._instant, scheduled[0][0]) if scheduled else None
 
     def _write_to_self(self) -> None:
         """Do nothing: nobody sleeps, so nobody needs to be woken from another thread."""

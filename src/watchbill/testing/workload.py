@@ -157,8 +157,13 @@ async def _stuck(n: int, after: list[str]) -> int:
 
 
 async def _book(n: int, seconds: float) -> int:
-    """Have an effect that can be undone; do not stop when asked to, if it is odd: nobody may undo it before its end."""
-    with recorded([]):
+    """Have an effect that can be undone; do not stop when asked to, if it is odd: nobody may undo it before its end.
+
+    Some are sold out for whoever comes a second time, also if the first one has them.
+    """
+    with recorded([]) as mine:
+        if mine.number > 1 and n % 3 == 1:
+            raise Permanent("sold out")
         left = seconds
         while left > 0:
             try:
@@ -453,7 +458,10 @@ async def _relay(many: int, got: list[int]) -> list[int]:
 
 
 async def _saga(first: int, many: int, seconds: float, ending: str) -> int:
-    """Book one after the other, then fail, or wait to be cancelled or too late."""
+    """Book one after the other, then fail, or wait to be cancelled or too late.
+
+    What some book last takes too long, every time: whoever had it acts on when the run fails.
+    """
     for n in range(first, first + many):
         await book(n, seconds)
     if ending == "waits":
@@ -464,6 +472,10 @@ async def _saga(first: int, many: int, seconds: float, ending: str) -> int:
                 await book(first + many, 6.0)
         except TimeoutError:
             await broken([])
+    elif first % 2:
+        with contextlib.suppress(StepFailed):
+            await book.options(timeout="1.5s", retry=Retry(1, backoff="0.2s"))(first + many, 4.0)
+        await broken([])
     else:
         await asyncio.gather(book(first + many, 4.0), broken([]))
     return first

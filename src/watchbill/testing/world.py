@@ -17,7 +17,7 @@ from watchbill.flow.values import encode
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Member
 from watchbill.model.needs import parse_needs
-from watchbill.model.profile import PROFILES
+from watchbill.model.profile import INLINE_LEASE, PROFILES
 from watchbill.model.run import SHARDS_PER_REGION as SHARDS
 from watchbill.model.run import NewRun
 from watchbill.model.watcher import Supervision
@@ -64,8 +64,11 @@ _LEFTOVERS: Final = """
     INNER JOIN main.run AS run ON run.num = attempt.run
     WHERE run.status >= 10
 """
+# Of these, what may still act, for all anybody knows: it is given up when it cannot.
+_SETTLING: Final = f"{_LEFTOVERS} AND attempt.why = 'settle' AND attempt.watch_at > ?"
 PACE: Final = PROFILES["critical"]  # of agents, and of schedulers that run no steps
 MOST_SKEW: Final[Micros] = 3_600 * SECOND
+MISSED_FROM: Final = 0.5  # of a lease: who is heard in between, every third or fourth of it, is there
 # What is ready, less urgent than nothing else of its kind that this agent could do, and yet was left behind.
 _OVERTAKEN: Final = """
     SELECT id, rank
@@ -132,6 +135,8 @@ class World:
         env.watched = True
         self.network = Network(self.loop, store, self.checker, self.chance.fork("network"), self.note)
         self.network.local = embedded
+        self.checker.held_up = self.network.waits.held_up
+        self.checker.is_cut_off = self._is_cut_off
         for n, kind in enumerate(nodes):
             node = Node(f"node-{n + 1}", self, kind)
             self.nodes.append(node)
@@ -168,6 +173,16 @@ class World:
             post.life.defuse()
             post.clock.skew = 0
             self.start_again(post)
+
+    def _is_cut_off(self, life: str) -> bool:
+        """Say whether a process was held up for so much of a lease that others may take it for dead."""
+        post = next((post for post in self.posts if post.name == life.rpartition(".")[0]), None)
+        if post is None:
+            return False
+        lease = post.lease / SECOND
+        # By a slow clock it beats later, and has less of its lease left then.
+        excuses = lease * (1 - (1 - MISSED_FROM) / min(post.clock.rate, 1.0))
+        return self.network.silences.held_up(life, self.loop.time() - lease - 1) >= excuses
 
     @property
     def posts(self) -> "list[Post]":
@@ -220,6 +235,11 @@ class World:
         assert self._connection is not None  # noqa: S101 - the world is open
         tasks = [(post.life.name, post.life.tasks) for post in self.posts if post.up]
         return [*self._connection.execute(_LEFTOVERS), *[crowded for crowded in tasks if crowded[1] > most_tasks]]
+
+    def settling(self) -> list[object]:
+        """Give rows of runs that have ended which nobody gives up yet, because whoever had them may still act."""
+        assert self._connection is not None  # noqa: S101 - the world is open
+        return list(self._connection.execute(_SETTLING, (self.now,)))
 
     def check_order(self, asked: tuple[Any, ...], leased: Sequence[AttemptRow]) -> None:
         """See whether a lease that got rows has left behind what is more urgent."""
@@ -299,6 +319,11 @@ class Post:
         self._lives = 0
 
     @property
+    def lease(self) -> Micros:
+        """How long somebody who says nothing is believed to be there."""
+        raise NotImplementedError
+
+    @property
     def up(self) -> bool:
         """True while its process runs and nobody has asked it to stop."""
         return self.life.vital is Vital.RUNNING and self.life.name not in self.world.checker.stopping
@@ -367,6 +392,11 @@ class Node(Post):
         self._houses: list[House] = []
         self.schedules = kind.schedules
         self._registry = registry_of(RELEASES[kind.release], troubled=kind.troubled, schedules=kind.schedules)
+
+    @property
+    def lease(self) -> Micros:
+        """How long somebody who says nothing is believed to be there."""
+        return PACE.lease if self._kind.leads else INLINE_LEASE
 
     @property
     def knows(self) -> tuple[str, ...]:

@@ -10,13 +10,16 @@ from tests.unit.cli.records import (
     a_completed_step,
     a_fact,
     a_failed_run,
+    a_failed_step,
     a_record,
     an_attempt,
     an_ended_run,
+    an_entry,
 )
 from watchbill.app.explain import explain
 from watchbill.clock import SECOND, to_datetime
 from watchbill.model.attempt import Mark, Progress, RowKind
+from watchbill.model.call import Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, Failure, RunError
@@ -173,7 +176,7 @@ def test_waiting_says_for_what_and_until_when():
     assert both.sentences == [
         "It waits for a message on 'go', and goes on when that comes.",
         "It waits for time: it wakes at 2027-01-15 13:01:30Z, in 1h 00m.",
-        "Next: its scheduler, by 2027-01-15 13:01:30Z, in 1h 00m.",
+        "Next: a client that sends 'go': `watchbill run send order-1 go JSON`, by 2027-01-15 13:01:30Z, in 1h 00m.",
     ]
     assert "Its time came 30.0s ago" in said(a_record(status=RunState.WAITING, wake_at=NOW - 30 * SECOND))
 
@@ -213,6 +216,15 @@ def test_undoing_says_what_is_undone_and_what_is_left():
     assert (explained.facts["undone"], explained.facts["left"]) == (["c"], ["b", "a"])
 
 
+def test_of_a_run_that_was_rewound_it_is_told_that_what_it_did_before_stays():
+    failed = a_failed_run(RunError("ValueError", "no"))
+    end = failed.journal[-1]._replace(seq=3)
+    journal = [a_completed_step(1, "book"), an_entry(2, Kind.REWOUND, "book", body="ada"), end]
+    stays = "It was rewound: what it had done before that, and has not come to again, is not undone."
+    assert stays in said(msgspec.structs.replace(failed, journal=tuple(journal)))
+    assert stays not in said(failed)
+
+
 def test_what_was_asked_and_is_not_yet_taken_in_is_told():
     text = said(a_record(told=[a_fact(FactKind.CANCEL, "too late")], attempts=[an_attempt()]))
     assert "It was asked to be cancelled 30.0s ago by ada (too late)" in text
@@ -229,7 +241,11 @@ def test_an_ended_run_says_how_when_and_why():
     failed = a_failed_run(RunError("ValueError", "no", step="charge", attempts=4, cause=Cause.RAISED))
     assert "The cause was step 'charge' after 4 attempts (raised): ValueError: no." in said(failed)
     assert "It was cancelled: too late." in said(an_ended_run(RunState.CANCELLED, "too late"))
-    undone = an_ended_run(RunState.UNDONE, RunError("ValueError", "no"))
-    assert "All that it had done was undone." in said(undone)
-    assert "needs a person" in said(an_ended_run(RunState.UNDO_FAILED, RunError("ValueError", "no")))
+    undos = [a_completed_step(1, "charge"), a_completed_step(2, "undo:charge")]
+    undone = an_ended_run(RunState.UNDONE, RunError("ValueError", "no"), journal=undos)
+    assert "Undone, in this order: 'charge'." in said(undone)
+    undos[1] = undos[1]._replace(outcome=Outcome.FAILED, body=a_failed_step("release", "no", 1).body)
+    failed = an_ended_run(RunState.UNDO_FAILED, RunError("ValueError", "no"), journal=undos)
+    assert "Could not be undone: 'charge'. That needs a person." in said(failed)
+    assert "Undone" not in said(failed)
     assert bytes(explain(an_ended_run(RunState.COMPLETED, [1])).facts["result"]) == b"[1]"

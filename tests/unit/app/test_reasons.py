@@ -1,5 +1,6 @@
 """Every way to wait has its reason, and each reason a sentence, somebody who acts next, and a time if there is one."""
 
+import shlex
 from itertools import product
 from typing import Any
 
@@ -129,12 +130,12 @@ SCENES: dict[Because, tuple[Record, str, int | None]] = {
     Because.TIME_IS_UP: (a_record(status=RunState.WAITING, wake_at=NOON), "its scheduler", NOON),
     Because.MESSAGE: (
         a_record(status=RunState.WAITING, waits="a message on 'go'"),
-        "whoever sends it: `watchbill run send order-1 TOPIC JSON`",
+        "a client that sends 'go': `watchbill run send order-1 go JSON`",
         None,
     ),
     Because.CHILD_RUN: (
         a_record(status=RunState.WAITING, waits="run 'order-1/ship'"),
-        "run 'order-1/ship': `watchbill run explain` says how that stands",
+        "run 'order-1/ship': `watchbill run explain order-1/ship` says how that stands",
         None,
     ),
     Because.ANSWER: (
@@ -144,6 +145,11 @@ SCENES: dict[Because, tuple[Record, str, int | None]] = {
     ),
     Because.JUST_BEGUN: (a_record(), "its scheduler", NOW),
     Because.UNDOING: (a_record(status=RunState.UNDOING, journal=[a_completed_step()]), "its scheduler", None),
+    Because.MAY_STILL_ACT: (
+        a_record(status=RunState.UNDOING, journal=[an_entry(1, Kind.ACTING, "charge", body=LATER)]),
+        "its scheduler",
+        LATER,
+    ),
     Because.DEADLINE: (a_record(deadline=NOON), "its scheduler", NOON),
     Because.TOLD: (a_record(told=[a_fact(FactKind.CANCEL)]), "its scheduler", NOON + 60 * SECOND),
     Because.NO_SUPERVISOR: (
@@ -425,3 +431,39 @@ def test_a_call_beyond_the_retry_budget_says_how_much_of_it_is_used_and_when_the
     assert "waits for the retry budget of dependency 'stripe': 36 retries of 36 started within 30 s" in said
     assert "the next may at" in said
     assert status_of(record).health is Health.WAITING_FOR_DEPENDENCY
+
+
+def test_whoever_is_asked_acts_next_and_has_time_until_the_run_wakes():
+    desk = DeskItem(1, NOON, None, None, None)
+    for patience, wakes in (({}, None), ({}, LATER), ({"within": 3_600 * SECOND}, NOON + 3_600 * SECOND + 7)):
+        record = a_question(desk=desk, **patience)
+        run = msgspec.structs.replace(record.run, wake_at=wakes, waits="an answer to 'ask'")
+        record = a_scene(record, run=run)
+        facts = explain(record).facts
+        due = NOON + 3_600 * SECOND if patience else wakes
+        assert facts["next"] == "somebody of 'team'"
+        assert facts["when"] == (None if due is None else to_datetime(due))
+        assert (status_of(record).state, status_of(record).health) == ("waiting", Health.WAITING_FOR_PERSON)
+
+
+@pytest.mark.parametrize("topic", ["go", "it's", 'say "go"', "a, b", "back\\slash"])
+def test_whoever_sends_a_message_acts_next_and_the_command_has_its_topic(topic):
+    waits = f"a message on {topic!r}, run 'order-1/ship'"
+    facts = explain(a_record(status=RunState.WAITING, waits=waits, wake_at=LATER)).facts
+    command = f"`watchbill run send order-1 {shlex.quote(topic)} JSON`"
+    assert facts["next"] == f"a client that sends {topic!r}: {command}"
+    assert facts["when"] == to_datetime(LATER)
+
+
+def test_a_deadline_is_no_time_that_a_run_sleeps_for():
+    record = a_record(status=RunState.WAITING, waits="a message on 'go'", wake_at=LATER, deadline=LATER)
+    assert [one.because for one in explain(record).reasons] == [Because.MESSAGE]
+
+
+def test_a_silent_agent_says_when_it_is_judged_if_it_stays_so():
+    seen = AgentSeen(7, "a1", "silent", NOW - 5 * SECOND, None, NOW + 3 * SECOND)
+    explained = explain(a_scene(running(), agents=(seen,)))
+    assert "was last heard 5.0s ago; if it stays silent it is judged at 2027-01-15 12:01:33Z" in str(explained)
+    assert (explained.facts["next"], explained.facts["when"]) == ("the supervisor", to_datetime(NOW + 3 * SECOND))
+    late = explain(a_scene(running(), agents=(seen._replace(until=NOW),)))
+    assert "the supervisor will move it elsewhere" in str(late)

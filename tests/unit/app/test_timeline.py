@@ -15,6 +15,7 @@ from tests.unit.cli.records import (
     an_entry,
 )
 from watchbill.app.timeline import timeline_of
+from watchbill.app.words import moment
 from watchbill.clock import SECOND, to_datetime
 from watchbill.model.attempt import Progress
 from watchbill.model.call import Kind
@@ -89,12 +90,15 @@ def test_every_kind_of_entry_has_its_word():
     bodies: dict[Kind, Any] = {Kind.CANCEL: "too late", Kind.LATE: "its deadline has passed"}
     bodies |= {Kind.REWOUND: "ada", Kind.STOPPED: "no"}
     bodies[Kind.SPARED] = {"step": "k", "type": "Ambiguous", "message": "no answer", "attempts": 1, "cause": "raised"}
+    bodies[Kind.ACTING] = NOON + 8 * SECOND
+    until = moment(to_datetime(NOON + 8 * SECOND))
     others = [kind for kind in Kind if kind not in (Kind.END, Kind.STEP)]
     entries = [an_entry(n, kind, "k", body=bodies.get(kind)) for n, kind in enumerate(others, 1)]
-    events = timeline_of(a_record(journal=entries))[2:]
+    assert len(timeline_of(a_record(journal=entries))[2:]) == len(entries) - 1, "what may act matters to an undo alone"
+    events = timeline_of(a_record(status=RunState.UNDOING, journal=entries))[2:]
     assert [event.kind for event in events] == [
         *("timer", "cancel", "message", "child_ended", "answered", "patched", "rewound", "continued", "late"),
-        *("edited", "stopped", "not_undone"),
+        *("edited", "stopped", "not_undone", "may_still_act"),
     ]
     assert all(event.kind for event in events)
     assert {event.kind: event.note for event in events if event.note} == {
@@ -103,6 +107,7 @@ def test_every_kind_of_entry_has_its_word():
         "late": "its deadline has passed",
         "stopped": "no",
         "not_undone": "it took no effect (Ambiguous: no answer)",
+        "may_still_act": f"an attempt was taken from its agent, which may act on it until {until}",
     }
 
 

@@ -11,7 +11,7 @@ from watchbill.model.report_card import Card, Metrics, Spans
 
 NOON = datetime(2027, 1, 15, 12, tzinfo=UTC)
 SOON = Spans(4, timedelta(seconds=2), timedelta(seconds=9))
-CARD = Card("stalled", 4, 0, 2, 1, 0, 0, 1, 0, 0, SOON, None)
+CARD = Card("stalled", 4, 0, 2, 1, 0, 0, 0, 1, 0, 0, SOON, None)
 WELL = Metrics(
     NOON - timedelta(days=1),
     NOON,

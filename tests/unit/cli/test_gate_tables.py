@@ -35,19 +35,21 @@ def test_a_dependency_is_a_line_with_how_it_is_and_when_it_is_tried():
     trying = change(retries=7, budget=1_030)
     spent = change(retries=30, budget=30, next_retry_at=tried)
     _, *lines, some, all_of_them = drawn(list_of_gates([well, down, leaving, paused, trying, spent])).splitlines()
-    assert some.split() == ["uses:stripe", "0", "3", "0", "7", "of", "1,030", "closed"]
+    assert some.split() == ["uses:stripe", "0", "3", "0", "7", "of", "1,030", "up"]
     assert all_of_them.split(maxsplit=7)[4:] == [
         "30",
         "of",
         "30",
-        "closed, the next retry may start at 2026-06-01 12:00:05Z",
+        "up, the next retry may start at 2026-06-01 12:00:05Z",
     ]
     assert [line.split(maxsplit=4)[-1] for line in lines] == [
-        "closed",
-        "open since 2026-06-01 12:00:00Z, the next try is at 2026-06-01 12:00:05Z: 5 in a row",
-        "closing: 2.5 leave in a second",
+        "up",
+        "down since 2026-06-01 12:00:00Z, the next try is at 2026-06-01 12:00:05Z: 5 in a row",
+        "coming up: 2.5 leave in a second",
         "paused by ann: a flood",
     ]
+    tested = change(breaker="half-open", opened_at=NOON, why="5 in a row")
+    assert drawn(list_of_gates([tested])).endswith("being tried since 2026-06-01 12:00:00Z: 5 in a row")
 
 
 def test_an_incident_is_a_line_and_what_to_do():

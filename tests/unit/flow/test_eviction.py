@@ -4,6 +4,7 @@
 
 import asyncio
 import gc
+import json
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from tests.unit.flow.runs import NOON, Begin, result, runs, step
-from watchbill.flow.replay import Evicted, WorkflowLoop
+from watchbill.flow.futures import UndoableCall
+from watchbill.flow.replay import Evicted, WorkflowLoop, current
 
 
 @pytest.fixture
@@ -191,3 +193,23 @@ def test_a_dead_run_is_freed_without_the_collector(begin):
     del loop
     assert payloads[0]() is None
     assert left() is None
+
+
+def test_a_run_that_is_forgotten_without_being_closed_undoes_nothing():
+    """As those of a process that is dead, in a test: the collector closes them, and no loop runs then."""
+
+    async def workflow() -> None:
+        await current_loop().step_call(None, "book", b"[]", (), json.loads, kind=UndoableCall)
+
+    loop = WorkflowLoop(workflow, (), {})
+    loop.undo = True
+    loop.begin(NOON)
+    assert list(loop.calls) == ["book"]
+    del loop
+    gc.collect()  # what it raised there would be an error
+
+
+def current_loop() -> WorkflowLoop:
+    loop = current()
+    assert loop is not None
+    return loop

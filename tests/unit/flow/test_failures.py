@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from watchbill.errors import ErrorData, InvalidValueError, NotInWorkflowError, Permanent, RunFailed, StepFailed
+from watchbill.clock import SECOND
+from watchbill.errors import Busy, ErrorData, InvalidValueError, NotInWorkflowError, Permanent, RunFailed, StepFailed
 from watchbill.flow import failures
-from watchbill.flow.failures import LONGEST_TEXT, failure_of, final_of, run_error_of, step_failed
+from watchbill.flow.failures import LEAST_PATIENCE, LONGEST_TEXT, failure_of, final_of, run_error_of, step_failed
 from watchbill.flow.steps import Step
 from watchbill.model.failure import Cause, Failure, FinalFailure, Remedy, RunError
 from watchbill.model.policy import Policy, Retry, policy_of
@@ -435,3 +437,29 @@ def test_of_what_failed_for_good_no_secret_is_told_and_no_more_than_is_compared(
     assert final is not None
     assert "hunter22" not in final.message
     assert len(final.message) == 2_000
+
+
+@pytest.mark.parametrize(
+    ("said", "waits"),
+    [
+        ("30s", 30 * SECOND),
+        ("30", 30 * SECOND),
+        (" 1.5 ", 3 * SECOND // 2),
+        (0.25, SECOND // 4),
+        (timedelta(minutes=2), 120 * SECOND),
+        (0, LEAST_PATIENCE),
+        ("1ms", LEAST_PATIENCE),
+    ],
+)
+def test_what_is_busy_says_how_long_also_as_headers_do_and_never_at_once(said: Any, waits: int) -> None:
+    failure = failure_of(Busy(said), Policy(backoff=7 * SECOND))
+    assert (failure.remedy, failure.retry_after) == (Remedy.WAIT, waits)
+    assert "backoff" not in failure.message
+
+
+@pytest.mark.parametrize("said", [None, -1, "soon", "", True, float("nan"), "Wed, 21 Oct 2026 07:28:00 GMT", "9" * 40])
+def test_what_is_busy_and_says_no_duration_is_waited_for_as_its_step_wants_and_says_so(said: Any) -> None:
+    failure = failure_of(Busy(said), Policy(backoff=7 * SECOND))
+    assert (failure.remedy, failure.retry_after) == (Remedy.WAIT, 7 * SECOND)
+    assert "its step's backoff is waited for" in failure.message
+    assert failure_of(Busy(said), Policy(backoff=0)).retry_after == LEAST_PATIENCE

@@ -398,3 +398,50 @@ def test_options_that_cannot_be_meant_are_refused(options, why):
 def test_options_of_a_call_are_checked_too(options, why):
     with pytest.raises(InvalidOptionError, match=why):
         ENCODE.options(**options)
+
+
+def transfer(order: str, cents: int = 0, *, currency: str = "EUR") -> str:
+    return f"{order} {cents} {currency}"
+
+
+def short(order: str) -> None:
+    """Take too little."""
+
+
+def unnamed(result: str, order: str, cents: int) -> None:
+    """Take no currency."""
+
+
+def fitting(*anything: object, **named: object) -> None:
+    """Take whatever there is."""
+
+
+@pytest.mark.parametrize(
+    ("option", "function", "called"),
+    [
+        ("probe", short, "(order, cents, currency)"),
+        ("verify", short, "(result, order, cents, currency)"),
+        ("verify", unnamed, "(result, order, cents, currency)"),
+        ("undo", Step(short), "(result, order, cents, currency)"),
+    ],
+)
+def test_what_could_not_be_called_when_it_is_needed_is_refused_at_import(option: str, function: Any, called: str):
+    options: Any = {option: function}
+    with pytest.raises(InvalidOptionError) as refused:
+        Step(transfer, **options)
+    assert f"{option} of step 'transfer' is called with {called}, and cannot be: " in str(refused.value)
+
+
+@pytest.mark.parametrize("option", ["probe", "verify"])
+def test_what_takes_all_that_the_step_does_fits(option: str):
+    all_of_it: Any = {option: fitting}
+    too_little: Any = {option: short}
+    Step(transfer, **all_of_it)
+    Step(fitting, **too_little)  # how many there are shows when it is called
+
+
+def test_an_undo_that_is_written_below_its_step_is_held_against_it_too():
+    step = Step(transfer)
+    with pytest.raises(InvalidOptionError, match="undo of step 'transfer' is called with"):
+        step.undo(short)
+    assert step.undone_by is None

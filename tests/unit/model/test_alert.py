@@ -8,6 +8,7 @@ import pytest
 from watchbill.clock import SECOND
 from watchbill.errors import InvalidOptionError
 from watchbill.model.alert import (
+    MOST_REFUSED,
     MOST_TRIES,
     Alert,
     AlertKind,
@@ -62,6 +63,9 @@ def test_it_is_tried_again_ever_more_slowly_and_given_up_in_the_end() -> None:
     assert pauses[:3] == [SECOND, 2 * SECOND, 4 * SECOND]
     assert max(pause for pause in pauses if pause is not None) == 600 * SECOND
     assert next_try(MOST_TRIES) is None
+    assert next_try(MOST_REFUSED - 1, refused=True) == next_try(MOST_REFUSED - 1)
+    assert next_try(MOST_REFUSED, refused=True) is None
+    assert next_try(MOST_REFUSED) is not None
 
 
 def test_an_alert_says_what_the_incident_says() -> None:
@@ -75,6 +79,19 @@ def test_an_alert_says_what_the_incident_says() -> None:
     resolved = text_of(Alert(AlertKind.RESOLVED, "m", 1, healed))
     assert (resolved.event, resolved.resolved_at) == ("resolved", 9)
     assert "It is resolved" in in_words(resolved)[1]
+
+
+def test_an_alert_of_a_question_says_what_is_asked() -> None:
+    row = msgspec.structs.replace(ROW, asks=True, cause="question 1f")
+    asked = text_of(Alert(AlertKind.OPENED, "m", 1, row))
+    assert (asked.question, asked.incident, asked.event) == ("1f", "1f", "asked")
+    title, body = in_words(asked)
+    assert title == "Watchbill: somebody is asked"
+    assert body == "it died\n\ndecide\n\nNamespace default, question 1f."
+    events = [text_of(Alert(kind, "m", 1, row)) for kind in (AlertKind.REMINDED, AlertKind.RESOLVED)]
+    assert [one.event for one in events] == ["reminded", "resolved"]
+    assert ["decide" in in_words(one)[1] for one in events] == [True, False]
+    assert "question" not in msgspec.json.decode(msgspec.json.encode(text_of(Alert(AlertKind.OPENED, "m", 1, ROW))))
 
 
 def test_what_is_sealed_stays_sealed() -> None:

@@ -1,5 +1,6 @@
 """The breaker of a dependency: when it opens, who may try, and at which pace those who wait leave."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from random import Random
 
@@ -26,6 +27,7 @@ from watchbill.model.breaker import (
     half_opened,
     heard,
     is_ill,
+    may_retry,
     may_start,
     next_start_at,
     opened,
@@ -230,6 +232,19 @@ def up_again(waiting: int, *, paces: dict[int, float], down: Micros = 60 * SECON
     return paced(closing(breaker, NOW + down), waiting, NOW + down)
 
 
+def test_those_who_left_again_are_no_reason_to_keep_others_waiting_when_it_is_closed():
+    now = NOW + 60 * SECOND
+    breaker = up_again(300, paces={1: 100.0})
+    for _ in range(6):
+        now += SECOND
+        many = min(may_start(breaker, now, canary_runs=False), may_retry(breaker, now))
+        assert many > 0
+        breaker = started(breaker, dict.fromkeys(range(many), 1), now, retries=many)
+    closed = paced(breaker, 0, now)
+    assert closed.state is BreakerState.CLOSED
+    assert may_retry(closed, now) > 0
+
+
 def test_a_small_crowd_leaves_spread_over_some_seconds():
     breaker = up_again(50, paces={1: 100.0})
     assert breaker.rate == pytest.approx(50 * SECOND / SPREAD)
@@ -251,8 +266,59 @@ def test_few_need_not_wait_for_long():
 
 def test_when_more_come_than_leave_that_is_the_steady_rate():
     breaker = up_again(10_000, paces={1: 10.0}, down=3_600 * SECOND)
+    breaker = started(breaker, dict.fromkeys(range(15), 1), NOW + 3_600 * SECOND)
     later = paced(breaker, 10_050, NOW + 3_601 * SECOND)
-    assert later.steady == pytest.approx(breaker.steady + 50)
+    assert later.steady == pytest.approx(50 + 15)
+
+
+def played(breaker: Breaker, seconds: int, *, stuck: int, comes: Callable[[int], int]) -> list[Breaker]:
+    """Let calls come, and leave as soon as they may, beside some that cannot start: they are paused, say."""
+    now, free, looks = breaker.paced_at, 0, [breaker]
+    for second in range(seconds):
+        free += comes(second)
+        for _ in range(20):
+            now += SECOND // 20
+            count = min(free, may_start(breaker, now, canary_runs=False))
+            breaker = started(breaker, dict.fromkeys(range(count), 1), now)
+            free -= count
+        breaker = tended(breaker, stuck + free, now)
+        looks.append(breaker)
+        if breaker.state is BreakerState.CLOSED:
+            break
+    return looks
+
+
+@pytest.mark.parametrize("pace", [0.2, 10.0, 300.0])
+@pytest.mark.parametrize(
+    "comes",
+    [
+        pytest.param(lambda second: 0, id="nothing else comes"),
+        pytest.param(lambda second: int(second % 4 == 0), id="now and then one"),
+        pytest.param(lambda second: 20 * (second % 2), id="twenty every other second"),
+    ],
+)
+def test_it_is_closed_also_while_some_wait_that_cannot_start_and_what_is_steady_does_not_grow(pace, comes):
+    """However many are paused, behind a full limit, or need what nobody has."""
+    looks = played(up_again(600, paces={1: pace}), 180, stuck=600, comes=comes)
+    assert looks[-1].state is BreakerState.CLOSED
+    assert len(looks) <= 90
+    assert max(one.steady for one in looks[:-1]) <= max(looks[0].steady, 20)
+
+
+def test_while_those_who_wait_do_leave_the_pace_is_kept_however_long_that_takes():
+    breaker = up_again(10_000, paces={1: 10.0}, down=3_600 * SECOND)
+    looks = played(breaker, 300, stuck=0, comes=lambda second: 10_000 if second == 0 else 9)
+    assert {one.state for one in looks} == {BreakerState.CLOSING}
+
+
+def test_while_nobody_asks_for_some_seconds_the_pace_is_kept():
+    breaker = up_again(10_000, paces={1: 10.0}, down=3_600 * SECOND)
+    now = breaker.paced_at
+    for _ in range(50):
+        now += SECOND
+        breaker = tended(breaker, 10_000, now)
+    breaker = started(breaker, {1: 1}, now)  # somebody is back, a moment before the next look
+    assert tended(breaker, 9_999, now + SECOND).state is BreakerState.CLOSING
 
 
 def test_it_is_closed_when_nobody_waits_any_more():

@@ -9,6 +9,7 @@ from watchbill.clock import SECOND, Micros
 from watchbill.model.breaker import (
     UNLIMITED,
     WELL,
+    Breaker,
     BreakerState,
     Ended,
     encode,
@@ -84,6 +85,36 @@ def test_it_counts_while_the_breaker_is_closed_and_a_canary_needs_none():
     assert next_start_at(spent, NOW) == NOW + WINDOW + SLICE
     assert may_retry(opened(spent, "x", NOW), NOW) == UNLIMITED  # that nothing starts, others say
     assert started(WELL, {1: 1}, NOW) is WELL  # a first try leaves no trace
+
+
+def leaving(rate: float, budget: Budget = Budget()) -> Breaker:  # noqa: B008 - frozen
+    """Give a breaker whose canary was done: those who wait leave at this pace."""
+    return Breaker(BreakerState.CLOSING, rate=rate, tokens_at=NOW, paced_at=NOW, told=True, budget=budget)
+
+
+def test_of_those_who_leave_half_may_have_failed_beside_the_budget():
+    spent = retried(Budget(), FLOOR, NOW)
+    assert may_retry(leaving(10.0, spent), NOW) == 10 * WINDOW // SECOND // 2
+    assert may_retry(leaving(10.0), NOW) == FLOOR + 10 * WINDOW // SECOND // 2
+    assert may_retry(opened(leaving(10.0, spent), "x", NOW), NOW) == UNLIMITED  # that nothing starts, others say
+
+
+def test_who_waits_for_the_budget_while_others_leave_is_told_when_to_ask():
+    spent = leaving(10.0, retried(Budget(), FLOOR + 150, NOW))
+    assert may_start(spent, NOW + SECOND, canary_runs=False) > 0
+    assert (may_retry(spent, NOW + SECOND), next_start_at(spent, NOW + SECOND)) == (0, NOW + WINDOW + SLICE)
+
+
+@given(st.floats(1.0, 50.0), st.lists(st.integers(1, 2 * SECOND), min_size=1, max_size=200))
+def test_what_goes_on_failing_while_others_leave_gets_no_more_than_half_of_the_pace(rate, waits):
+    breaker, now, starts = leaving(rate), NOW, list[tuple[Micros, int]]()
+    for wait in waits:
+        now += wait
+        count = min(may_start(breaker, now, canary_runs=False), may_retry(breaker, now))
+        breaker = started(breaker, dict.fromkeys(range(count), 1), now, retries=count)
+        starts.append((now, count))
+        within = sum(some for at, some in starts if at > now - WINDOW)
+        assert within <= FLOOR + rate * WINDOW / SECOND / 2
 
 
 def test_agents_say_what_they_tried_first_with_failures_and_with_retries_that_are_done():

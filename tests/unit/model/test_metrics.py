@@ -96,15 +96,16 @@ def test_each_way_to_end_is_told_apart() -> None:
         raised(10, "give up", run=7, status=RunState.FAILED),
         raised(10, run=8, status=RunState.CANCELLED),
         raised(10, run=9, status=RunState.RUNNING),
+        *(raised(10, "probe", run=11), recovered(20, run=11, agent=8, probed="done")),
         *(raised(10, "ask a person", run=10), decided(15, "retry", run=10, n=OF_A_PERSON, actor="ada")),
     ]
     card = only_card(*rows)
     assert msgspec.structs.asdict(card) | {"detected": None, "recovered": None} == {
-        "symptom": "raised", "found": 10, "again": 1, "elsewhere": 1, "another_way": 1, "by_person": 2, "undone": 1,
-        "given_up": 1, "stopped": 1, "open": 2, "detected": None, "recovered": None,
+        "symptom": "raised", "found": 11, "again": 1, "elsewhere": 1, "another_way": 1, "probed": 1, "by_person": 2,
+        "undone": 1, "given_up": 1, "stopped": 1, "open": 2, "detected": None, "recovered": None,
     }  # fmt: skip
     assert card.recovered is not None
-    assert (card.recovered.count, seconds(card.recovered.median), seconds(card.recovered.worst)) == (5, 11, 11)
+    assert (card.recovered.count, seconds(card.recovered.median), seconds(card.recovered.worst)) == (6, 11, 11)
 
 
 def test_a_loss_went_wrong_when_its_agent_was_last_heard_and_if_nobody_knows_that_nothing_is_made_up() -> None:
@@ -119,6 +120,11 @@ def test_a_loss_went_wrong_when_its_agent_was_last_heard_and_if_nobody_knows_tha
     assert unknown.detected is None
     assert unknown.recovered is not None
     assert seconds(unknown.recovered.median) == 3, "from when it was found"
+    written = decided(20, "mark failed", Cause.LOST, agent=7, started_at=5 * SECOND, since=14 * SECOND)
+    for heard in ((), ((7, 19 * SECOND),)):  # it has been heard since, or is forgotten
+        told = only_card(written, recovered(23), heard=heard)
+        assert told.detected is not None
+        assert seconds(told.detected.median) == 6, "what was known when it was found counts"
     with_its_process = decided(20, "retry", Cause.LOST, ended_at=20 * SECOND)
     assert only_card(with_its_process).detected is None
 

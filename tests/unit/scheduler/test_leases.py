@@ -39,6 +39,7 @@ class Shards:
         self.expired: list[bool] = []
         self.silent = False
         self.released: list[dict[int, int]] = []
+        self.uncounted: list[list[int]] = []
 
     async def take(self, owner: int, shards: Sequence[int], lasting: int | None, *, expired: bool = True) -> Terms:
         self.asked.append(list(shards))
@@ -54,9 +55,10 @@ class Shards:
         held = frozenset(self.held & set(terms))
         return TurnAnswer(len(held) == len(terms), held, 1_000 * SECOND)
 
-    async def release(self, owner: int, terms: Mapping[int, int]) -> None:
+    async def release(self, owner: int, terms: Mapping[int, int], uncounted: Sequence[int] = ()) -> None:
         self.held -= set(terms)
         self.released.append(dict(terms))
+        self.uncounted.append(list(uncounted))
         self._answer("release")
 
     def _answer(self, door: str) -> None:
@@ -138,13 +140,6 @@ async def test_release_gives_everything_back() -> None:
     await mine.release(uncounted=set())
     assert (mine.terms, shards.held) == ({}, set())
     await mine.release(uncounted=set())
-
-
-async def test_a_shard_whose_losses_are_not_counted_is_left_to_run_out() -> None:
-    mine, shards, _ = leases()
-    await mine.take()
-    await mine.release(uncounted={2})
-    assert (mine.terms, shards.held) == ({}, {2})
 
 
 async def test_no_more_is_asked_for_than_is_lacking_and_all_of_it_in_turn() -> None:
@@ -231,3 +226,19 @@ def test_the_time_of_the_store_never_goes_back() -> None:
     clock.boot_now += SECOND
     time.saw(2_000 * SECOND)
     assert time.now() == 2_000 * SECOND
+
+
+async def test_what_was_given_up_uncounted_is_said_until_the_store_has_answered() -> None:
+    mine, shards, clock = leases()
+    await mine.take()
+    shards.silent = True
+    with pytest.raises(StoreUnreachableError):
+        await mine.release(uncounted={2})
+    shards.silent = False
+    await mine.part()
+    assert shards.released == [{1: 5, 2: 5, 3: 5}] * 2
+    assert shards.uncounted == [[2]] * 2
+    clock.boot_now += TAKE_EVERY
+    await mine.take()
+    await mine.release(uncounted=set())
+    assert shards.uncounted[-1] == [], "once is enough"

@@ -51,8 +51,9 @@ def test_a_span_is_never_shorter_than_the_timeout() -> None:
 
 
 def test_a_lost_call_is_one_loss_to_be_judged_at_once() -> None:
-    row = lost_row(FACTS, 9, 5)
+    row = lost_row(FACTS, 9, 5, 70)
     assert (row.state, row.failures, row.losses, row.watch_in) == (AttemptState.FAILED, 0, 1, 0)
+    assert (row.agent, row.unsure) == (70, True), "how long it may act is known of who had it"
     assert row.result is not None
     assert msgspec.json.decode(row.result, type=Failure).cause is Cause.LOST
 

@@ -87,13 +87,14 @@ def test_whoever_gives_up_says_what_was_not_left() -> None:
     )
     assert not_chosen(a_failure(), PLAIN, cancel=True) == ("retry: the run does not want it any more",)
     may_act = decision_on(Failed(LOST, 8 * SECOND), PLAIN, failure=LOST, cancel=True)
-    assert may_act.chosen == "wait until it cannot act"
-    assert may_act.rejected == ("retry: the run does not want it any more", "give up: whoever had it may still act")
+    assert may_act.rule.startswith("the run does not want it any more; nothing is undone while it may still act")
+    assert may_act.rejected == ("retry: the run does not want it any more",)
 
 
 def test_what_may_have_taken_effect_says_why_nobody_else_can_tell() -> None:
     assert not_chosen(LOST, BLIND) == ("retry: it may have taken effect", "probe: it has none")
-    assert not_chosen(LOST, PROBED) == ("retry: it may have taken effect", "probe: whoever had it may still act")
+    may_act = decision_on(Failed(LOST, 8 * SECOND), PROBED, failure=LOST)
+    assert may_act.rejected == ("retry: it may have taken effect", "probe: whoever had it may still act")
     over = decision_on(
         BackoffOver(), PROBED, state=AttemptState.PARKED, why=SETTLE, doubt=msgspec.json.encode(Doubt(LOST))
     )
@@ -138,6 +139,14 @@ def test_what_is_ended_while_it_runs_says_why_it_was_not_left_alone() -> None:
     forgiven = decision_on(AgentDead(7), Policy(own=True), **runs)
     assert forgiven.rejected == ("count a loss: it ran in a process of its own",)
     assert decision_on(CancelOverdue(1), PLAIN, cancel=True, **runs).rejected == ("call it ended: it still acts",)
+
+
+def test_what_was_not_chosen_for_two_reasons_is_named_once_with_the_nearest() -> None:
+    escalated = with_cures(TEAM, idempotent=False, probe=True)
+    doubt = msgspec.json.encode(Doubt(a_failure()))
+    failure = Failure("NotDoneError", "no", probed=Probed.NOT_DONE)
+    told = not_chosen(failure, escalated, kind=RowKind.PROBE, doubt=doubt, failures=0, losses=0)
+    assert told == ("ask a person: the probe says that it did not take effect",)
 
 
 def test_that_a_pause_is_over_was_decided_when_it_began() -> None:

@@ -1,15 +1,21 @@
 """Which calls that wait for a person are one incident."""
 
+import re
 from itertools import count
 
 import msgspec
 
 from watchbill.model.alert import read_routes
+from watchbill.model.failed import FailedRun
 from watchbill.model.failure import Failure
 from watchbill.model.incident import Told
 from watchbill.model.member import Evidence, WaitingCall
 from watchbill.model.parked import people_of
+from watchbill.model.states import RunState
+from watchbill.model.stuck import StuckRun
+from watchbill.supervisor.failed import failed_alike
 from watchbill.supervisor.gathering import gathered
+from watchbill.supervisor.standstill import standing_still
 
 LADDER = b'{"cures":{"ladder":[{"step":"x"},{"to":"team"},{"to":"boss"}]}}'
 
@@ -28,7 +34,9 @@ def test_four_thousand_that_failed_alike_are_one() -> None:
     told = msgspec.json.decode(one.incident.body, type=Told)
     assert told.said == "step 'encode' is quarantined: whatever runs it dies: Lost: agent 1 died after 0.143 s"
     assert told.examples == ("r-1", "r-2", "r-3")
-    assert "watchbill incidents resume|retry|provide|skip|undo|abort 1 " in told.remedy
+    assert told.remedy == (
+        "decide: watchbill incidents retry 1 --reason WHY; instead of retry: resume, provide, skip, undo or abort"
+    )
 
 
 def test_what_failed_otherwise_is_another() -> None:
@@ -64,3 +72,24 @@ def test_who_is_told_of_it_follows_from_its_group() -> None:
 def test_a_long_error_is_not_repeated_whole() -> None:
     [one] = gathered([a_call(1, "x" * 100_000)], count(1).__next__)
     assert len(one.incident.body) < 2_000
+
+
+def remedies() -> list[str]:
+    """Give every remedy that names a command about an incident."""
+    stuck = StuckRun(1, "default", "r-1", "order", 1, RunState.DIVERGED, None, None)
+    failed = FailedRun(1, "default", "r-1", "charge", undo=False, body=b"{}")
+    new = count(1).__next__
+    found = [
+        gathered([a_call(1)], new)[0].incident,
+        *[one.incident for one in standing_still([stuck, stuck._replace(status=RunState.RUNNING, held="no")], new)],
+        failed_alike([failed], new)[0].incident,
+        failed_alike([failed._replace(undo=True)], new)[0].incident,
+    ]
+    return [msgspec.json.decode(one.body, type=Told).remedy for one in found]
+
+
+def test_every_command_of_a_remedy_works_as_it_is_pasted() -> None:
+    commands = [command for remedy in remedies() for command in re.findall(r"watchbill incidents [^;,(:]+", remedy)]
+    assert len(commands) == 9
+    for command in commands:
+        assert re.fullmatch(r"watchbill incidents (retry|resume|abort|skip) [0-9a-f]+ --reason WHY", command), command

@@ -170,11 +170,12 @@ def test_of_a_dead_agent_the_loss_stands() -> None:
     ],
 )
 def test_how_a_death_was_found_is_what_its_decision_says(found: Found, said: str) -> None:
-    symptom, row = AgentDead(70, "host-1", found), running()
+    symptom, row = AgentDead(70, "host-1", found, NOON + SECOND), running()
     change = judgement(row, symptom, judge(symptom, row, Policy(), 0.0))
     assert change.body is not None
     reason = msgspec.json.decode(change.body, type=Decision)
     assert (reason.message, reason.cause, reason.agent) == (said, Cause.LOST, row.agent)
+    assert reason.since == max(NOON + SECOND, row.started_at or 0), "when it was last heard, which its row may forget"
 
 
 def test_what_was_lost_with_several_agents_in_one_way_is_alike() -> None:

@@ -16,12 +16,12 @@ from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
 from watchbill.model.ladder import arguments
 from watchbill.model.parked import DOUBT, ESCALATE, SETTLE, UNTOLD, People, next_group, people_of
 from watchbill.model.policy import QUARANTINE_AT, Change, Cures, Policy, Rung, decode_policy
-from watchbill.model.profile import LONGEST_LEASE, STOPS_WITHIN
 from watchbill.model.states import AttemptState
 from watchbill.model.symptom import BackoffOver, Failed, PersonLate
 from watchbill.model.verdict import Ask, AskPerson, Climb, GiveUp, Quarantine, Settle, TryLater, TryNow, Verdict
+from watchbill.supervisor.acting import TAKEN_AWAY
 from watchbill.supervisor.diagnose import diagnose
-from watchbill.supervisor.judge import MOST_PROBES, TAKEN_AWAY, judge
+from watchbill.supervisor.judge import MOST_PROBES, judge
 from watchbill.supervisor.judgement import judgement
 
 OTHER = Rung(step="b", policy=Policy(retries=1))
@@ -41,13 +41,31 @@ def on(policy: Policy, failure: Failure, **row: Any) -> Verdict:
 
 
 def test_retries_then_each_rung_then_it_gives_up() -> None:
-    policy = with_cures(OTHER, TEAM)
+    policy = with_cures(OTHER, TEAM, OTHER)
     assert isinstance(on(policy, a_failure(), failures=1), TryLater)
     assert on(policy, a_failure(), failures=2) == Climb("all 1 retries are used up", 1)
     escalated = on(policy, a_failure(), failures=2, rung=1)
     assert isinstance(escalated, AskPerson)
     assert (escalated.why, escalated.rung) == (ESCALATE, 2)
-    assert isinstance(on(policy, a_failure(), failures=2, rung=2), GiveUp)
+    assert isinstance(on(policy, a_failure(), failures=2, rung=3), GiveUp)
+
+
+@pytest.mark.parametrize("after", [(), (BOSS,), (OTHER,)])
+def test_what_fails_again_after_people_had_it_tried_is_theirs_to_decide_again(after: tuple[Rung, ...]) -> None:
+    policy = with_cures(OTHER, SOON, *after)
+    assert isinstance(on(policy, a_failure(), failures=1, rung=2), TryLater), "with fresh budgets"
+    failure = a_failure()
+    again = on(policy, failure, failures=2, rung=2)
+    assert again == AskPerson(
+        "all 1 retries are used up: somebody of 'team' decides again",
+        ESCALATE, 2, People(2, "team", 60 * SECOND), failure,
+    )  # fmt: skip
+    row = a_row(failure=failure, policy=msgspec.json.encode(policy), failures=2, rung=2)
+    change = judgement(row, Failed(failure), again)
+    assert (change.after, change.watch_in) == (AttemptState.PARKED, UNTOLD + 60 * SECOND), "with a time of its own"
+    reason = msgspec.json.decode(change.body or b"", type=Decision)
+    assert reason.rejected == ("retry: all 1 are used up",)
+    assert isinstance(on(policy, a_failure(remedy=Remedy.GIVE_UP), failures=1, rung=2), GiveUp), "Permanent asks nobody"
 
 
 def undecided(policy: Policy, why: str, **row: Any) -> tuple[AttemptRow, Verdict]:
@@ -105,17 +123,6 @@ def test_what_may_have_taken_effect_is_left_to_other_people_and_never_tried_anot
     assert verdict.rule.endswith("nobody knows whether it took effect")
 
 
-def test_people_have_at_least_until_nobody_can_act_on_it_any_more() -> None:
-    policy = with_cures(Rung(to="team", within=SECOND), idempotent=False)
-    for cause in TAKEN_AWAY:
-        asked = on(policy, a_failure(cause), losses=1)
-        assert isinstance(asked, AskPerson)
-        assert asked.people.within == LONGEST_LEASE + STOPS_WITHIN, "nobody knows its agent any more"
-    asked = on(policy, a_failure(), failures=1)
-    assert isinstance(asked, AskPerson)
-    assert asked.people.within == SECOND, "it has said itself that it ended"
-
-
 def test_what_is_given_up_in_doubt_says_that_it_may_have_taken_effect() -> None:
     policy = with_cures(SOON, idempotent=False)
     _, verdict = undecided(policy, DOUBT)
@@ -168,9 +175,10 @@ def test_busy_waits_as_long_as_it_says_whatever_was_tried_before() -> None:
 def test_what_may_still_act_is_not_asked_about_before_it_cannot() -> None:
     policy = with_cures(idempotent=False, probe=True)
     for cause in TAKEN_AWAY:
-        verdict = on(policy, a_failure(cause), losses=1)
+        row = a_row(failure=a_failure(cause), losses=1, policy=msgspec.json.encode(policy))
+        verdict = judge(Failed(a_failure(cause), 18 * SECOND), row, policy, 0.0)
         assert isinstance(verdict, Settle)
-        assert verdict.delay == LONGEST_LEASE + STOPS_WITHIN, "nobody knows its agent any more"
+        assert verdict.delay == 18 * SECOND
     for cause in (Cause.KILLED, Cause.RAISED, Cause.UNKNOWN, Cause.REJECTED):
         assert isinstance(on(policy, a_failure(cause), failures=1), Ask)
 

@@ -21,6 +21,7 @@ from watchbill.model.agent import (
     ended_by,
     late_results,
     says_late,
+    turns_away,
 )
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.breaker import Ended
@@ -415,7 +416,7 @@ class Said(NamedTuple):
     kept: bool
     checkpoint: bytes | None
     log: bytes | None = None
-    ill: bool = False  # its dependency is
+    spared: bool = False  # if it is a canary: that its dependency is ill is all that it says
 
 
 _NOTHING: Final = Said(Act.CHECKPOINT, None, False, None)
@@ -489,7 +490,7 @@ def said_of_dependencies(reports: Sequence[Report], accepted: Sequence[Sequence[
 def summed_up(reports: Sequence[Report]) -> dict[Key, Said]:
     """Sum up what is said about each attempt: what ended it first, and the last checkpoint before that."""
     said: dict[Key, Said] = {}
-    checkpoint, hand_back, failed = int(Act.CHECKPOINT), int(Act.HAND_BACK), int(Act.FAILED)
+    checkpoint, hand_back = int(Act.CHECKPOINT), int(Act.HAND_BACK)
     for report in reports:
         key = (report.id, report.fence)
         act, before = report.act, said.get(key, _NOTHING)
@@ -499,7 +500,7 @@ def summed_up(reports: Sequence[Report]) -> dict[Key, Said]:
             said[key] = Said(act, None, True, report.body)
         else:
             body = HANDED_BACK if act == hand_back else report.body
-            said[key] = Said(act, body, before.kept, before.checkpoint, report.log, act == failed and bool(report.uses))
+            said[key] = Said(act, body, before.kept, before.checkpoint, report.log, turns_away(report))
     return said
 
 
@@ -514,7 +515,7 @@ def report_values(said: Mapping[Key, Said], blobs: Blobs) -> dict[str, object]:
         "bodies": [blobs.stored_if_any(said[key].body, of=key[0], fence=key[1]) for key in keys],
         "kept": [said[key].kept for key in keys],
         "checkpoints": [blobs.stored_if_any(said[key].checkpoint, of=key[0], fence=key[1]) for key in keys],
-        "ills": [said[key].ill for key in keys],
+        "spared": [said[key].spared for key in keys],
     }
 
 

@@ -12,6 +12,7 @@ from watchbill.store.postgres.incidents import incident_rows
 async def take_alerts(db: Session, routes: Sequence[str], limit: int, lasting: Micros) -> DueAlerts:
     """Take alerts that are due, for a while."""
     values = {"routes": list(routes), "limit": limit, "lasting": lasting, "due": AlertState.DUE}
+    values["given_up"] = AlertState.GIVEN_UP
     found = cast(Sequence[Any], await db.rows("take_alerts", values))
     next_at, now = found[0][:2]
     taken = [columns for _, _, *columns in found if columns[0] is not None]
@@ -32,4 +33,5 @@ def settled_values(settled: Sequence[SettledAlert]) -> dict[str, object]:
         "states": [one.state for one in rows],
         "delays": [one.delay for one in rows],
         "due": AlertState.DUE,
+        "given_up": AlertState.GIVEN_UP,
     }

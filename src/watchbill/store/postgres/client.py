@@ -16,7 +16,7 @@ from watchbill.model.call import JournalRow
 from watchbill.model.chain import Chain
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
-from watchbill.model.failed import MAY_BE_A_MEMBER
+from watchbill.model.failed import MAY_BE_A_MEMBER, Copied
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import IncidentRow, IncidentState
 from watchbill.model.lease import FOREVER
@@ -89,12 +89,21 @@ class PostgresClient:
         self._writing()
         return await self._ask(runs) if runs else []
 
-    async def copy(
-        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
-    ) -> bool:
-        """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken."""
+    async def copy(  # noqa: PLR0913 - what a copy is made of
+        self,
+        run: NewRun,
+        source: int,
+        entries: Sequence[int],
+        *,
+        loose: bool,
+        first: JournalRow | None = None,
+        member: int | None = None,
+    ) -> Copied:
+        """Insert a run that goes on from chosen entries of another one's journal, if its id is free."""
         hints = self._writing()
-        return await self._lines.door(lambda: self._copy(run, source, entries, hints, loose=loose, first=first))
+        return await self._lines.door(
+            lambda: self._copy(run, source, entries, hints, loose=loose, first=first, member=member)
+        )
 
     async def tell(self, facts: Sequence[NewFact]) -> list[Told]:
         """Insert facts for live runs."""
@@ -213,11 +222,12 @@ class PostgresClient:
         *,
         kind: FactKind = FactKind.RESOLVE,
         failed: bool = False,
+        number: int | None = None,
     ) -> Ordered:
         """Write down what somebody wants for all calls of an incident that wait now."""
         hints = self._writing()
         values = {"namespace": namespace, "incident": incident, "actor": actor, "body": body, "per_second": per_second}
-        values["kind"], values["failed"] = kind.value, failed
+        values["kind"], values["failed"], values["number"] = kind.value, failed, number
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "order_incident", values))
         became = ordered(cast(Sequence[Any], found), kind, failed=failed)
         if became is Ordered.DONE:
@@ -416,16 +426,21 @@ class PostgresClient:
         *,
         loose: bool,
         first: JournalRow | None,
-    ) -> bool:
+        member: int | None,
+    ) -> Copied:
         self._homes.update(await home_shards(self._lines, [run], self._homes))
-        values = copy_values(run, source, entries, self._homes, Blobs(self._lines.env), loose=loose, first=first)
-        made = await self._lines.rows(self._lines.others, "copy", values)
-        if made:
+        values = copy_values(
+            run, source, entries, self._homes, Blobs(self._lines.env), loose=loose, first=first, member=member
+        )
+        became = copied(await self._lines.rows(self._lines.others, "copy", values))
+        if became is Copied.MADE:
             hints.give(Hint.SCHEDULER)
             hints.give(Hint.SUPERVISOR)  # an incident may be over
-            return True
+            return became
         there = await self._find(run.namespace, run.id)
-        return there is not None and there.num == run.num  # an answer was lost
+        if there is None:
+            return became
+        return Copied.MADE if there.num == run.num else Copied.TAKEN  # the same: an answer was lost
 
     async def _tell(self, news: Sequence[NewFact], hints: SharedHints) -> list[Told]:
         if not news:
@@ -476,6 +491,7 @@ def copy_values(  # noqa: PLR0913 - all that a copy is made of
     *,
     loose: bool,
     first: JournalRow | None,
+    member: int | None,
 ) -> dict[str, object]:
     """Give a run that goes on from another one as values."""
     values = {
@@ -492,9 +508,18 @@ def copy_values(  # noqa: PLR0913 - all that a copy is made of
         "source": source,
         "entries": sorted(entries),
         "loose": loose,
+        "member": member,
         "first": [] if first is None else [(*first[:-1], blobs.stored(first[-1], run=run.num))],
     }
     return values | blobs.values()
+
+
+def copied(found: Sequence[Any]) -> Copied:
+    """Read what became of a copy: it was made, or what it was to go on from is not there, or its id is taken."""
+    [(made, there)] = found
+    if made:
+        return Copied.MADE
+    return Copied.TAKEN if there else Copied.GONE
 
 
 # --- submit

@@ -47,6 +47,7 @@ _LIMITS: Final = {"idle_in_transaction_session_timeout": "2s", "statement_timeou
 HOT: Final = {**_PLANS, **_LIMITS}
 PLAIN: Final = {"statement_timeout": "60s", "jit": "off"}  # for commands: their reports may read much
 MIGRATING: Final = {"lock_timeout": "10s", "jit": "off"}
+READS: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"  # how a transaction begins that may be made again
 
 
 class Connection(Protocol):
@@ -146,8 +147,12 @@ class Line:
         """Use a connection that is open already."""
         self._connection = connection
 
-    async def run(self, work: Callable[[Connection], Awaitable[T]], begin: str | None) -> T:
-        """Run `work` on the connection, in a transaction if `begin` says how it begins."""
+    async def run(self, work: Callable[[Connection], Awaitable[T]], begin: str | None, *, again: bool = True) -> T:
+        """Run `work` on the connection, in a transaction if `begin` says how it begins.
+
+        A process that stands still between two statements, because workflow code keeps its loop busy, loses its
+        session: the server ends transactions that idle. What only reads is read once more then.
+        """
         connection = await self._opened()
         if begin is None and self._address.pooled:
             begin = "BEGIN"
@@ -162,8 +167,14 @@ class Line:
             self._drop(connection)
             raise
         except Exception as error:
-            if refusals.is_lost(error) or connection.is_closed():
+            if refusals.took_too_long(error):
+                self._plans.gave_up()
+            if refusals.is_spoilt(error):
                 self._drop(connection)
+            elif refusals.is_lost(error) or connection.is_closed():
+                self._drop(connection)
+                if begin == READS and again and not isinstance(error, TimeoutError):
+                    return await self.run(work, begin, again=False)
             translated = refusals.at_run_time(error, self._address)
             if translated is error:
                 raise
@@ -249,6 +260,10 @@ class Plans:
         """Take note that all plans will be made anew."""
         self._slow = False
         self._discarded_at = self.clock.boot()
+
+    def gave_up(self) -> None:
+        """Take note that a door was cancelled: by the same plan it would be every time."""
+        self._slow = True
 
     def used_for(self, took: Micros) -> None:
         """Look how long a door took."""
@@ -351,7 +366,7 @@ class Connections:
 
     async def snapshot(self, work: Callable[[Session], Awaitable[T]]) -> T:
         """Let statements read one state of the store, whatever is committed meanwhile."""
-        return await self.run(self.others, work, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return await self.run(self.others, work, READS)
 
     async def settle(self) -> None:
         """Refuse new doors, and let those under way end."""

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from watchbill.model.failed import FailedGathering, FailedMember, FailedPage, Retried
+from watchbill.model.failed import Copied, FailedGathering, FailedMember, FailedPage
+from watchbill.store.postgres.client import copied
 from watchbill.store.postgres.connections import Session
 from watchbill.store.postgres.people import new_values
 
@@ -26,13 +27,9 @@ def failed_page(found: Sequence[Any]) -> FailedPage | None:
     return FailedPage(members, found[0][0])
 
 
-async def retry_failed(
-    db: Session, incident: int, source: int, copy: Mapping[str, object], told: Mapping[str, object]
-) -> Retried:
+async def retry_failed(db: Session, copy: Mapping[str, object], told: Mapping[str, object]) -> Copied:
     """Let a run of an incident go on as a new one, once."""
-    if not await db.rows("failed_member", {"run": source, "incident": incident}):
-        return Retried.GONE
-    if not await db.rows("copy", copy):
-        return Retried.TAKEN
-    await db.rows("tell", told)
-    return Retried.MADE
+    became = copied(await db.rows("copy", copy))
+    if became is Copied.MADE:
+        await db.rows("tell", told)
+    return became

@@ -24,7 +24,7 @@ async def agents(db: Session, namespace: str) -> list[AgentRow]:
     values = {"namespace": namespace, "shown_for": AGENTS_KEPT_FOR}
     found = cast(Sequence[Any], await db.rows("agents", values))
     steps: Mapping[int, list[AgentStep]] = defaultdict(list)
-    at_work = [row[0] for row in found if row[14]]
+    at_work = [row[0] for row in found if row[15]]
     if at_work:
         held = await db.rows("steps_of_agents", {"agents": sorted(at_work), "limit": STEPS_SHOWN})
         for agent, *step in cast(Sequence[Any], held):
@@ -37,8 +37,10 @@ async def agents_seen(db: Session, ids: Sequence[int], now: Micros) -> tuple[Age
     found = cast(Sequence[Any], await db.rows("agents_by_id", {"ids": list(ids)})) if ids else ()
     return tuple(
         [
-            AgentSeen(id, name, agent_word(AgentState(state), until, now), beat_at, suspension)
-            for id, name, state, until, beat_at, suspension in found
+            AgentSeen(
+                id, name, agent_word(AgentState(state), until, (beat_at, missed_at), now), beat_at, suspension, until
+            )
+            for id, name, state, until, beat_at, suspension, missed_at in found
         ]
     )
 
@@ -54,13 +56,13 @@ async def backlog(lines: Connections, namespace: str | None) -> list[QueueDepth]
 
 def _agent(*columns: Any, steps: Sequence[AgentStep]) -> AgentRow:  # noqa: ANN401 - as the statement says
     id, name, namespace, region, state, needs, slots, joined_at, beat_at, until, *others = columns
-    wish, info, said, suspension, running, now = others
+    wish, info, said, suspension, missed_at, running, now = others
     return AgentRow(
         id=id,
         name=name,
         namespace=namespace,
         region=region,
-        state=agent_word(AgentState(state), until, now),
+        state=agent_word(AgentState(state), until, (beat_at, missed_at), now),
         needs=tuple(needs),
         slots=slots,
         joined_at=joined_at,

@@ -24,6 +24,7 @@ _STATEMENTS: Final = {
     (True, Which.ALL): "limited_rows",
     (True, Which.FIRSTS): "limited_rows",
     (False, Which.ALL): "dependent_rows",
+    (False, Which.FIRSTS): "dependent_rows",
     (False, Which.RETRIES): "retrying_rows",
 }
 

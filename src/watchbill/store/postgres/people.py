@@ -6,7 +6,7 @@ from typing import Any, cast
 from watchbill.model.facts import FactKind
 from watchbill.model.failed import NOT_SEEN_FOR, FailedGathering, FailedRun, next_look
 from watchbill.model.incident import IncidentState, NewIncident
-from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
+from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, UntoldQuestion, WaitingCall
 from watchbill.model.parked import FOR_PERSONS, UNTOLD
 from watchbill.model.question import Asked, DeskItem
 from watchbill.model.states import AttemptState, RunState
@@ -16,10 +16,10 @@ from watchbill.store.postgres.incidents import incident_rows, told_values
 from watchbill.store.protocol import Ordered, Told
 
 
-async def muster(db: Session, limit: int) -> Muster:
+async def muster(db: Session, limit: int, *, asks: bool) -> Muster:
     """Find what has to be done, in one statement; most often that is nothing, and nothing more is read."""
-    found = cast(Sequence[Any], await db.row("muster", {"limit": limit, "unseen_for": NOT_SEEN_FOR}))
-    now, waiting, healed, ordered, due, next_at, nums, watched, ended, seen_at = found
+    found = cast(Sequence[Any], await db.row("muster", {"limit": limit, "unseen_for": NOT_SEEN_FOR, "asks": asks}))
+    now, waiting, healed, ordered, due, next_at, nums, watched, ended, seen_at, asking = found
     calls: Sequence[Any] = ()
     if waiting:
         values = {"ids": waiting, "parked": AttemptState.PARKED}
@@ -37,6 +37,9 @@ async def muster(db: Session, limit: int) -> Muster:
     failed: Sequence[Any] = ()
     if ended:
         failed = cast(Sequence[Any], await db.rows("failed_runs", {"nums": ended}))
+    untold: Sequence[Any] = ()
+    if asking:
+        untold = cast(Sequence[Any], await db.rows("untold_questions", {"ids": sorted(asking)}))
     return Muster(
         tuple([WaitingCall(*row) for row in calls]),
         tuple(incidents),
@@ -47,6 +50,7 @@ async def muster(db: Session, limit: int) -> Muster:
         tuple([StuckRun(*row) for row in stuck]),
         watched,
         tuple([FailedRun(*row) for row in failed]),
+        tuple([UntoldQuestion(*row) for row in untold]),
     )
 
 
@@ -146,13 +150,15 @@ def ordered(found: Sequence[Any], kind: FactKind, *, failed: bool) -> Ordered:
     """Read what became of what somebody wants for all members of an incident."""
     if not found:
         return Ordered.UNKNOWN
-    [(state, calls, runs, ended, done, _)] = found
+    [(state, calls, runs, ended, done, _, again)] = found
     if ended and not failed:
         return Ordered.FAILED
     if runs and kind is FactKind.RESOLVE:
         return Ordered.RUNS
     if not (ended if failed else calls if kind is FactKind.RESOLVE else runs):
         return Ordered.NO_CALLS
+    if again:
+        return Ordered.DONE
     if state != IncidentState.OPEN:
         return Ordered.RESOLVED
     return Ordered.DONE if done else Ordered.BUSY

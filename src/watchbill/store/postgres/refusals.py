@@ -48,6 +48,19 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, lost) and not isinstance(error, asyncpg.exceptions.DataError)
 
 
+def took_too_long(error: BaseException) -> bool:
+    """Say whether a statement was cancelled for how long it took."""
+    return _state(error) == "57014"
+
+
+def is_spoilt(error: BaseException) -> bool:
+    """Say whether a session may be in the middle of something: a value could not be sent of a statement begun by then.
+
+    The driver ends that with nothing, and the server believes that the next statement belongs to it.
+    """
+    return isinstance(error, asyncpg.DataError)
+
+
 def at_run_time(error: BaseException, address: PostgresAddress) -> BaseException:
     """Translate what a statement was refused with; anything else is given back as it is."""
     state, shown = _state(error), address.shown

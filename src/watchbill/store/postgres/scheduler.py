@@ -1,7 +1,7 @@
 """Scheduler: the doors of those who drive shards. Everything they write is fenced by their terms."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, cast
 
 import asyncpg
@@ -109,9 +109,9 @@ class PostgresScheduler:
         self._open.forget(shard for shard in terms if shard not in answer.held)
         return answer
 
-    async def release(self, owner: int, terms: dict[int, int]) -> None:
-        """Give shards back cleanly."""
-        await self._lines.door(lambda: self._release(owner, terms))
+    async def release(self, owner: int, terms: dict[int, int], uncounted: Collection[int] = ()) -> None:
+        """Give shards back: cleanly, or with losses that are not counted."""
+        await self._lines.door(lambda: self._release(owner, terms, uncounted))
 
     async def look(
         self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()
@@ -204,8 +204,9 @@ class PostgresScheduler:
         if changed:
             self._hints.give(Hint.SCHEDULER)
 
-    async def _release(self, owner: int, terms: Mapping[int, int]) -> None:
-        await self._lines.rows(self._lines.others, "release", _paired(owner, terms))
+    async def _release(self, owner: int, terms: Mapping[int, int], uncounted: Collection[int]) -> None:
+        values = {**_paired(owner, terms), "uncounted": sorted(uncounted)}
+        await self._lines.rows(self._lines.others, "release", values)
         self._open.forget(terms)
         self._hints.give(Hint.SCHEDULER)
 
@@ -234,6 +235,11 @@ class PostgresScheduler:
         return answer
 
     async def _write(self, turn: Turn, *, again: bool) -> TurnAnswer:
+        # It has no key that would be refused, and of what it lets go of others may have made something since.
+        if again and turn.facts_done and not turn.journal and not turn.attempts and await self._is_there(turn):
+            answer = await self._applied_before(turn)
+            # Else it may be somebody else who has taken it in.
+            return msgspec.structs.replace(answer, applied=answer.held.issuperset(turn.terms))
         if turn.starts:
             self._homes.update(await home_shards(self._lines, turn.starts, self._homes))
         values = turn_values(turn, self._lines.env, self._homes, hidden=self._lines.region is not None)
@@ -260,7 +266,9 @@ class PostgresScheduler:
 
     async def _is_there(self, turn: Turn) -> bool:
         run, seq = turn.journal[0][:2] if turn.journal else (None, None)
-        values = {"run": run, "seq": seq, "attempt": turn.attempts[0].id if turn.attempts else None}
+        attempt = turn.attempts[0].id if turn.attempts else None
+        told = turn.facts_done[0] if turn.facts_done and run is attempt is None else None
+        values = {"run": run, "seq": seq, "attempt": attempt, "fact": told}
         [there] = await self._lines.row(self._lines.turns, "turn_is_there", values)
         return cast(bool, there)
 
@@ -295,8 +303,8 @@ def _member(id: Any, knows: Any, info: Any) -> Member:  # noqa: ANN401
     return Member(id, tuple(knows), info)
 
 
-def _taken(shard: Any, term: Any, unclean: Any, doing: Any) -> Taken:  # noqa: ANN401
-    return Taken(shard, term, unclean, doing)
+def _taken(shard: Any, term: Any, unclean: Any, doing: Any, before: Any) -> Taken:  # noqa: ANN401
+    return Taken(shard, term, unclean, doing, before)
 
 
 def _answer(terms: Mapping[int, int], now: object, held: object) -> TurnAnswer:

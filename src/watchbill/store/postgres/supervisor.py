@@ -13,7 +13,7 @@ from watchbill.model.call import JournalRow
 from watchbill.model.chain import Extension, Unlinked
 from watchbill.model.complement import SAYS_SO, Complement
 from watchbill.model.doings import Roll, Suspending
-from watchbill.model.failed import NOT_SEEN_FOR, FailedGathering, FailedPage, Retried
+from watchbill.model.failed import NOT_SEEN_FOR, Copied, FailedGathering, FailedPage
 from watchbill.model.incident import RESOLVED_KEPT_FOR, Able, CodeLook, IncidentRow, IncidentState, NewIncident
 from watchbill.model.lost import LostAgent
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
@@ -44,6 +44,7 @@ from watchbill.store.postgres.people import (
     attach_values,
     attached,
     muster,
+    new_values,
     order_values,
     remind_values,
 )
@@ -153,9 +154,11 @@ class PostgresSupervisor:
         done = {cast(int, id) for (id,) in found}
         return self._herald([id in done for id in ids])
 
-    async def muster(self, limit: int) -> Muster:
+    async def muster(self, limit: int, *, asks: bool = False) -> Muster:
         """Read what has to be done about what waits for a person."""
-        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: muster(db, limit)))
+        return await self._lines.door(
+            lambda: self._lines.run(self._lines.others, lambda db: muster(db, limit, asks=asks))
+        )
 
     async def attach(self, gatherings: Sequence[Gathering]) -> list[Attached]:
         """Attach calls that still wait to the open incident of their cause, or open it."""
@@ -183,6 +186,13 @@ class PostgresSupervisor:
         self._herald([one.new for one in became])
         return became
 
+    async def attach_questions(self, new: Sequence[NewIncident]) -> list[bool]:
+        """Open incidents for questions that are still open."""
+        values = new_values(new)
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "attach_questions", values))
+        made = {cast(int, id) for (id,) in found}
+        return self._herald([one.id in made for one in new])
+
     async def next_failed(self, order: Order, limit: int) -> FailedPage | None:
         """Give the next runs of an incident for which something is wanted."""
         values = order_values(order, limit)
@@ -202,18 +212,20 @@ class PostgresSupervisor:
         *,
         first: JournalRow | None,
         told: NewFact,
-    ) -> Retried:
+    ) -> Copied:
         """Insert a run that goes on from one of an incident, and tell it why; each goes on once."""
         return await self._lines.door(lambda: self._retry_failed(incident, source, run, entries, first, told))
 
     async def _retry_failed(  # noqa: PLR0913
         self, incident: int, source: int, run: NewRun, entries: Sequence[int], first: JournalRow | None, told: NewFact
-    ) -> Retried:
+    ) -> Copied:
         homes = await home_shards(self._lines, [run], {})
-        copy = copy_values(run, source, entries, homes, Blobs(self._lines.env), loose=False, first=first)
+        copy = copy_values(
+            run, source, entries, homes, Blobs(self._lines.env), loose=False, first=first, member=incident
+        )
         values = tell_values([told])
-        became = await self._lines.transact(lambda db: retry_failed(db, incident, source, copy, values))
-        if became is Retried.MADE:
+        became = await self._lines.transact(lambda db: retry_failed(db, copy, values))
+        if became is Copied.MADE:
             self._hints.give(Hint.SCHEDULER)
         return became
 
@@ -437,6 +449,9 @@ def judge_values(judgements: Sequence[Judgement], blobs: Blobs) -> dict[str, obj
         "judged_by": [verdict.policy for verdict in ordered],
         "watch_ats": [verdict.watch_at for verdict in ordered],
         "cancels": [verdict.cancel for verdict in ordered],
+        "unsures": [verdict.unsure for verdict in ordered],
+        "acts_ins": [verdict.acts_in for verdict in ordered],
+        "lasts": [verdict.last for verdict in ordered],
         **_recasts([(verdict.id, verdict.recast) for verdict in ordered if verdict.recast is not None]),
         "ready_ids": [verdict.id for verdict in ordered if verdict.after == AttemptState.READY],
         "avoid_for": AVOID_FOR,

@@ -43,12 +43,17 @@ _PARTS: Final = {
     "doing": (("doing", "turn_doing"),),
     "only_names": (("hasty", "turn_hasty"),),
 }
+# What changes rows that are there. A pause concerns all of a run, whatever else becomes of them: it asks these parts.
+_MOVES: Final = ("finals_done", "dropped", "decided", "released", "asked_again")
 _CHECKS: Final = frozenset({"attempts_checked", "runs_checked", "hasty"})
 
 
 def turn_statement(schema: str, turn: Turn, *, large: bool) -> Statement:
     """Give the statement for a turn that has these parts."""
-    return _variant(schema, tuple([name for name in _PARTS if (large if name == "blobs" else getattr(turn, name))]))
+    there = {name for name in _PARTS if (large if name == "blobs" else getattr(turn, name))}
+    if turn.holds:
+        there.update(_MOVES)
+    return _variant(schema, tuple([name for name in _PARTS if name in there]))
 
 
 @cache
@@ -71,7 +76,7 @@ def turn_values(turn: Turn, env: Env, homes: Homes, *, hidden: bool = False) -> 
         "cancel_grace": CANCEL_GRACE,
     }
     values["journal"] = _journal(turn, blobs)
-    values |= _attempt_columns(turn, blobs)
+    values |= _attempt_columns(turn, blobs) | _moves(turn)
     if hidden:
         values["attempt_gates"] = [row.gate and hidden_key(row.gate, row.step) for row in turn.attempts]
     values |= _run_columns(turn)
@@ -79,20 +84,30 @@ def turn_values(turn: Turn, env: Env, homes: Homes, *, hidden: bool = False) -> 
     values |= _start_columns(turn, homes, Blobs(env)) if turn.starts else {}
     values |= _schedule_columns(turn, Blobs(env)) if turn.schedules else {}
     values |= _columns("fact", ("runs", "namespaces", "ids", "kinds", "refs", "actors", "bodies"), turn.facts)
-    values |= _columns("hold", ("runs", "helds"), turn.holds)
-    values |= _columns("again", ("rows", "watch_ins"), sorted(turn.asked_again))
     values["untold"] = UNTOLD
-    values["released"] = sorted(turn.released)
     values["parked"] = AttemptState.PARKED
     values |= _columns("failed", ("runs", "steps", "undos", "bodies"), turn.failed)
     values["failed_steps"] = [_sayable(one.step) for one in turn.failed]
     values["facts_done"] = sorted(turn.facts_done)
-    values["finals_done"] = sorted(turn.finals_done)
-    values["dropped"] = sorted(turn.dropped)
-    values["decided"] = sorted(turn.decided)
     values["doing_shards"] = list(turn.doing)
     values["doing_runs"] = list(turn.doing.values())
     return values | blobs.values()
+
+
+def _moves(turn: Turn) -> dict[str, object]:
+    """Give what becomes of rows that are there, each of them once: in one statement nothing comes after another."""
+    dropped = set(turn.dropped)
+    decided = set(turn.decided) - dropped
+    released = set(turn.released) - dropped - decided
+    again = {row: watch_in for row, watch_in in turn.asked_again if row not in dropped | decided | released}
+    return {
+        "finals_done": sorted(turn.finals_done),
+        "dropped": sorted(dropped),
+        "decided": sorted(decided),
+        "released": sorted(released),
+        **_columns("again", ("rows", "watch_ins"), sorted(again.items())),
+        **_columns("hold", ("runs", "helds"), sorted(dict(turn.holds).items())),
+    }
 
 
 def _journal(turn: Turn, blobs: Blobs) -> Sequence[JournalRow]:
@@ -106,10 +121,13 @@ def _attempt_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:
     names = (
         "ids", "runs", "run_ids", "parts", "shards", "calls", "steps", "queues", "states", "fences", "agents",
         "failures", "losses", "alones", "spans", "started_agos", "watch_ins", "progresses", "policies", "args",
-        "results", "kinds", "whys", "rank_aheads", "helds", "gates",
+        "results", "kinds", "whys", "rank_aheads", "helds", "gates", "unsures", "acts_untils",
     )  # fmt: skip
     columns = _columns("attempt", names, turn.attempts)
     columns["attempt_args"] = [blobs.stored(row.args, run=row.run) for row in turn.attempts]
+    if turn.holds:
+        holds = dict(turn.holds)
+        columns["attempt_helds"] = [holds.get(row.run, row.held) for row in turn.attempts]
     columns["attempt_results"] = [blobs.stored_if_any(row.result, run=row.run) for row in turn.attempts]
     return columns
 

@@ -23,6 +23,7 @@ from watchbill.model.agent import (
     ended_by,
     late_results,
     says_late,
+    turns_away,
 )
 from watchbill.model.attempt import STARVED, AttemptRow
 from watchbill.model.breaker import CANARY, Ended
@@ -395,7 +396,7 @@ def write_reports(db: Writer, reports: Sequence[Report]) -> Outcome:
             written = (report.id, report.fence, _stored_body(db, report, row.run))
             if report.uses:
                 ended.append(ended_by(report, row.agent, row.queue))
-            turned_away = report.uses and report.act == Act.FAILED and row.why == CANARY and not row.cancel
+            turned_away = turns_away(report) and row.why == CANARY and not row.cancel
             act = _TURNED_AWAY if turned_away else report.act
             writes[act].append(written if act == Act.CHECKPOINT else (*written, now))
             if report.log is not None and report.act != Act.CHECKPOINT:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from watchbill.clock import Micros
-from watchbill.model.alert import Alert, AlertKind, DueAlerts, SettledAlert
+from watchbill.model.alert import Alert, AlertKind, AlertState, DueAlerts, SettledAlert
 from watchbill.store.sqlite.database import Database, Named, Writer, json_text
 from watchbill.store.sqlite.incidents import incident_rows
 
@@ -40,3 +40,5 @@ def settle_alerts(db: Writer, settled: Sequence[SettledAlert]) -> None:
     now = db.now()
     rows = [(one.incident, int(one.kind), one.route, int(one.state), now + one.delay) for one in settled]
     db.run_many("settle_alert", rows)
+    given_up = [one for one in settled if one.kind is AlertKind.OPENED and one.state is AlertState.GIVEN_UP]
+    db.run_many("give_up_alerts", [(one.incident, one.route) for one in given_up])

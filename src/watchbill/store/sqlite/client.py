@@ -9,7 +9,7 @@ from watchbill.model.call import JournalRow
 from watchbill.model.chain import Chain
 from watchbill.model.decision import DecisionRow
 from watchbill.model.facts import FactKind
-from watchbill.model.failed import MAY_BE_A_MEMBER
+from watchbill.model.failed import MAY_BE_A_MEMBER, Copied
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import IncidentRow
 from watchbill.model.lease import FOREVER
@@ -87,17 +87,24 @@ class SqliteClient:
         if any(answer.new for answer in answers):
             self._lanes.hints.give(Hint.SCHEDULER)
 
-    async def copy(
-        self, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None = None
-    ) -> bool:
-        """Insert a run that goes on from chosen entries of another one's journal; False when its id is taken."""
+    async def copy(  # noqa: PLR0913 - what a copy is made of
+        self,
+        run: NewRun,
+        source: int,
+        entries: Sequence[int],
+        *,
+        loose: bool,
+        first: JournalRow | None = None,
+        member: int | None = None,
+    ) -> Copied:
+        """Insert a run that goes on from chosen entries of another one's journal, if its id is free."""
         return await self._lanes.write(
-            lambda db: copy(db, run, source, entries, loose=loose, first=first),
+            lambda db: copy(db, run, source, entries, loose=loose, first=first, member=member),
             self._copied,
         )
 
-    def _copied(self, made: bool) -> None:
-        if made:
+    def _copied(self, became: Copied) -> None:
+        if became is Copied.MADE:
             self._lanes.hints.give(Hint.SCHEDULER)
             self._lanes.hints.give(Hint.SUPERVISOR)  # an incident may be over
 
@@ -203,10 +210,13 @@ class SqliteClient:
         *,
         kind: FactKind = FactKind.RESOLVE,
         failed: bool = False,
+        number: int | None = None,
     ) -> Ordered:
         """Write down what somebody wants for all calls of an incident that wait now."""
         return await self._lanes.write(
-            lambda db: order_incident(db, namespace, incident, actor, body, per_second, kind, failed=failed),
+            lambda db: order_incident(
+                db, namespace, incident, actor, body, per_second, kind, failed=failed, number=number
+            ),
             lambda became: self._lanes.hints.give(Hint.SUPERVISOR) if became is Ordered.DONE else None,
         )
 
@@ -339,23 +349,38 @@ def insert(db: Writer, runs: Sequence[NewRun], homes: Homes, now: Micros) -> tup
 
 
 def copy(  # noqa: PLR0913 - all that a copy is made of
-    db: Writer, run: NewRun, source: int, entries: Sequence[int], *, loose: bool, first: JournalRow | None
-) -> bool:
+    db: Writer,
+    run: NewRun,
+    source: int,
+    entries: Sequence[int],
+    *,
+    loose: bool,
+    first: JournalRow | None,
+    member: int | None = None,
+) -> Copied:
     """Insert a run with chosen entries of another one's journal."""
     now = db.now()
     there = find(db, run.namespace, run.id)
     if there is not None:
-        return there.num == run.num  # an answer was lost
+        return Copied.MADE if there.num == run.num else Copied.TAKEN  # the same: an answer was lost
+    if not _can_be_copied(db, source, member):
+        return Copied.GONE
     these: Named = {"run": run.num, "source": source, "entries": json_text(entries)}
     db.run("copy_blobs", these)
     values = _values(run, _home_shards(db, run)[shard_number(run.id)], now, db.spill(run.num, run.input))
     if db.run("copy_run", (*values[:12], source)).rowcount != 1:
-        raise ValueError(f"run number {source} is not there to be copied")
+        raise ValueError(f"run number {run.num} is taken: {run.id!r} cannot have it")
     if first is not None:
         db.run("turn_journal", (*first[:-1], db.spill(run.num, first[-1])))
     db.run("copy_journal", {**these, "loose": loose, "before": int(first is not None)})
     db.run("forget_failed", {"run": source})  # somebody goes on with it: it needs nobody any more
-    return True
+    return Copied.MADE
+
+
+def _can_be_copied(db: Writer, source: int, member: int | None) -> bool:
+    if member is not None:
+        return db.run("failed_member", {"run": source, "incident": member}).fetchone() is not None
+    return db.run("id_of_run", {"num": source}).fetchone() is not None
 
 
 def _values(run: NewRun, shard: int, now: int, input: bytes) -> tuple[Value, ...]:

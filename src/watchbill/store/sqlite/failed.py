@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from watchbill.model.call import JournalRow
 from watchbill.model.decision import OF_A_PERSON
-from watchbill.model.failed import FailedGathering, FailedMember, FailedPage, Retried
+from watchbill.model.failed import Copied, FailedGathering, FailedMember, FailedPage
 from watchbill.model.member import Attached, Order
 from watchbill.model.run import NewRun
 from watchbill.store.protocol import NewFact
@@ -54,14 +54,12 @@ def retry_failed(  # noqa: PLR0913 - all that a copy is made of
     *,
     first: JournalRow | None,
     told: NewFact,
-) -> Retried:
+) -> Copied:
     """Let a run of an incident go on as a new one, once."""
-    if db.run("failed_member", {"run": source, "incident": incident}).fetchone() is None:
-        return Retried.GONE
-    if not copy(db, run, source, entries, loose=False, first=first):
-        return Retried.TAKEN
-    tell(db, [told])
-    return Retried.MADE
+    became = copy(db, run, source, entries, loose=False, first=first, member=incident)
+    if became is Copied.MADE:
+        tell(db, [told])
+    return became
 
 
 def fed_failed(db: Writer, order: Order, fed_to: int, *, done: bool) -> bool:

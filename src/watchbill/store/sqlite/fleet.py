@@ -31,8 +31,10 @@ def agents_seen(db: Database, ids: Sequence[int], now: Micros) -> tuple[AgentSee
     found = db.run("agents_by_id", {"ids": json_text(ids)}).fetchall() if ids else ()
     return tuple(
         [
-            AgentSeen(id, name, agent_word(AgentState(state), until, now), beat_at, suspension)
-            for id, name, state, until, beat_at, suspension in found
+            AgentSeen(
+                id, name, agent_word(AgentState(state), until, (beat_at, missed_at), now), beat_at, suspension, until
+            )
+            for id, name, state, until, beat_at, suspension, missed_at in found
         ]
     )
 
@@ -65,6 +67,7 @@ def _agent(  # noqa: PLR0913 - the columns of the statement
     info: bytes,
     said: bytes,
     suspension: bytes | None,
+    missed_at: Micros,
     running: int,
 ) -> AgentRow:
     held = db.run("steps_of_agent", {"agent": id, "limit": STEPS_SHOWN}) if running else ()
@@ -73,7 +76,7 @@ def _agent(  # noqa: PLR0913 - the columns of the statement
         name=name,
         namespace=namespace,
         region=region,
-        state=agent_word(AgentState(state), until, now),
+        state=agent_word(AgentState(state), until, (beat_at, missed_at), now),
         needs=read_needs(needs),
         slots=slots,
         joined_at=joined_at,

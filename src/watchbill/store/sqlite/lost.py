@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from watchbill.model.agent import EMBEDDED
 from watchbill.model.complement import ABANDONED, AWAY_FOR, LOST_AGENTS, SAYS_SO, Complement
 from watchbill.model.lost import Dead, LostAgent
 from watchbill.store.lost import dead_agent, hand, lost_agent
@@ -14,7 +15,8 @@ def dead_agents(db: Database, ids: Iterable[int]) -> tuple[Dead, ...]:
     agents = sorted(set(ids))
     if not agents:
         return ()
-    found = {row[0]: row for row in db.run("dead_agents", {"agents": json_text(agents)})}
+    values: Named = {"agents": json_text(agents), "embedded": f"{EMBEDDED}*"}
+    found = {row[0]: row for row in db.run("dead_agents", values)}
     return tuple([dead_agent(id, found.get(id)) for id in agents])
 
 

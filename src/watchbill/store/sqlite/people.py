@@ -7,8 +7,8 @@ from watchbill.model.attempt import RowKind
 from watchbill.model.decision import WARDROOM
 from watchbill.model.facts import FactKind
 from watchbill.model.failed import NOT_SEEN_FOR, FailedRun, next_look
-from watchbill.model.incident import IncidentState
-from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
+from watchbill.model.incident import IncidentState, NewIncident
+from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, UntoldQuestion, WaitingCall
 from watchbill.model.parked import UNTOLD
 from watchbill.model.question import Asked, Claim
 from watchbill.model.states import RunState
@@ -20,14 +20,14 @@ from watchbill.store.sqlite.incidents import incident_rows, tell_again, tell_of
 # --- the supervisor's
 
 
-def muster(db: Database, limit: int) -> Muster:
+def muster(db: Database, limit: int, *, asks: bool) -> Muster:
     """Read what has to be done."""
     now = db.now()
     (remind_at,) = db.run("next_reminder", {"now": now}).fetchone()
     (seen_at,) = db.run("oldest_failed").fetchone()
     return Muster(
         tuple([_waiting(db, *row) for row in db.run("waiting_calls", {"limit": limit}).fetchall()]),
-        tuple(incident_rows(db.run("healed_incidents", {"unseen": now - NOT_SEEN_FOR}))),
+        tuple(incident_rows(db.run("healed_incidents", {"unseen": now - NOT_SEEN_FOR, "asks": asks}))),
         tuple([_order(*row) for row in db.run("orders")]),
         tuple([Reminder(*row) for row in db.run("due_reminders", {"now": now, "limit": limit})]),
         next_look(remind_at, seen_at),
@@ -35,7 +35,14 @@ def muster(db: Database, limit: int) -> Muster:
         tuple([StuckRun(*row) for row in db.run("stuck_runs", {"limit": limit})]),
         bool(db.run("runs_of_incidents").fetchone()[0]),
         tuple([_failed(*row) for row in db.run("failed_runs", {"limit": limit})]),
+        tuple([_untold(db, *row) for row in db.run("untold_questions", {"limit": limit}).fetchall()]) if asks else (),
     )
+
+
+def _untold(  # noqa: PLR0913 - the columns of the statement
+    db: Database, id: int, namespace: str, run_id: str, call: str, run: int, body: bytes
+) -> UntoldQuestion:
+    return UntoldQuestion(id, namespace, run_id, call, db.whole(run, body))
 
 
 def _order(  # noqa: PLR0913 - the columns of the statement
@@ -92,6 +99,21 @@ def _attach_runs(db: Writer, gathering: StuckGathering, now: int) -> Attached:
     if incident == new.id:
         tell_of(db, new, now)
     return Attached(len(there), new=incident == new.id)
+
+
+def attach_questions(db: Writer, new: Sequence[NewIncident]) -> list[bool]:
+    """Open incidents for questions that are still open."""
+    now = db.now()
+    return [_attach_question(db, one, now) for one in new]
+
+
+def _attach_question(db: Writer, new: NewIncident, now: int) -> bool:
+    if db.run("attach_question", (new.id,)).rowcount != 1:
+        return False
+    if db.run("open_question", (new.id, new.namespace, new.cause, new.body, new.people, now)).rowcount != 1:
+        return False
+    tell_of(db, new, now)
+    return True
 
 
 def heal(db: Writer, incidents: Sequence[tuple[int, int]]) -> list[bool]:
@@ -184,9 +206,11 @@ def say(db: Writer, namespace: str, item: int, told: tuple[FactKind, str, bytes]
     if RunState(status).terminal:
         return Told.ENDED
     now = db.now()
+    fact: Named = {"shard": shard, "run": run, "kind": kind, "ref": f"{item:x}"}
+    if db.run("find_answer", fact).fetchone() == (actor, body):
+        return Told.TOLD  # an answer was lost: whoever holds the item since then has not kept this from being told
     if holder not in (None, actor) and until > now and not force:
         return Told.CLAIMED
-    fact: Named = {"shard": shard, "run": run, "kind": kind, "ref": f"{item:x}"}
     db.run("tell_fact", {**fact, "actor": actor, "body": body, "now": now})
     if kind is FactKind.RESOLVE:
         db.run("timeless", {"item": item})
@@ -223,25 +247,28 @@ def order_incident(  # noqa: PLR0913 - what is wanted, by whom
     kind: FactKind,
     *,
     failed: bool,
+    number: int | None,
 ) -> Ordered:
     """Write down what is wanted for all members of an incident."""
     this: Named = {"namespace": namespace, "incident": incident}
     found = db.run("find_incident", this).fetchone()
     if found is None:
         return Ordered.UNKNOWN
-    state, calls, runs, ended, ordered_by, ordered = found
+    state, calls, runs, ended, ordered_by, ordered, known_by = found
     if ended and not failed:
         return Ordered.FAILED
     if runs and kind is FactKind.RESOLVE:
         return Ordered.RUNS
     if not (ended if failed else calls if kind is FactKind.RESOLVE else runs):
         return Ordered.NO_CALLS
+    if number is not None and known_by == number:
+        return Ordered.DONE  # an answer was lost
     if state != IncidentState.OPEN:
         return Ordered.RESOLVED
     if (ordered_by, ordered) == (actor, body):
-        return Ordered.DONE  # an answer was lost
+        return Ordered.DONE  # the same is being done
     values: Named = {"incident": incident, "actor": actor, "body": body, "per_second": per_second, "now": db.now()}
-    values["kind"], values["failed"] = kind, failed
+    values["kind"], values["failed"], values["number"] = kind, failed, number
     if db.run("order_incident", values).rowcount != 1:
         return Ordered.BUSY
     if kind is FactKind.RESOLVE:

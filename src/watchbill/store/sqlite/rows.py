@@ -45,12 +45,13 @@ def attempt_rows(db: Database, cursor: sqlite3.Cursor) -> list[AttemptRow]:
             id, run, run_id, part, shard, call, step, queue, AttemptState(state), fence, agent, failures, losses, rung,
             bool(cancel), why, started_at, ended_at, watch_at, progress_at, progress,
             None if checkpoint is None else db.whole(run, checkpoint), policy, db.whole(run, args),
-            None if result is None else db.whole(run, result), kind, bool(held), symptom, earlier, doubt, *lease,
+            None if result is None else db.whole(run, result), kind, bool(held), symptom, earlier, doubt,
+            bool(unsure), *acting,
         )
         for (
             id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung,
             cancel, why, started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result,
-            kind, held, symptom, earlier, doubt, *lease,
+            kind, held, symptom, earlier, doubt, unsure, *acting,
         ) in cursor
     ]  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -94,9 +94,9 @@ class SqliteScheduler:
         """Prolong the leases still held under their terms."""
         return await self._lanes.write(lambda db: renew(db, owner, terms, lasting))
 
-    async def release(self, owner: int, terms: dict[int, int]) -> None:
-        """Give shards back cleanly."""
-        rows = [(shard, owner, term) for shard, term in terms.items()]
+    async def release(self, owner: int, terms: dict[int, int], uncounted: Collection[int] = ()) -> None:
+        """Give shards back: cleanly, or with losses that are not counted."""
+        rows = [(shard, owner, term, shard in uncounted) for shard, term in terms.items()]
         await self._lanes.write(
             lambda db: db.run_many("release_lease", rows), lambda _: self._lanes.hints.give(Hint.SCHEDULER)
         )
@@ -258,8 +258,10 @@ def take(db: Writer, owner: int, shards: Sequence[int], lasting: Micros | None, 
     if not free:
         return Terms((), now)
     (term,) = db.run("next_term").fetchone()
-    db.run_many("take_lease", [(shard, owner, term, until(now, lasting), unclean) for shard, unclean, _ in free])
-    return Terms(tuple([Taken(shard, term, bool(unclean), doing) for shard, unclean, doing in free]), now)
+    db.run_many("take_lease", [(shard, owner, term, until(now, lasting), unclean) for shard, unclean, _, _ in free])
+    return Terms(
+        tuple([Taken(shard, term, bool(unclean), doing, before) for shard, unclean, doing, before in free]), now
+    )
 
 
 def renew(db: Writer, owner: int, terms: Mapping[int, int], lasting: Micros | None) -> TurnAnswer:
@@ -356,6 +358,8 @@ def _is_there(db: Database, turn: Turn) -> bool:
         return db.run("journal_has", turn.journal[0][:2]).fetchone() is not None
     if turn.attempts:
         return db.run("attempt_has", turn.attempts[0][:1]).fetchone() is not None
+    if turn.facts_done:  # of what it lets go of, or asks again, others may have made something since
+        return db.run("fact_has", turn.facts_done[:1]).fetchone() is None
     return False  # the other parts may be written twice: the second time changes nothing
 
 
@@ -401,7 +405,7 @@ def _clear(db: Writer, turn: Turn, now: Micros) -> None:
     if turn.finals_done:
         db.run_many("turn_finals_done", [(id,) for id in turn.finals_done])
     if turn.dropped:
-        db.run_many("turn_drop", [(id,) for id in turn.dropped])
+        db.run_many("turn_drop", [(id, now) for id in turn.dropped])
         db.run_many("turn_cancel", [(id, now + CANCEL_GRACE, now) for id in turn.dropped])
     if turn.decided:
         db.run_many("turn_decided", [(id,) for id in turn.decided])

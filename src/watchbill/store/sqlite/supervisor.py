@@ -13,7 +13,7 @@ from watchbill.model.call import JournalRow
 from watchbill.model.chain import Extension, Unlinked
 from watchbill.model.complement import SAYS_SO, Complement
 from watchbill.model.doings import Roll, Suspending
-from watchbill.model.failed import FailedGathering, FailedPage, Retried
+from watchbill.model.failed import Copied, FailedGathering, FailedPage
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import FOREVER
 from watchbill.model.lost import LostAgent
@@ -49,7 +49,7 @@ from watchbill.store.sqlite.incidents import (
 )
 from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.sqlite.lost import complement, dead_agents, miss
-from watchbill.store.sqlite.people import attach, attach_runs, feed, heal, muster, remind
+from watchbill.store.sqlite.people import attach, attach_questions, attach_runs, feed, heal, muster, remind
 from watchbill.store.sqlite.rows import attempt_rows
 from watchbill.store.sqlite.shards import make_queue
 from watchbill.store.sqlite.suspensions import doings, suspend
@@ -151,9 +151,9 @@ class SqliteSupervisor:
         """Resolve incidents; says which were open until now."""
         return await self._lanes.write(lambda db: resolve_incidents(db, ids), self._herald)
 
-    async def muster(self, limit: int) -> Muster:
+    async def muster(self, limit: int, *, asks: bool = False) -> Muster:
         """Read what has to be done about what waits for a person."""
-        return await self._lanes.read(lambda db: muster(db, limit))
+        return await self._lanes.read(lambda db: muster(db, limit, asks=asks))
 
     async def attach(self, gatherings: Sequence[Gathering]) -> list[Attached]:
         """Attach calls that still wait to the open incident of their cause, or open it."""
@@ -171,6 +171,10 @@ class SqliteSupervisor:
         return await self._lanes.write(
             lambda db: attach_runs(db, gatherings), lambda became: self._herald([one.new for one in became])
         )
+
+    async def attach_questions(self, new: Sequence[NewIncident]) -> list[bool]:
+        """Open incidents for questions that are still open."""
+        return await self._lanes.write(lambda db: attach_questions(db, new), self._herald)
 
     async def attach_failed(self, gatherings: Sequence[FailedGathering]) -> list[Attached]:
         """Attach runs that have ended to the open incident of their cause, or open it."""
@@ -195,11 +199,11 @@ class SqliteSupervisor:
         *,
         first: JournalRow | None,
         told: NewFact,
-    ) -> Retried:
+    ) -> Copied:
         """Insert a run that goes on from one of an incident, and tell it why; each goes on once."""
         return await self._lanes.write(
             lambda db: retry_failed(db, incident, source, run, entries, first=first, told=told),
-            lambda became: self._lanes.hints.give(Hint.SCHEDULER) if became is Retried.MADE else None,
+            lambda became: self._lanes.hints.give(Hint.SCHEDULER) if became is Copied.MADE else None,
         )
 
     async def fed_failed(self, order: Order, fed_to: int, *, done: bool) -> bool:

@@ -584,7 +584,8 @@ async def test_what_was_stopped_after_it_began_costs_nothing_unless_its_run_is_b
         )
         assert await scene.report(row, Act.STOPPED, b"{}") is Answer.ALREADY
     found = await scene.row(drained.id)
-    assert (found.state, found.losses, found.failures, found.result) == (AttemptState.READY, 0, 0, None)
+    assert (found.state, found.losses, found.failures, found.unsure) == (AttemptState.READY, 0, 0, True)
+    assert b'"cancelled"' in (found.result or b""), "if its run is stopped before it begins again, that is how it ended"
     found = await scene.row(unwanted.id)
     assert (found.state, found.losses, found.failures) == (AttemptState.FAILED, 0, 1), "it may have taken effect"
     assert b'"cancelled"' in (found.result or b"")

@@ -275,6 +275,46 @@ async def test_a_canary_that_fails_is_charged_nothing_and_goes_to_the_end_of_the
     assert await shop.leased() == [second]
 
 
+async def test_a_canary_that_is_found_late_goes_to_the_end_of_the_line_too(shop):
+    await shop.break_down()
+    first, second = await shop.put(2)
+    await shop.half_open()
+    [canary] = await shop.lease()
+    assert canary.id == first
+    late = a_verdict(canary, AttemptState.FAILED, losses=-1, watch_in=0)._replace(last=True)
+    assert await shop.scene.judge(late)
+    await shop.store.supervisor.hear([Ended(canary.queue, canary.id, canary.fence, False, "Late: no")])
+    assert await shop.scene.judge(a_verdict(await shop.scene.row(first), AttemptState.READY))
+    await shop.half_open(10 * SECOND)
+    assert await shop.leased() == [second]
+
+
+async def test_a_canary_that_may_have_taken_effect_is_judged_and_not_begun_again_and_opens_it_all_the_same(shop):
+    await shop.break_down()
+    [id] = await shop.put(1)
+    await shop.half_open()
+    [canary] = await shop.lease()
+    said = Report(id, canary.fence, Act.FAILED, NO, uses="stripe", error="ConnectionError: no", doubt=True)
+    assert await shop.store.agent.report(AGENT, [said]) == [Answer.ACCEPTED]
+    row = await shop.scene.row(id)
+    assert (row.state, row.failures, row.losses) == (AttemptState.FAILED, 1, 0)
+    assert (row.result, row.watch_at is not None, row.ended_at is not None) == (NO, True, True)
+    assert (await shop.gate()).breaker == "open"
+    assert await shop.store.agent.report(AGENT, [said]) == [Answer.ALREADY]
+
+
+async def test_a_canary_that_fails_and_was_answered_is_judged_and_lets_the_others_go(shop):
+    await shop.break_down()
+    [id] = await shop.put(1)
+    await shop.half_open()
+    [canary] = await shop.lease()
+    said = Report(id, canary.fence, Act.FAILED, NO, uses="stripe", well=True)
+    assert await shop.store.agent.report(AGENT, [said]) == [Answer.ACCEPTED]
+    row = await shop.scene.row(id)
+    assert (row.state, row.failures, row.result) == (AttemptState.FAILED, 1, NO)
+    assert (await shop.gate()).breaker == "closing"
+
+
 async def test_a_cancelled_canary_that_fails_is_not_tried_again(shop):
     await shop.break_down()
     [id] = await shop.put(1)

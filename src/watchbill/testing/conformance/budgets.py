@@ -137,7 +137,29 @@ async def test_retries_have_their_share_where_first_tries_fill_every_slot(shop):
     assert set(failed) <= set(await shop.leased(slots=2))
 
 
-async def test_a_canary_and_those_who_leave_after_it_need_no_budget(shop, clock):
+async def test_of_those_who_leave_half_may_have_failed_beside_the_budget_and_then_first_tries_pass_them(shop, clock):
+    await retries(shop, FLOOR)
+    await shop.lease()
+    await shop.break_down()
+    await shop.put(2)
+    await shop.half_open()
+    [canary] = await shop.lease()
+    await shop.ends(canary, well=True)
+    assert await shop.tend() == ["closing"]  # one waits: one a second may leave, and fifteen retries of thirty
+    assert len(await shop.leased()) == 1
+    failed = await retries(shop, BEYOND)
+    firsts = await shop.put(3)
+    left = list[int]()
+    for _ in range(WINDOW // SECOND // 2 + len(firsts)):
+        clock.pass_by(SECOND)
+        left += await shop.leased()
+    assert left == failed[: WINDOW // SECOND // 2] + firsts
+    clock.pass_by(SECOND)
+    found = await shop.ask()
+    assert (found.rows, found.next_at is not None) == ([], True)
+
+
+async def test_a_canary_and_a_crowd_that_leaves_after_it_need_no_budget(shop, clock):
     await retries(shop, BEYOND + 20)
     await shop.lease(slots=FLOOR)
     await shop.break_down()

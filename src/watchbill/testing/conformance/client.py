@@ -8,6 +8,7 @@ from watchbill.errors import DuplicateRun
 from watchbill.model.agent import AGENTS_KEPT_FOR, STEPS_SHOWN, AgentRow, AgentSeen, AgentStep, Room, Wish
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.facts import FactKind
+from watchbill.model.failed import Copied
 from watchbill.model.lease import FOREVER
 from watchbill.model.question import DeskItem
 from watchbill.model.queue import DEPTH_COUNTED, QueueDepth
@@ -78,7 +79,7 @@ async def test_a_run_that_a_turn_starts_lives_where_the_turn_says(scene):
 async def test_a_copy_lives_where_it_is_said(scene):
     [source] = await scene.submit(a_run(1))
     copy = replace(a_run(2, "o-1~2"), region="eu")
-    assert await scene.store.client.copy(copy, source.num, [], loose=False)
+    assert await scene.store.client.copy(copy, source.num, [], loose=False) is Copied.MADE
     assert (await scene.run_row("o-1~2")).shard in await scene.store.scheduler.shards("default", "eu")
 
 
@@ -226,7 +227,31 @@ async def test_a_record_names_the_agents_of_its_rows_and_of_its_journal(scene, c
     await scene.lease()
     clock.pass_by(9 * SECOND)
     record = await scene.store.client.record("default", "o-1")
-    assert sorted(record.agents) == [AgentSeen(AGENT, "a", "alive", NOON), AgentSeen(71, "b", "silent", NOON)]
+    assert sorted(record.agents) == [
+        AgentSeen(AGENT, "a", "alive", NOON, None, FOREVER),
+        AgentSeen(71, "b", "silent", NOON, None, NOON + 8 * SECOND),
+    ]
+
+
+async def test_an_agent_is_silent_after_two_beats_and_lost_when_it_was_missed_until_it_beats_again(scene, clock):
+    for agent, lease in ((71, 8), (72, 30), (73, 90), (74, 20)):
+        await scene.store.agent.join(agent, "default", "", f"{agent}", b"{}", lease * SECOND)
+
+    async def silent() -> list[int]:
+        agents = await scene.store.client.agents("default")
+        return sorted([agent.id for agent in agents if agent.state == "silent"])
+
+    passed = 0
+    for at, gone in ((3, []), (4, [71]), (9, [71]), (10, [71, 74]), (20, [71, 72, 74]), (60, [71, 72, 73, 74])):
+        clock.pass_by((at - passed) * SECOND)
+        passed = at
+        assert await silent() == gone
+    await scene.store.supervisor.miss([71])
+    state = {agent.id: agent.state for agent in await scene.store.client.agents("default")}
+    assert (state[71], state[74]) == ("lost", "silent")
+    clock.pass_by(1)
+    await scene.store.agent.beat(71, 8 * SECOND, [])
+    assert {agent.id: agent.state for agent in await scene.store.client.agents("default")}[71] == "alive"
 
 
 async def test_a_record_says_who_could_take_what_is_ready_and_what_is_before_it(scene):

@@ -1,6 +1,7 @@
 """Failed: runs that have ended because a step failed for good are members of incidents, until somebody sees to them."""
 
 import asyncio
+from functools import partial
 
 import msgspec
 import pytest
@@ -11,12 +12,12 @@ from watchbill.model.decision import Decision
 from watchbill.model.facts import FactKind, RetryAsked
 from watchbill.model.failed import (
     NOT_SEEN_FOR,
+    Copied,
     FailedGathering,
     FailedMember,
     FailedPage,
     FailedRun,
     NewFailed,
-    Retried,
 )
 from watchbill.model.failure import Cause, FinalFailure, RunError
 from watchbill.model.incident import IncidentState, NewIncident, Told
@@ -85,7 +86,7 @@ async def ordered(scene: Scene, incident: int, body: bytes = RETRY, per_second: 
     return order
 
 
-async def retried(scene: Scene, incident: int, source: RunRow, num: int, n: int = 2) -> Retried:
+async def retried(scene: Scene, incident: int, source: RunRow, num: int, n: int = 2) -> Copied:
     new = NewRun(num, "default", f"{source.id}~{n}", source.workflow, source.version, source.input)
     told = NewFact("default", new.id, FactKind.RETRY, "1", "ada", msgspec.json.encode(RetryAsked(None, "mended")))
     return await scene.store.supervisor.retry_failed(incident, source.num, new, (), first=None, told=told)
@@ -177,6 +178,17 @@ async def test_for_runs_that_are_there_no_more_nothing_is_opened(scene):
     assert await scene.store.client.incidents("default", EVERY) == []
 
 
+async def test_an_order_about_runs_that_is_repeated_is_done_however_far_it_has_come(scene):
+    [run] = await failed(scene, 1)
+    await scene.store.supervisor.attach_failed([gathering(7, 1)])
+    order = partial(scene.store.client.order_incident, "default", 7, "ada", RETRY, 2, failed=True)
+    assert await order(number=5) is Ordered.DONE
+    assert await retried(scene, 7, run, 3) is Copied.MADE
+    assert await healed(scene) == [7]
+    assert await order(number=5) is Ordered.DONE, "an answer was lost"
+    assert await order(number=6) is Ordered.RESOLVED
+
+
 # --- when it is over
 
 
@@ -189,7 +201,8 @@ async def healed(scene: Scene) -> list[int]:
 async def test_it_is_over_when_each_was_gone_on_with_or_deleted(scene):
     one, two = await failed(scene, 1, 2)
     await scene.store.supervisor.attach_failed([gathering(7, 1, 2, routes=("r",))])
-    assert await scene.store.client.copy(NewRun(3, "default", "o-1~2", "order", 1, b"[]"), one.num, (), loose=False)
+    copy = NewRun(3, "default", "o-1~2", "order", 1, b"[]")
+    assert await scene.store.client.copy(copy, one.num, (), loose=False) is Copied.MADE
     assert await healed(scene) == []
     assert [row.waiting for row in await scene.store.client.incidents("default", EVERY)] == [1]
     await scene.store.client.delete(two.num, EVERY)
@@ -206,8 +219,23 @@ async def test_a_copy_that_is_not_made_leaves_the_run_where_it_is(scene):
     [one] = await failed(scene, 1)
     await scene.store.supervisor.attach_failed([gathering(7, 1)])
     await scene.submit(NewRun(2, "default", "o-1x", "order", 1, b"[]"))
-    assert not await scene.store.client.copy(NewRun(3, "default", "o-1x", "order", 1, b"[]"), one.num, (), loose=False)
+    copy = NewRun(3, "default", "o-1x", "order", 1, b"[]")
+    assert await scene.store.client.copy(copy, one.num, (), loose=False) is Copied.TAKEN
     assert await healed(scene) == []
+
+
+async def test_what_is_to_belong_to_an_incident_is_gone_on_with_while_it_does(scene):
+    one, two = await failed(scene, 1, 2)
+    await scene.store.supervisor.attach_failed([gathering(7, 1, 2)])
+    copy = scene.store.client.copy
+    new = [NewRun(num, "default", f"o-{num}", "order", 1, b"[]") for num in (3, 4, 5)]
+    assert await copy(new[0], one.num, (), loose=False, member=8) is Copied.GONE, "it belongs to another one"
+    assert await copy(new[0], one.num, (), loose=False, member=7) is Copied.MADE
+    assert await copy(new[0], one.num, (), loose=False, member=7) is Copied.MADE, "the answer was lost"
+    assert await copy(new[1], one.num, (), loose=False, member=7) is Copied.GONE, "it is gone on with already"
+    assert await retried(scene, 7, two, 9) is Copied.MADE
+    assert await copy(new[1], two.num, (), loose=False, member=7) is Copied.GONE, "so is this one"
+    assert await copy(new[2], two.num, (), loose=False) is Copied.MADE, "whoever wants another one has it"
 
 
 async def test_one_that_has_got_another_member_since_it_was_seen_is_not_over(scene):
@@ -328,16 +356,16 @@ async def test_each_goes_on_once_and_is_told_why(scene):
     await doors.attach_failed([gathering(7, 1, 2)])
     await ordered(scene, 7)
     became = await asyncio.gather(*(retried(scene, 7, one, 100 + n, n) for n in range(2, 8)))
-    assert sorted(became) == [Retried.GONE] * 5 + [Retried.MADE]
+    assert sorted(became) == [Copied.GONE] * 5 + [Copied.MADE]
     [copy] = [run for run in await scene.store.client.runs("default") if "~" in run.id]
     record = await scene.store.client.record("default", copy.id)
     assert record is not None
     assert [(fact.kind, fact.actor) for fact in record.told] == [(FactKind.RETRY, "ada")]
     assert msgspec.json.decode(record.told[0].body)["reason"] == "mended"
-    assert await retried(scene, 8, two, 200) is Retried.GONE  # of another incident
+    assert await retried(scene, 8, two, 200) is Copied.GONE  # of another incident
     await scene.submit(NewRun(300, "default", "o-2~2", "order", 1, b"[]"))
-    assert await retried(scene, 7, two, 301) is Retried.TAKEN
-    assert await retried(scene, 7, two, 301, 3) is Retried.MADE
+    assert await retried(scene, 7, two, 301) is Copied.TAKEN
+    assert await retried(scene, 7, two, 301, 3) is Copied.MADE
     assert [row.waiting for row in await scene.store.client.incidents("default", EVERY)] == [0]
 
 

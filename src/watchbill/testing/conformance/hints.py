@@ -125,6 +125,14 @@ async def test_verdicts(scene, run, heard, before, after, why, concerned):
     assert heard() == set()
 
 
+@pytest.mark.parametrize(("after", "why"), [(AttemptState.PARKED, "backoff"), (AttemptState.GAVE_UP, None)])
+async def test_that_a_canary_has_ended_concerns_agents_whatever_becomes_of_it(scene, run, heard, after, why):
+    row = await scene.row_in(AttemptState.FAILED, run)
+    heard()
+    assert await scene.judge(a_verdict(row, after, watch_in=5, why=why)._replace(tried=True))
+    assert AGENTS in heard()
+
+
 async def test_released_shards_concern_other_schedulers(scene, heard):
     await scene.store.scheduler.release(7, dict(scene.terms))
     assert heard() == {SCHEDULER}

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from watchbill.clock import SECOND
+from watchbill.clock import SECOND, to_datetime
 from watchbill.model.agent import Act, Report
 from watchbill.model.attempt import RowKind
 from watchbill.model.call import JournalEntry, Kind, Outcome
@@ -107,11 +107,13 @@ async def test_the_inbox_has_what_waits_for_a_person_oldest_first(scene):
     item, other = [inbox_item(asked) for asked in await scene.store.client.inbox("default", 10)]
     assert msgspec.structs.asdict(item) == {
         "id": f"{first:x}", "run": "o-1", "call": "ask", "question": "ship it?", "to": "team",
-        "form": {"type": "boolean"}, "asked_at": NOON, "refused": None, "answered_by": None, "kind": "question",
-        "actions": ("answer",), "incident": None, "claimed_by": None, "claimed_until": None, "due_at": None,
-        "escalate_to": None,
+        "form": {"type": "boolean"}, "asked_at": to_datetime(NOON), "refused": None, "answered_by": None,
+        "kind": "question", "actions": ("answer",), "incident": None, "claimed_by": None, "claimed_until": None,
+        "due_at": None, "escalate_to": None,
     }  # fmt: skip
-    assert (other.run, other.call, other.asked_at, len(other.question)) == ("o-2", "ask.2", NOON + SECOND, 300_005)
+    assert (other.run, other.call, other.asked_at, len(other.question)) == (
+        "o-2", "ask.2", to_datetime(NOON + SECOND), 300_005,
+    )  # fmt: skip
     assert [item.run for item in await scene.store.client.inbox("default", 1)] == ["o-1"]
     assert await scene.store.client.inbox("other", 10) == []
 

@@ -7,8 +7,9 @@ from watchbill.clock import SECOND
 from watchbill.model.attempt import RowKind
 from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
+from watchbill.model.failed import Copied
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import NewFact, TurnFact
+from watchbill.store.protocol import EVERY, Deleted, NewFact, TurnFact
 from watchbill.testing.conformance.scene import KNOWN, LIMIT, NOON, a_change, a_run, an_entry
 
 LARGE = b'"' + b"x" * 300_000 + b'"'
@@ -66,7 +67,7 @@ async def a_source(scene):
 async def test_a_copy_goes_on_from_chosen_entries_of_another_journal(scene, loose):
     entries = await a_source(scene)
     copy = a_run(2, "o-1~2", input=LARGE)
-    assert await scene.store.client.copy(copy, 1, [4, 1, 3], loose=loose)
+    assert await scene.store.client.copy(copy, 1, [4, 1, 3], loose=loose) is Copied.MADE
     found = await scene.run_row("o-1~2")
     assert (found.num, found.status, found.input, found.begun_at, found.early) == (
         2, RunState.SCHEDULED, LARGE, NOON, True,
@@ -82,24 +83,35 @@ async def test_a_copy_goes_on_from_chosen_entries_of_another_journal(scene, loos
 async def test_a_copy_may_begin_with_an_entry_of_its_own(scene, body):
     entries = await a_source(scene)
     first = an_entry(2, 1, body=body, at=NOON - 7)._replace(kind=Kind.CONTINUED.value, key="ship", digest=0)
-    assert await scene.store.client.copy(a_run(2, "o-1~2"), 1, [3, 4], loose=True, first=tuple(first))
+    copied = await scene.store.client.copy(a_run(2, "o-1~2"), 1, [3, 4], loose=True, first=tuple(first))
+    assert copied is Copied.MADE
     assert list(await journal_of(scene, "o-1~2")) == [
         first,
         entries[2]._replace(run=2, seq=2, digest=None),
         entries[3]._replace(run=2, seq=3, digest=None),
     ]
-    assert await scene.store.client.copy(a_run(3, "o-1~3"), 1, [], loose=False, first=tuple(first._replace(run=3)))
+    again = tuple(first._replace(run=3))
+    assert await scene.store.client.copy(a_run(3, "o-1~3"), 1, [], loose=False, first=again) is Copied.MADE
     assert list(await journal_of(scene, "o-1~3")) == [first._replace(run=3)]
 
 
 async def test_a_copy_is_made_once_and_under_no_id_that_is_taken(scene):
     await a_source(scene)
     first = tuple(an_entry(2, 1))
-    assert await scene.store.client.copy(a_run(2, "o-1~2"), 1, [1], loose=False, first=first)
-    assert await scene.store.client.copy(a_run(2, "o-1~2"), 1, [1], loose=False, first=first), "the answer was lost"
+    copy = scene.store.client.copy
+    assert await copy(a_run(2, "o-1~2"), 1, [1], loose=False, first=first) is Copied.MADE
+    assert await copy(a_run(2, "o-1~2"), 1, [1], loose=False, first=first) is Copied.MADE, "the answer was lost"
     other = tuple(an_entry(3, 1))
-    assert not await scene.store.client.copy(a_run(3, "o-1~2"), 1, [1], loose=False, first=other)
+    assert await copy(a_run(3, "o-1~2"), 1, [1], loose=False, first=other) is Copied.TAKEN
     assert len(await journal_of(scene, "o-1~2")) == 2
+
+
+async def test_what_was_deleted_is_not_gone_on_with(scene):
+    await a_source(scene)
+    first = tuple(an_entry(2, 1))
+    assert await scene.store.client.delete(1, EVERY) is Deleted.GONE
+    assert await scene.store.client.copy(a_run(2, "o-1~2"), 1, [1], loose=False, first=first) is Copied.GONE
+    assert await scene.store.client.find("default", "o-1~2") is None
 
 
 # --- starts

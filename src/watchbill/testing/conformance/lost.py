@@ -163,12 +163,13 @@ async def test_what_runs_under_the_dead_comes_with_how_they_are_known_to_be(crew
     await crew.turn(attempts=[crew.a_row(run, AttemptState.RUNNING, call="a", agent=4_711)])
     await crew.turn(attempts=[crew.a_row(run, call="b")])
     [row] = await crew.lease(OTHER)
+    [heard_at] = [agent.beat_at for agent in await crew.store.client.agents("default") if agent.id == OTHER]
     assert (await supervisor.watch(LIMIT)).dead == (Dead(4_711, "", Found.LEFT),)
     clock.pass_by(LASTING)
     watch = await supervisor.watch(LIMIT)
-    assert watch.dead == (Dead(OTHER, "b", Found.EXPIRED), Dead(4_711, "", Found.LEFT))
+    assert watch.dead == (Dead(OTHER, "b", Found.EXPIRED, heard_at), Dead(4_711, "", Found.LEFT))
     await supervisor.bury([OTHER])
-    assert (await supervisor.watch(LIMIT)).dead[0] == Dead(OTHER, "b", Found.DEAD)
+    assert (await supervisor.watch(LIMIT)).dead[0] == Dead(OTHER, "b", Found.DEAD, heard_at)
     await crew.report(row, Act.DONE, b"1")
     assert OTHER not in {one.id for one in (await supervisor.watch(LIMIT)).dead}
 

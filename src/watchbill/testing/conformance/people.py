@@ -12,9 +12,9 @@ from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.facts import FactKind
 from watchbill.model.incident import RESOLVED_KEPT_FOR, IncidentState, NewIncident, Told
 from watchbill.model.member import Evidence, Gathering, Muster, Order, Reminder
-from watchbill.model.question import CLAIM, Patience, Question
+from watchbill.model.question import CLAIM, Patience, Question, question_in
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import Ordered
+from watchbill.store.protocol import Hint, Ordered
 from watchbill.store.protocol import Told as Became
 from watchbill.testing.conformance.scene import NOON, Scene, a_change, a_reason, a_run, a_verdict
 
@@ -249,6 +249,23 @@ async def test_one_order_at_a_time(scene):
     assert await client.order_incident("default", 1, "bob", WHY, 50) is Ordered.RESOLVED
 
 
+async def test_an_order_that_is_repeated_is_done_however_far_it_has_come(scene):
+    doors, client = scene.store.supervisor, scene.store.client
+    rows = [await waiting(scene, num) for num in (1, 2)]
+    await doors.attach([gathering(1, rows)])
+    assert await client.order_incident("default", 1, "ada", WHY, 50, number=7) is Ordered.DONE
+    assert await client.order_incident("default", 1, "ada", WHY, 50, number=7) is Ordered.DONE, "it is being done"
+    [order] = (await muster(scene)).orders
+    assert await doors.feed(order, 50) == 2
+    assert await client.order_incident("default", 1, "ada", WHY, 50, number=7) is Ordered.DONE, "all were told"
+    assert (await muster(scene)).orders == (), "and are not told again"
+    await scene.turn(dropped=[row.id for row in rows])
+    await doors.heal((await muster(scene)).healed)
+    assert await client.order_incident("default", 1, "ada", WHY, 50, number=7) is Ordered.DONE, "it is over"
+    assert await client.order_incident("default", 1, "ada", WHY, 50, number=8) is Ordered.RESOLVED, "this is another"
+    assert await client.order_incident("default", 1, "ada", WHY, 50) is Ordered.RESOLVED
+
+
 async def test_who_has_failed_after_the_order_is_not_meant(scene, clock):
     doors, client = scene.store.supervisor, scene.store.client
     await doors.attach([gathering(1, [await waiting(scene, 1)])])
@@ -268,6 +285,84 @@ async def test_supervisors_that_see_the_same_order_tell_it_once(scene):
     await client.order_incident("default", 1, "ada", WHY, 3)
     [order] = (await muster(scene)).orders
     assert sum(await asyncio.gather(*(doors.feed(order, 3) for _ in range(8)))) == 3
+
+
+# --- who is told that they are asked
+
+
+def asking(*ids: int, routes: tuple[str, ...] = ("r",)) -> list[NewIncident]:
+    body = msgspec.json.encode(Told("ship it?", "answer", ("o-1",)))
+    return [NewIncident(id, "default", f"question {id:x}", 1, body, "team", routes) for id in ids]
+
+
+async def alerts(scene: Scene) -> list[tuple[int, AlertKind]]:
+    """Take what is to be told, and let it have been told."""
+    due = (await scene.store.supervisor.take_alerts(["r"], EVERY, SECOND)).alerts
+    await scene.store.supervisor.settle_alerts(
+        [SettledAlert(one.incident.id, one.kind, one.route, AlertState.SENT) for one in due]
+    )
+    assert all(one.incident.asks for one in due)
+    return [(one.incident.id, one.kind) for one in due]
+
+
+async def test_who_is_asked_is_told_once_reminded_once_and_told_when_it_is_over(scene, clock):
+    doors = scene.store.supervisor
+    one, two = await a_question(scene, 1, Patience(60 * SECOND)), await a_question(scene, 2)
+    assert (await muster(scene)).asking == (), "nobody is to be told of them"
+    found = (await doors.muster(EVERY, asks=True)).asking
+    assert [(one.id, one.namespace, one.run, one.call) for one in found] == [
+        (one, "default", "o-1", "charge"),
+        (two, "default", "o-2", "charge"),
+    ]
+    assert question_in(found[0].body).question == "ship it?"
+    assert [one.id for one in (await doors.muster(1, asks=True)).asking] == [one]
+    made = await asyncio.gather(*(doors.attach_questions(asking(one, two)) for _ in range(4)))
+    assert sorted(made) == [[False, False]] * 3 + [[True, True]], "by one of those who look"
+    assert (await doors.muster(EVERY, asks=True)).asking == ()
+    assert sorted(await alerts(scene)) == [(one, AlertKind.OPENED), (two, AlertKind.OPENED)]
+    clock.pass_by(30 * SECOND)
+    [due] = (await muster(scene)).reminders
+    assert await doors.remind([due], [(77, b"{}")]) == [True]
+    assert await alerts(scene) == [(one, AlertKind.REMINDED)]
+    assert (await doors.muster(EVERY, asks=True)).healed == ()
+    await scene.turn(dropped=[one])
+    assert (await muster(scene)).healed == (), "nobody has looked at questions"
+    over = (await doors.muster(EVERY, asks=True)).healed
+    assert [(row.id, row.asks) for row in over] == [(one, True)]
+    assert await doors.heal(over) == [True]
+    assert await alerts(scene) == [(one, AlertKind.RESOLVED)]
+    assert (await doors.muster(EVERY, asks=True)).healed == ()
+
+
+async def test_what_tells_of_a_question_is_in_no_list_and_nothing_is_ordered_of_it(scene):
+    question = await a_question(scene, 1)
+    doors, client = scene.store.supervisor, scene.store.client
+    assert await doors.attach_questions(asking(question, 999)) == [True, False], "there is no other one"
+    assert await client.incidents("default", EVERY) == []
+    assert await doors.incidents() == []
+    assert await client.order_incident("default", question, "ada", WHY, 50) is Ordered.UNKNOWN
+    [item] = await client.inbox("default", EVERY)
+    assert (item.id, item.incident) == (question, None)
+    record = await client.record("default", "o-1")
+    assert [(one.row, one.incident) for one in record.desk] == [(question, None)]
+    assert await client.answer("default", question, "ada", b"true") is Became.TOLD
+
+
+async def test_a_question_that_was_answered_before_anybody_was_told_is_told_to_nobody(scene):
+    question = await a_question(scene, 1)
+    await scene.turn(dropped=[question])
+    assert await scene.store.supervisor.attach_questions(asking(question)) == [False]
+    assert await alerts(scene) == []
+
+
+async def test_a_question_and_its_end_give_supervisors_a_hint(scene):
+    heard = []
+    scene.store.listen(Hint.SUPERVISOR, lambda: heard.append(1))
+    question = await a_question(scene, 1)
+    assert heard
+    heard.clear()
+    await scene.turn(dropped=[question])
+    assert heard
 
 
 # --- claims
@@ -291,6 +386,14 @@ async def test_who_holds_an_item_is_shown_until_it_ends(scene, clock):
     clock.pass_by(CLAIM)
     assert [item.claimed_by for item in await client.inbox("default", EVERY)] == [None, None]
     assert (await client.claim("default", question, "bob", CLAIM, 8_000_000, a_reason("x"))).by == "bob"
+
+
+async def test_what_was_told_is_told_though_somebody_holds_the_item_by_now(scene):
+    client, item = scene.store.client, await a_question(scene, 1)
+    assert await client.answer("default", item, "ada", b"true") is Became.TOLD
+    await client.claim("default", item, "bob", CLAIM, 7_000_000, a_reason("x"))
+    assert await client.answer("default", item, "ada", b"true") is Became.TOLD, "its answer may have been lost"
+    assert await client.answer("default", item, "ada", b"false") is Became.CLAIMED
 
 
 async def test_only_who_holds_an_item_answers_it_or_who_insists(scene, clock):
@@ -392,8 +495,40 @@ async def test_that_it_is_resolved_is_told_to_whoever_was_told_of_it_and_after_t
     assert (due.alerts, due.next_at, due.now) == ((), NOON + 5 * SECOND, NOON)
     clock.pass_by(5 * SECOND)
     assert await taken(scene, "a") == [(2, AlertKind.OPENED, "a", 2)]
-    await doors.settle_alerts([SettledAlert(2, AlertKind.OPENED, "a", AlertState.GIVEN_UP)])
+    await doors.settle_alerts([SettledAlert(2, AlertKind.OPENED, "a", AlertState.SENT)])
     assert await taken(scene, "a") == [(2, AlertKind.RESOLVED, "a", 1)]
+
+
+@pytest.mark.parametrize("resolved", ["before", "after"])
+async def test_who_could_not_be_told_of_the_beginning_is_not_told_of_the_end(scene, clock, resolved):
+    doors = scene.store.supervisor
+    body = msgspec.json.encode(Told("x"))
+    await doors.open_incidents([NewIncident(2, "default", "no agent", 1, body, "", ("a", "b"))])
+    assert len(await taken(scene, "a", "b")) == 2
+    given_up = [
+        SettledAlert(2, AlertKind.OPENED, "a", AlertState.GIVEN_UP),
+        SettledAlert(2, AlertKind.OPENED, "b", AlertState.SENT),
+    ]
+    if resolved == "after":
+        await doors.settle_alerts(given_up)
+    await doors.resolve_incidents([2])
+    if resolved == "before":
+        await doors.settle_alerts(given_up)
+    assert await taken(scene, "a", "b") == [(2, AlertKind.RESOLVED, "b", 1)], "only whoever was told that it is open"
+    due = await doors.take_alerts(["a"], EVERY, SECOND)
+    assert (due.alerts, due.next_at) == ((), None)
+
+
+async def test_who_could_not_be_told_of_a_call_is_not_reminded_of_it(scene, clock):
+    doors = scene.store.supervisor
+    question = await a_question(scene, 1, Patience(60 * SECOND))
+    assert await doors.attach_questions(asking(question)) == [True]
+    assert len(await taken(scene, "r")) == 1
+    await doors.settle_alerts([SettledAlert(question, AlertKind.OPENED, "r", AlertState.GIVEN_UP)])
+    clock.pass_by(30 * SECOND)
+    [due] = (await muster(scene)).reminders
+    assert await doors.remind([due], [(77, b"{}")]) == [True]
+    assert await taken(scene, "r") == []
 
 
 async def test_what_is_forgotten_is_not_told_any_more(scene, clock):

@@ -25,6 +25,7 @@ from watchbill.testing.conformance.scene import KNOWN, NOON, Scene, a_change, a_
 
 EVERY = 1_000
 MINUTE = 60 * SECOND
+DAY = 24 * 60 * MINUTE
 PLAIN = msgspec.json.encode(Policy())
 LADDERED = msgspec.json.encode(Policy(cures=Cures((Rung(step="charge", policy=Policy()),))))
 SHORTER = Changes(timeout=10 * MINUTE, retries=6)
@@ -232,6 +233,17 @@ async def test_a_call_gets_more_time_if_it_is_as_it_was_seen_and_it_is_written_d
     assert (await policy_of(scene, row)).extended == 30 * MINUTE
     await scene.report(await scene.row(row.id), Act.DONE, b"1")
     assert await client.extend_call(extending(await scene.row(row.id), MINUTE), "ann", 79, body) is False
+
+
+async def test_two_months_may_be_set_and_given_beside(scene):
+    [run] = await scene.submit(a_run(1))
+    row = await scene.row_in(AttemptState.READY, run, policy=PLAIN)
+    await set_policy(scene, Changes(timeout=60 * DAY))
+    await scene.report((await scene.lease())[0], Act.HAND_BACK)
+    assert await scene.store.client.extend_call(extending(await scene.row(row.id), 60 * DAY), "ann", 77, b"{}")
+    assert (await policy_of(scene, row)).extended == 60 * DAY
+    [leased] = await scene.lease()
+    assert leased.watch_at == NOON + 120 * DAY
 
 
 async def test_a_run_gets_a_later_deadline_and_is_told_so_once(scene):

@@ -5,11 +5,12 @@ import pytest
 
 from watchbill.clock import SECOND
 from watchbill.model.agent import Act
+from watchbill.model.facts import FactKind
 from watchbill.model.run import SHARDS_PER_REGION, shard_number
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import CANCEL_GRACE, JOURNAL_PAGE, Turn
+from watchbill.store.protocol import CANCEL_GRACE, JOURNAL_PAGE, NewFact, Turn
 from watchbill.testing.conformance.client import a_cancel
-from watchbill.testing.conformance.scene import KNOWN, ME, NOON, a_change, a_decision, a_run, an_entry
+from watchbill.testing.conformance.scene import KNOWN, ME, NOON, a_change, a_decision, a_run, a_verdict, an_entry
 
 OTHER = 8
 
@@ -72,7 +73,17 @@ async def test_a_released_lease_is_clean_and_an_expired_one_is_not(store, shards
     await store.scheduler.release(ME, {taken[0].shard: taken[0].term})
     clock.pass_by(8 * SECOND)
     found = (await store.scheduler.take(OTHER, shards[:2], None)).taken
-    assert [lease.unclean for lease in found] == [False, True]
+    assert [(lease.unclean, lease.owner) for lease in found] == [(False, None), (True, ME)]
+
+
+async def test_a_lease_with_losses_that_nobody_has_counted_is_free_at_once_and_not_clean(store, shards, clock):
+    taken = (await store.scheduler.take(ME, shards[:3], 8 * SECOND)).taken
+    await store.scheduler.turn(Turn(ME, {taken[1].shard: taken[1].term}, doing={taken[1].shard: 7}))
+    await store.scheduler.release(ME, {lease.shard: lease.term for lease in taken}, [taken[1].shard, taken[2].shard])
+    found = (await store.scheduler.take(OTHER, shards[:3], 8 * SECOND)).taken
+    assert [(lease.unclean, lease.doing) for lease in found] == [(False, None), (True, 7), (True, None)]
+    await store.scheduler.release(OTHER, {lease.shard: lease.term for lease in found})
+    assert not any(lease.unclean for lease in (await store.scheduler.take(ME, shards[:3], None)).taken), "counted once"
 
 
 async def test_taking_again_after_a_lost_answer_stays_unclean(store, shards, clock):
@@ -331,6 +342,22 @@ async def test_an_expired_lease_that_nobody_took_still_counts(scene, clock):
     clock.pass_by(100)
     answer = await scene.store.scheduler.turn(Turn(ME, {lease.shard: lease.term for lease in taken}))
     assert answer.applied
+
+
+async def test_what_was_let_go_is_not_let_go_a_second_time_because_an_answer_was_lost(scene):
+    """A person lets a call go; it fails, and waits for one again; then the turn is sent again."""
+    [run] = await scene.submit(a_run(1))
+    row = await scene.row_in(AttemptState.PARKED, run)
+    await scene.store.client.tell([NewFact("default", run.id, FactKind.RETRY, "r", "ada", b"{}")])
+    record = await scene.store.client.record("default", run.id)
+    turn = scene.a_turn(released=[row.id], facts_done=[fact.id for fact in record.told])
+    assert (await scene.store.scheduler.turn(turn)).applied
+    [leased] = await scene.lease()
+    await scene.report(leased, Act.FAILED, b'{"type":"ValueError","message":"no"}')
+    assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.PARKED, why="doubt"))
+    waits = await scene.row(row.id)
+    assert (await scene.store.scheduler.turn(turn, again=True)).applied
+    assert await scene.row(row.id) == waits, "nobody has decided about that"
 
 
 async def test_a_lost_answer_is_asked_for_again(scene):

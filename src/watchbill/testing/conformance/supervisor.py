@@ -7,11 +7,24 @@ from watchbill.clock import SECOND
 from watchbill.model.agent import Act, ProgressMark, Room, Wish
 from watchbill.model.attempt import AttemptRow, RowKind, first_fence
 from watchbill.model.decision import OF_A_RECOVERY, DecisionRow
+from watchbill.model.lease import GONE
 from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState
 from watchbill.model.verdict import Recast
 from watchbill.store.protocol import AVOID_FOR
-from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_reason, a_recast, a_run, a_verdict, to_judge
+from watchbill.testing.conformance.scene import (
+    AGENT,
+    KNOWN,
+    NOON,
+    STEPS,
+    a_reason,
+    a_recast,
+    a_run,
+    a_verdict,
+    to_judge,
+)
+
+DAY = 24 * 60 * 60 * SECOND
 
 FAILURE = b'{"type":"Late","message":"too slow"}'
 OTHER_AGENT = 71
@@ -277,6 +290,14 @@ async def test_a_row_that_climbs_is_about_something_else_from_then_on(scene, run
     assert (leased.id, leased.step, leased.rung, leased.args) == (row.id, "charge_slowly", 2, row.args)
 
 
+async def test_a_row_may_climb_to_where_it_has_two_months(scene, run):
+    row = await scene.row_in(AttemptState.FAILED, run)
+    recast = a_recast(row, rung=1, span=60 * DAY // 1_000)
+    assert await scene.judge(a_verdict(row, AttemptState.READY, recast=recast))
+    [leased] = await scene.store.agent.lease(AGENT, 901, [scene.queue], Room(slots=5, alone=5, steps=STEPS))
+    assert leased.watch_at == NOON + 60 * DAY
+
+
 async def test_a_doubt_is_kept_until_it_is_settled(scene, run):
     row = await scene.row_in(AttemptState.FAILED, run)
     recast = a_recast(row, kind=RowKind.PROBE, doubt=b'{"failure":{}}')
@@ -377,11 +398,34 @@ async def test_what_failed_comes_with_the_end_of_the_lease_of_who_had_it(scene, 
     assert await leased_until(scene, held_by_other, dead=False) == NOON + 93 * SECOND
 
 
-async def test_who_is_provably_dead_acts_no_longer(scene, held_by_other, clock):
-    clock.pass_by(5 * SECOND)
+async def test_who_is_provably_dead_acts_no_longer(scene, held_by_other):
     await scene.store.supervisor.bury([OTHER_AGENT])
-    clock.pass_by(SECOND)
-    assert await leased_until(scene, held_by_other) == NOON + 5 * SECOND
+    assert await leased_until(scene, held_by_other) == GONE
+
+
+async def test_who_has_left_acts_no_longer(scene, run):
+    await scene.store.agent.join(OTHER_AGENT, "default", "", "b", b"{}", 8 * SECOND)
+    await scene.store.agent.leave(OTHER_AGENT)
+    await scene.turn(attempts=[scene.a_row(run, AttemptState.FAILED, agent=OTHER_AGENT)])
+    [found] = (await scene.store.supervisor.watch(10)).due
+    assert found.leased_until == GONE
+
+
+async def test_until_when_it_may_act_is_written_down_with_the_verdict_and_stays(scene, run):
+    row = await scene.row_in(AttemptState.FAILED, run)
+    assert await scene.judge(a_verdict(row, AttemptState.READY)._replace(acts_in=70 * SECOND))
+    for acts_in in (None, 5 * SECOND):  # a later attempt raised, or can act for a shorter time
+        [again] = await scene.lease()
+        await scene.report(again, Act.FAILED, FAILURE)
+        [due] = (await scene.store.supervisor.watch(10)).due
+        assert due.acts_until == NOON + 70 * SECOND
+        assert await scene.judge(a_verdict(due, AttemptState.READY)._replace(acts_in=acts_in))
+    [again] = await scene.lease()
+    await scene.report(again, Act.FAILED, FAILURE)
+    verdict = a_verdict(await scene.row(row.id), AttemptState.GAVE_UP)
+    assert await scene.judge(verdict._replace(acts_in=90 * SECOND))
+    [final] = (await scene.store.scheduler.look(sorted(scene.terms), KNOWN, 10)).finals
+    assert (await scene.row(row.id)).acts_until == final.acts_until == NOON + 90 * SECOND
 
 
 async def test_of_who_never_was_there_nobody_knows_until_when_it_acts(scene, run):

@@ -1,12 +1,15 @@
 """THE table of model/states.py, walked: all that is in it is accepted, all that is not is refused."""
 
+from itertools import combinations
+
 import msgspec
 import pytest
 
 from watchbill.clock import SECOND
 from watchbill.model.agent import Act
-from watchbill.model.attempt import AttemptRow, RowKind
+from watchbill.model.attempt import UNWANTED, AttemptRow, RowKind
 from watchbill.model.states import ATTEMPT_MOVES, AttemptState, Room, RunState, run_may_move
+from watchbill.store.protocol import AskedAgain
 from watchbill.testing.conformance.people import FAILED, gathering
 from watchbill.testing.conformance.scene import NOON, Scene, a_change, a_recast, a_run, a_verdict, an_entry
 
@@ -121,6 +124,51 @@ async def test_every_deletion_after_a_decision(scene, before):
     assert await scene.state_of(row.id) is (None if allowed else before)
 
 
+# What a turn may say of rows that are there, in the order in which it counts.
+SAID = {
+    "finals_done": lambda row: [row.id],
+    "dropped": lambda row: [row.id],
+    "decided": lambda row: [row.id],
+    "released": lambda row: [row.id],
+    "asked_again": lambda row: [AskedAgain(row.id, 60 * SECOND)],
+    "holds": lambda row: [(row.run, True)],
+}
+
+
+async def left_of(scene: Scene, row: AttemptRow) -> AttemptRow | None:
+    record = await scene.store.client.record("default", row.run_id)
+    assert record is not None
+    left = next((one for one in record.attempts if one.id == row.id), None)
+    return None if left is None else msgspec.structs.replace(left, id=0, run=0, run_id="", shard=0)
+
+
+@pytest.mark.parametrize("before", list(A))
+async def test_what_is_said_of_a_row_in_one_turn_is_as_if_it_was_said_in_one_turn_after_the_other(scene, before):
+    for num, (first, second) in enumerate(combinations(SAID, 2)):
+        together, apart = await the_row(scene, before, 2 * num), await the_row(scene, before, 2 * num + 1)
+        await scene.turn(**{first: SAID[first](together), second: SAID[second](together)})
+        await scene.turn(**{first: SAID[first](apart)})
+        await scene.turn(**{second: SAID[second](apart)})
+        assert await left_of(scene, together) == await left_of(scene, apart), (before, first, second)
+        await scene.turn(dropped=[together.id, apart.id])  # a ready one would be leased in the next round
+
+
+@pytest.mark.parametrize("before", list(A))
+async def test_of_what_holds_and_lets_go_in_one_turn_the_last_counts(scene, before):
+    row = await the_row(scene, before)
+    await scene.turn(holds=[(row.run, False), (row.run, True)])
+    assert (await scene.row(row.id)).held
+    await scene.turn(released=[row.id], holds=[(row.run, True), (row.run, False)])
+    assert not (await scene.row(row.id)).held
+
+
+@pytest.mark.parametrize("held", [False, True])
+async def test_a_row_that_is_new_is_held_as_its_run_is_in_the_end(scene, held):
+    [run] = await scene.submit(a_run(1))
+    await scene.turn(attempts=[scene.a_row(run, held=not held)], holds=[(run.num, held)])
+    assert bool(await scene.lease()) is not held
+
+
 async def in_doubt(scene: Scene, why: str, doubt: bytes, watch_in: int | None = None) -> AttemptRow:
     """Bring a call to where an attempt of it may have taken effect."""
     row = await the_row(scene, A.FAILED)
@@ -144,13 +192,93 @@ async def test_what_may_still_act_is_not_let_go_either(scene):
 async def test_what_nobody_knows_is_not_dropped_but_judged_again(scene):
     row = await in_doubt(scene, "doubt", b"{}")
     await scene.store.supervisor.attach([gathering(1, [row])])
-    assert may(A.PARKED, A.FAILED, Room.SCHEDULER, "nobody knew")
+    assert may(A.PARKED, A.FAILED, Room.SCHEDULER, "may have taken effect")
     await scene.turn(dropped=[row.id])
     after = await scene.row(row.id)
-    assert (after.state, after.why, after.cancel, after.watch_at) == (A.FAILED, None, True, NOON)
+    assert (after.state, after.why, after.cancel, after.watch_at) == (A.FAILED, UNWANTED, True, NOON)
     assert (after.doubt, after.result) == (b"{}", FAILED)
     assert await scene.store.client.inbox("default", 10) == []
     assert await scene.judge(a_verdict(after, A.PARKED, why="settle", watch_in=SECOND))
+
+
+async def unsure_in(scene: Scene, state: A, num: int = 1) -> AttemptRow:
+    """Bring a call to where it waits for another try, or for a person, and an attempt of it may have taken effect."""
+    row = await the_row(scene, A.FAILED, num)
+    why = "backoff" if state is A.PARKED else None
+    verdict = a_verdict(row, state, why=why, result=FAILED, watch_in=60 * SECOND if why else None)
+    assert await scene.judge(verdict._replace(unsure=True))
+    return await scene.row(row.id)
+
+
+@pytest.mark.parametrize("before", [A.READY, A.PARKED])
+async def test_what_may_have_taken_effect_is_not_dropped_but_judged(scene, before):
+    assert may(before, A.FAILED, Room.SCHEDULER, "may have taken effect")
+    row = await unsure_in(scene, before)
+    await scene.turn(dropped=[row.id])
+    after = await scene.row(row.id)
+    assert (after.state, after.why, after.cancel, after.watch_at) == (A.FAILED, UNWANTED, True, NOON)
+    assert (after.unsure, after.result) == (True, FAILED)
+    assert await scene.lease() == []
+    assert await scene.judge(a_verdict(after, A.GAVE_UP))
+
+
+@pytest.mark.parametrize("before", [A.READY, A.PARKED])
+async def test_of_what_may_have_taken_effect_all_that_is_said_in_one_turn_counts_in_order(scene, before):
+    said = [pair for pair in combinations(SAID, 2) if "dropped" in pair]  # of the others it makes no difference
+    for num, (first, second) in enumerate(said):
+        together, apart = await unsure_in(scene, before, 2 * num), await unsure_in(scene, before, 2 * num + 1)
+        await scene.turn(**{first: SAID[first](together), second: SAID[second](together)})
+        await scene.turn(**{first: SAID[first](apart)})
+        await scene.turn(**{second: SAID[second](apart)})
+        assert await left_of(scene, together) == await left_of(scene, apart), (before, first, second)
+
+
+@pytest.mark.parametrize(
+    ("act", "unsure"),
+    [(Act.DONE, False), (Act.FAILED, False), (Act.DIED, True), (Act.HAND_BACK, False), (Act.STOPPED, True)],
+)
+async def test_what_died_or_was_stopped_may_have_taken_effect_and_that_stays_so(scene, act, unsure):
+    row = await the_row(scene, A.RUNNING)
+    await scene.report(row, act, FAILED)
+    after = await scene.row(row.id)
+    assert after.unsure is unsure
+    if after.state is A.FAILED:
+        assert await scene.judge(a_verdict(after, A.READY))
+    if after.state is not A.DONE:
+        [again] = await scene.lease()
+        await scene.report(again, Act.FAILED, FAILED)
+        assert (await scene.row(row.id)).unsure is unsure
+
+
+@pytest.mark.parametrize("known", [False, True, None])
+async def test_a_verdict_says_whether_it_may_have_taken_effect_or_nothing_of_that(scene, known):
+    for num, before in enumerate((False, True)):
+        row = await the_row(scene, A.FAILED, num)
+        assert await scene.judge(a_verdict(row, A.PARKED, why="settle", watch_in=0)._replace(unsure=before))
+        row = await scene.row(row.id)
+        assert row.unsure is before
+        assert await scene.judge(a_verdict(row, A.READY)._replace(unsure=known))
+        assert (await scene.row(row.id)).unsure is (before if known is None else known)
+        await scene.turn(dropped=[row.id])
+
+
+async def test_a_row_begins_with_what_is_known_of_attempts_before_it(scene):
+    [run] = await scene.submit(a_run(1))
+    until = NOON + 8 * SECOND
+    lost = scene.a_row(run, A.FAILED, losses=1, unsure=True, acts_until=until)
+    raised = scene.a_row(run, A.FAILED, failures=1)
+    await scene.turn(attempts=[lost, raised])
+    found = [await scene.row(row.id) for row in (lost, raised)]
+    assert [(row.unsure, row.acts_until) for row in found] == [(True, until), (False, None)]
+
+
+@pytest.mark.parametrize(("why", "unsure"), [("doubt", False), ("quarantine", True), ("escalate", True)])
+async def test_who_was_asked_whether_it_took_effect_and_wants_it_again_says_that_it_did_not(scene, why, unsure):
+    row = await the_row(scene, A.FAILED)
+    assert await scene.judge(a_verdict(row, A.PARKED, why=why)._replace(unsure=True))
+    await scene.turn(released=[row.id])
+    after = await scene.row(row.id)
+    assert (after.state, after.unsure) == (A.READY, unsure)
 
 
 async def test_a_probe_that_nobody_has_begun_is_not_dropped_but_asked_for_the_undo(scene):
@@ -200,5 +328,6 @@ def test_nothing_in_the_table_is_left_out():
     walked |= {(before, after, Room.SUPERVISOR) for before in A for after in A}
     walked |= {(before, None, Room.SCHEDULER) for before in A}
     walked |= {(before, A.READY, Room.SCHEDULER) for before in A}
-    walked |= {(A.READY, A.PARKED, Room.SCHEDULER), (A.PARKED, A.FAILED, Room.SCHEDULER)}
+    walked |= {(A.READY, A.PARKED, Room.SCHEDULER)}
+    walked |= {(before, A.FAILED, Room.SCHEDULER) for before in (A.READY, A.PARKED)}
     assert {move[:3] for move in ATTEMPT_MOVES} <= walked

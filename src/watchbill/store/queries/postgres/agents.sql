@@ -1,7 +1,7 @@
 -- Read the agents of a namespace that are there, or were since a time, with how many attempts each holds.
 SELECT
     agent.id, agent.name, agent.namespace, agent.region, agent.state, agent.needs, agent.slots, agent.joined_at,
-    agent.beat_at, agent.until, agent.wish, agent.info, agent.said, agent.suspension,
+    agent.beat_at, agent.until, agent.wish, agent.info, agent.said, agent.suspension, agent.missed_at,
     (
         SELECT count(*)
         FROM watchbill.attempt

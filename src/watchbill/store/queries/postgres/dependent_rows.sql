@@ -1,4 +1,5 @@
 -- Find the most urgent rows of queues whose dependency lets some start: of each no more than it does.
+-- What has failed before is left out where the budget for it is spent: it hides nobody.
 -- What failed or was lost with this agent is left to others for a while; what is paused by its name stays where it is.
 -- Nobody is tried with what must not be repeated: its failure would leave a doubt.
 WITH stopped AS MATERIALIZED (
@@ -9,7 +10,8 @@ WITH stopped AS MATERIALIZED (
         AND (paused OR state <> 0)
 )
 SELECT mine.place, ready.id, ready.rank, kind.lonely, ready.retry
-FROM unnest(:places::integer[], :queues::integer[], :rooms::bigint[]) AS mine (place, queue, room)
+FROM unnest(:places::integer[], :queues::integer[], :rooms::bigint[], :retries::boolean[])
+    AS mine (place, queue, room, retries)
 CROSS JOIN (VALUES (false, :slots::bigint), (true, least(:alone::bigint, :slots::bigint))) AS kind (lonely, most)
 CROSS JOIN LATERAL (
     SELECT waiting.id, waiting.rank, waiting.failures > 0 AS retry
@@ -18,6 +20,7 @@ CROSS JOIN LATERAL (
         AND (waiting.alone OR waiting.losses >= 2) = kind.lonely
         AND waiting.state = 0
         AND NOT waiting.held
+        AND (mine.retries OR waiting.failures = 0)
         AND waiting.step = ANY (:steps::text[])
         AND (NOT :trial::boolean OR position(:unrepeatable::bytea IN waiting.policy) = 0)
         AND waiting.step <> ALL (ARRAY(SELECT substr(name, 6) FROM stopped WHERE name LIKE 'step:%'))

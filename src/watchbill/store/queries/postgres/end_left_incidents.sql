@@ -3,7 +3,7 @@ UPDATE watchbill.incident
 SET state = 1, resolved_at = watchbill.at(NULL)
 WHERE region = ''
     AND state = 0
-    AND (calls OR runs OR failed)
+    AND (calls OR runs OR failed OR asks)
     AND NOT EXISTS (
         SELECT 1
         FROM watchbill.attempt
@@ -18,3 +18,4 @@ WHERE region = ''
             AND (run.status = 4 OR substr(run.held, 1, 14) <> 'waits for code')
     )
     AND NOT EXISTS (SELECT 1 FROM watchbill.failed_run WHERE failed_run.incident = incident.id)
+    AND NOT (asks AND EXISTS (SELECT 1 FROM watchbill.attempt WHERE attempt.id = incident.id))

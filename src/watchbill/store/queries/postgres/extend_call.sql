@@ -4,7 +4,7 @@ WITH extended AS (
     UPDATE watchbill.attempt
     SET
         policy = :policy::bytea,
-        span = :span::integer,
+        span = :span::bigint,
         watch_at = CASE
             WHEN attempt.state = 1 AND NOT attempt.cancel THEN (SELECT watchbill.at(:now::bigint))
             ELSE attempt.watch_at

@@ -11,10 +11,10 @@ WITH wanted AS MATERIALIZED (
     FOR UPDATE
 ),
 chosen AS MATERIALIZED (
-    SELECT member.id, member.run, member.shard
+    SELECT member.id, member.run
     FROM wanted
     CROSS JOIN LATERAL (
-        SELECT attempt.id, attempt.run, attempt.shard
+        SELECT attempt.id, attempt.run
         FROM watchbill.attempt
         CROSS JOIN watchbill.run
         WHERE attempt.incident = wanted.id
@@ -33,17 +33,31 @@ chosen AS MATERIALIZED (
             ) IS NULL
         ORDER BY attempt.id
         LIMIT :limit::bigint
-        FOR SHARE OF run
     ) AS member
+),
+-- The runs before the rows, and both in the order of their numbers, like everybody: members come in another one.
+live AS MATERIALIZED (
+    SELECT num
+    FROM watchbill.run
+    WHERE num = ANY (ARRAY(SELECT run FROM chosen))
+        AND status < 10
+    ORDER BY num
+    FOR SHARE
+),
+here AS MATERIALIZED (
+    SELECT id
+    FROM watchbill.attempt
+    WHERE id = ANY (ARRAY(SELECT chosen.id FROM chosen WHERE chosen.run = ANY (ARRAY(SELECT num FROM live))))
+        AND incident = (SELECT id FROM wanted)
+        AND state = 3
+        AND why IN ('quarantine', 'escalate', 'doubt')
+    ORDER BY id
+    FOR UPDATE
 ),
 timeless AS (
     UPDATE watchbill.attempt
     SET watch_at = NULL, remind_at = NULL
-    FROM chosen
-    WHERE attempt.id = chosen.id
-        AND attempt.incident = (SELECT id FROM wanted)
-        AND attempt.state = 3
-        AND attempt.why IN ('quarantine', 'escalate', 'doubt')
+    WHERE id = ANY (ARRAY(SELECT id FROM here))
     RETURNING attempt.id, attempt.run, attempt.shard
 ),
 told AS (
@@ -65,4 +79,4 @@ fed AS (
     WHERE id = (SELECT id FROM wanted)
 )
 SELECT count(*)
-FROM chosen
+FROM here

@@ -9,9 +9,9 @@ WITH page AS MATERIALIZED (
 ),
 gone AS (
     DELETE FROM watchbill.gate
-    USING page
-    WHERE gate.namespace = page.namespace
-        AND gate.name = page.name
+    USING (SELECT namespace, name FROM page ORDER BY namespace COLLATE "C", name COLLATE "C") AS old
+    WHERE gate.namespace = old.namespace
+        AND gate.name = old.name
         AND NOT gate.paused
         AND gate.state = 0
         AND gate.tokens_at < (SELECT watchbill.at(:now::bigint)) - :idle::bigint

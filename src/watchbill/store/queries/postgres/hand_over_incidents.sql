@@ -3,7 +3,7 @@ UPDATE watchbill.incident
 SET region = :region::text
 WHERE region = ''
     AND state = 0
-    AND (calls OR runs OR failed)
+    AND (calls OR runs OR failed OR asks)
     AND EXISTS (
         SELECT 1
         FROM (
@@ -22,6 +22,11 @@ WHERE region = ''
             FROM watchbill.failed_run
             JOIN watchbill.run ON run.num = failed_run.run
             WHERE failed_run.incident = incident.id
+            UNION ALL
+            SELECT shard
+            FROM watchbill.attempt
+            WHERE attempt.id = incident.id
+                AND incident.asks
         ) AS member
         HAVING bool_and(member.shard = ANY (ARRAY(SELECT id FROM watchbill.shard WHERE region = :region::text)))
     )

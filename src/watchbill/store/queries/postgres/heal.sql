@@ -11,6 +11,13 @@ WITH resolved AS (
         AND (
             SELECT attempt.id
             FROM watchbill.attempt
+            WHERE attempt.id = incident.id
+                AND incident.asks
+                AND (attempt.kind = 1) IS TRUE -- never found by it: it is found by its number
+        ) IS NULL
+        AND (
+            SELECT attempt.id
+            FROM watchbill.attempt
             WHERE attempt.incident = incident.id
                 AND attempt.state = 3
                 AND (attempt.why || '') IN ('quarantine', 'escalate', 'doubt')
@@ -43,6 +50,7 @@ alerts AS (
     FROM watchbill.alert
     WHERE incident = ANY (ARRAY(SELECT id FROM resolved))
         AND kind = 0
+        AND state <> 2 -- given up: who heard nothing of the beginning is told of nothing else
     ON CONFLICT DO NOTHING
 )
 SELECT id

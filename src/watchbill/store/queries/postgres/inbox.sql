@@ -20,7 +20,7 @@ SELECT
             AND fact.ref = to_hex(asked.id)
     ) AS answered_by,
     asked.kind, asked.why, asked.step, asked.rung, asked.policy,
-    NULL::bytea, asked.incident,
+    NULL::bytea, NULL::bigint,
     CASE WHEN asked.claimed_until > (SELECT watchbill.at(:now::bigint)) THEN asked.claimed_by END, asked.claimed_until
 FROM watchbill.attempt AS asked
 CROSS JOIN watchbill.run

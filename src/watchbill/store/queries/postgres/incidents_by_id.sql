@@ -17,7 +17,7 @@ SELECT
         FROM watchbill.failed_run
         WHERE failed_run.incident = incident.id
     ) AS waiting,
-    ordered_by, runs, failed
+    ordered_by, runs, failed, asks
 FROM watchbill.incident
 WHERE id = ANY (:ids::bigint[])
 ORDER BY id

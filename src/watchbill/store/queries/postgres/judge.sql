@@ -38,6 +38,10 @@ judged AS (
         state = verdict.after,
         failures = attempt.failures + verdict.failures,
         losses = attempt.losses + verdict.losses,
+        rank = CASE
+            WHEN verdict.last THEN greatest(attempt.rank, (SELECT watchbill.at(:now::bigint)))
+            ELSE attempt.rank
+        END,
         watch_at = (SELECT watchbill.at(:now::bigint)) + verdict.watch_in,
         remind_at = NULL,
         why = verdict.why,
@@ -58,6 +62,8 @@ judged AS (
             ELSE (SELECT watchbill.at(:now::bigint)) + :avoid_for::bigint
         END,
         result = coalesce(verdict.result, attempt.result),
+        unsure = coalesce(verdict.unsure, attempt.unsure),
+        acts_until = greatest(attempt.acts_until, (SELECT watchbill.at(:now::bigint)) + verdict.acts_in),
         kind = coalesce(recast.kind, attempt.kind),
         step = coalesce(recast.step, attempt.step),
         rung = coalesce(recast.rung, attempt.rung),
@@ -74,14 +80,15 @@ judged AS (
         :ids::bigint[], :fences::bigint[], :states::smallint[], :progress_ats::bigint[], :dead_agents::bigint[],
         :afters::smallint[], :failures::integer[], :losses::integer[], :watch_ins::bigint[], :whys::text[],
         :results::bytea[], :runs::bigint[], :calls::text[], :decisions::bytea[], :unmoved::boolean[],
-        :progresses::bytea[], :judged_by::bytea[], :watch_ats::bigint[], :cancels::boolean[], :actors::text[]
+        :progresses::bytea[], :judged_by::bytea[], :watch_ats::bigint[], :cancels::boolean[], :actors::text[],
+        :lasts::boolean[], :unsures::boolean[], :acts_ins::bigint[]
     ) AS verdict (
         id, fence, state, progress_at, dead_agent, after, failures, losses, watch_in, why, result, run, call, reason,
-        unmoved, progress, judged_by, watch_at, cancel, actor
+        unmoved, progress, judged_by, watch_at, cancel, actor, last, unsure, acts_in
     )
     LEFT JOIN unnest(
         :recast_ids::bigint[], :kinds::smallint[], :steps::text[], :rungs::integer[], :policies::bytea[],
-        :spans::integer[], :alones::boolean[], :earliers::integer[], :doubts::bytea[], :restarts::boolean[],
+        :spans::bigint[], :alones::boolean[], :earliers::integer[], :doubts::bytea[], :restarts::boolean[],
         :queues::integer[], :gates::text[]
     ) AS recast (id, kind, step, rung, policy, span, alone, earlier, doubt, restart, queue, gate)
         ON recast.id = verdict.id

@@ -37,7 +37,7 @@ leased AS (
     RETURNING
         id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
         started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result, kind, held,
-        symptom, earlier, doubt, rank
+        symptom, earlier, doubt, unsure, rank
 ),
 started AS (
     SELECT theirs.place, count(*) AS rows
@@ -60,6 +60,6 @@ spent AS (
 SELECT
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,
-    watchbill.whole(run, args), result, kind, held, symptom, earlier, doubt
+    watchbill.whole(run, args), result, kind, held, symptom, earlier, doubt, unsure
 FROM leased
 ORDER BY rank, id

@@ -112,7 +112,7 @@ leased AS (
     RETURNING
         id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
         started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result, kind, held,
-        symptom, earlier, doubt, rank, alone OR losses >= 3 AS lonely
+        symptom, earlier, doubt, unsure, rank, alone OR losses >= 3 AS lonely
 )
 SELECT
     EXISTS (SELECT 1 FROM candidates), EXISTS (SELECT 1 FROM watchbill.gate WHERE paused OR state <> 0),
@@ -128,7 +128,7 @@ SELECT
     queue, lonely, rank, id,
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,
-    watchbill.whole(run, args), result, kind, held, symptom, earlier, doubt
+    watchbill.whole(run, args), result, kind, held, symptom, earlier, doubt, unsure
 FROM (SELECT 1) AS once
 LEFT JOIN leased ON true
 ORDER BY rank, id

@@ -2,5 +2,5 @@
 SELECT name
 FROM watchbill.gate
 WHERE (namespace, name) IN (SELECT * FROM unnest(:namespaces::text[], :names::text[]))
-ORDER BY namespace, name
+ORDER BY namespace COLLATE "C", name COLLATE "C"
 FOR UPDATE

@@ -18,7 +18,7 @@ locked AS (
         :bursts::double precision[], :saids::bigint[]
     ) AS offer (namespace, name, at_once, starts, per, burst, said)
     WHERE EXISTS (SELECT 1 FROM me)
-    ORDER BY offer.namespace, offer.name
+    ORDER BY offer.namespace COLLATE "C", offer.name COLLATE "C"
     -- Also a row that is not changed is locked by this.
     ON CONFLICT (namespace, name) DO UPDATE
     SET at_once = excluded.at_once, starts = excluded.starts, per = excluded.per, said = excluded.said

@@ -1,5 +1,5 @@
 -- Find calls that wait for a person, runs that nothing moves, and runs that a step has failed, without an incident; incidents
--- without members or with an order; whether there are any about runs; and reminders.
+-- without members or with an order; whether there are any about runs; reminders; and questions that nobody was told of.
 SELECT
     (SELECT watchbill.at(:now::bigint)) AS now,
     ARRAY(
@@ -15,7 +15,14 @@ SELECT
         SELECT id
         FROM watchbill.incident
         WHERE state = 0
-            AND (calls OR runs OR failed)
+            AND (calls OR runs OR failed OR (asks AND :asks::boolean))
+            AND (
+                SELECT attempt.id
+                FROM watchbill.attempt
+                WHERE attempt.id = incident.id
+                    AND incident.asks
+                    AND (attempt.kind = 1) IS TRUE -- never found by it: it is found by its number
+            ) IS NULL
             AND (
                 SELECT attempt.id
                 FROM watchbill.attempt
@@ -93,4 +100,13 @@ SELECT
         WHERE state = 0
             AND failed
             AND ordered IS NULL
-    ) AS seen_at
+    ) AS seen_at,
+    ARRAY(
+        SELECT id
+        FROM watchbill.attempt
+        WHERE :asks
+            AND (kind = 1) IS TRUE
+            AND incident IS NULL
+        ORDER BY id + 0
+        LIMIT :limit::bigint
+    ) AS asking

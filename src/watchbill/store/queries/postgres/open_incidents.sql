@@ -1,4 +1,4 @@
--- Read the incidents of all namespaces that are not resolved.
+-- Read the incidents of all namespaces that are not resolved; not those of questions, of which nothing is wrong.
 SELECT
     id, namespace, cause, state, members, body, opened_at, resolved_at, people, calls,
     (
@@ -17,7 +17,8 @@ SELECT
         FROM watchbill.failed_run
         WHERE failed_run.incident = incident.id
     ) AS waiting,
-    ordered_by, runs, failed
+    ordered_by, runs, failed, asks
 FROM watchbill.incident
 WHERE state = 0
+    AND NOT asks
 ORDER BY namespace, cause

@@ -1,21 +1,26 @@
 -- Write down what somebody wants for all members of an open incident, unless another order is being carried out.
 -- From then on nobody's time for a decision about them ends, also of those who are told later.
+-- Says, too, whether it is the newest one of all, repeated: then nothing is written, whatever has become of it.
 WITH asked AS MATERIALIZED (
-    SELECT id, state, calls, runs, failed, ordered_by, ordered = :body::bytea AND ordered_by = :actor::text AS same
+    SELECT
+        id, state, calls, runs, failed, ordered_by, ordered = :body::bytea AND ordered_by = :actor::text AS same,
+        coalesce(order_no = :number::bigint, false) AS again
     FROM watchbill.incident
     WHERE id = :incident::bigint
         AND (namespace = :namespace) IS TRUE -- never found by it: it is found by its number
+        AND NOT asks -- that is answered, by the same number
     FOR UPDATE
 ),
 done AS (
     UPDATE watchbill.incident
     SET
         ordered = :body, ordered_by = :actor, ordered_at = (SELECT watchbill.at(:now::bigint)),
-        per_second = :per_second::integer, fed_at = NULL, fed_to = 0, ordered_as = :kind
+        per_second = :per_second::integer, fed_at = NULL, fed_to = 0, ordered_as = :kind, order_no = :number
     WHERE id = (
         SELECT id
         FROM asked
         WHERE state = 0
+            AND NOT again
             AND CASE WHEN :failed::boolean THEN failed WHEN :kind::text = 'resolve' THEN calls ELSE runs END
     )
         AND ordered IS NULL
@@ -37,5 +42,5 @@ timeless AS (
 )
 SELECT
     asked.state, asked.calls, asked.runs, asked.failed,
-    EXISTS (SELECT 1 FROM done) OR coalesce(asked.same, false), asked.ordered_by
+    EXISTS (SELECT 1 FROM done) OR coalesce(asked.same, false), asked.ordered_by, asked.again
 FROM asked

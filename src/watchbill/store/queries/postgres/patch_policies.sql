@@ -8,7 +8,7 @@ SET
         WHEN attempt.state = 1 AND NOT attempt.cancel THEN (SELECT watchbill.at(:now::bigint))
         ELSE attempt.watch_at
     END
-FROM unnest(:ids::bigint[], :olds::bytea[], :policies::bytea[], :spans::integer[]) AS patch (id, was, policy, span)
+FROM unnest(:ids::bigint[], :olds::bytea[], :policies::bytea[], :spans::bigint[]) AS patch (id, was, policy, span)
 WHERE attempt.id = patch.id
     AND attempt.policy = patch.was
     AND attempt.state < :done::smallint

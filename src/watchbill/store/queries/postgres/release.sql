@@ -1,4 +1,4 @@
--- Give shards back, cleanly, those that are still held under their terms.
+-- Give shards back, those that are still held under their terms: cleanly, or with losses for whoever comes next to count.
 WITH held AS MATERIALIZED (
     SELECT shard
     FROM watchbill.lease
@@ -10,6 +10,10 @@ WITH held AS MATERIALIZED (
     FOR UPDATE
 )
 UPDATE watchbill.lease
-SET owner = NULL, until = 0, unclean = false, doing = NULL
+SET
+    owner = NULL,
+    until = 0,
+    unclean = shard = ANY (:uncounted::integer[]),
+    doing = CASE WHEN shard = ANY (:uncounted::integer[]) THEN doing END
 WHERE role = 'scheduler'
     AND shard = ANY (ARRAY(SELECT shard FROM held))

@@ -1,5 +1,5 @@
 -- Remind of questions, and of calls that wait for people, each once; a decision says so.
--- Whoever was to be told of the incident of a call is to be told of this, too, once for the incident.
+-- Whoever was to be told of the incident, of a call or of a question, is to be told of this, too, once for the incident.
 WITH reminded AS (
     UPDATE watchbill.attempt
     SET remind_at = NULL
@@ -21,6 +21,7 @@ alerts AS (
     FROM watchbill.alert
     WHERE incident = ANY (ARRAY(SELECT incident FROM reminded))
         AND kind = 0
+        AND state <> 2 -- given up: who heard nothing of the beginning is told of nothing else
     ON CONFLICT DO NOTHING
 )
 SELECT id

@@ -4,7 +4,8 @@ SET
     state = 2,
     watch_at = (SELECT watchbill.at(:now::bigint)),
     ended_at = (SELECT watchbill.at(:now::bigint)),
-    result = :result::bytea
+    result = :result::bytea,
+    unsure = true
 WHERE id = ANY (:ids::bigint[])
     AND (id, fence, state) IN (SELECT * FROM unnest(:ids::bigint[], :fences::bigint[], :states::smallint[]))
     AND state = :running::smallint

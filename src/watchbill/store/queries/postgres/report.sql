@@ -1,7 +1,7 @@
 -- Write outcomes and checkpoints to rows that run under their fence; gives those that did, whether cancelled, and
 -- behind which gate.
 -- Acts: 0 done, 1 raised, 2 its child died (the loss stands), 3 handed back, 4 a checkpoint only, 5 handed
--- back, but begun: of a run that is being stopped it counts, for it may have taken effect.
+-- back, but begun: of a run that is being stopped it counts. What died, or was stopped, may have taken effect.
 UPDATE watchbill.attempt
 SET
     state = CASE
@@ -14,9 +14,11 @@ SET
     failures = failures + CASE WHEN said.act = 1 OR (said.act = 5 AND cancel) THEN 1 ELSE 0 END,
     result = CASE
         WHEN said.act IN (0, 1, 2) THEN said.body
-        WHEN said.act IN (3, 5) THEN CASE WHEN cancel THEN said.body END
+        WHEN said.act = 5 OR (said.act = 3 AND cancel) THEN said.body
+        WHEN said.act = 3 THEN NULL
         ELSE result
     END,
+    unsure = unsure OR said.act IN (2, 5),
     ended_at = CASE
         WHEN said.act IN (0, 1, 2) OR (said.act IN (3, 5) AND cancel) THEN (SELECT watchbill.at(:now::bigint))
         WHEN said.act IN (3, 5) THEN NULL

@@ -13,6 +13,7 @@ alerts AS (
     FROM watchbill.alert
     WHERE incident = ANY (ARRAY(SELECT id FROM resolved))
         AND kind = 0
+        AND state <> 2 -- given up: who heard nothing of the beginning is told of nothing else
     ON CONFLICT DO NOTHING
 )
 SELECT id

@@ -1,10 +1,9 @@
 -- Take the shards that are released, buried, expired or this owner's, under one new term; never waits for a turn.
 WITH free AS MATERIALIZED (
     SELECT
-        shard, doing,
+        shard, doing, owner,
         CASE
-            WHEN owner IS NULL THEN false
-            WHEN owner = :owner THEN unclean
+            WHEN owner IS NULL OR owner = :owner THEN unclean
             ELSE true
         END AS unclean
     FROM watchbill.lease
@@ -33,9 +32,9 @@ taken AS (
     WHERE role = 'scheduler'
         AND lease.shard = ANY (ARRAY(SELECT shard FROM free))
         AND lease.shard = free.shard
-    RETURNING lease.shard, lease.term, lease.unclean, free.doing
+    RETURNING lease.shard, lease.term, lease.unclean, free.doing, free.owner
 )
-SELECT time.now, taken.shard, taken.term, taken.unclean, taken.doing
+SELECT time.now, taken.shard, taken.term, taken.unclean, taken.doing, taken.owner
 FROM (SELECT watchbill.at(:now::bigint) AS now) AS time
 LEFT JOIN taken ON true
 ORDER BY taken.shard

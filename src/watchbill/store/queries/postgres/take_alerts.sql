@@ -1,5 +1,5 @@
 -- Take alerts that are due, by these routes, for a while: nobody else sends them then; the end of an incident not before
--- its opening was told. Says also when the next one is due that was not yet, and what time it is.
+-- its opening was told, and never if that was given up. Says also when the next one is due that was not yet, and what time it is.
 WITH due AS MATERIALIZED (
     SELECT one.incident, one.kind, one.route
     FROM unnest(:routes::text[]) AS mine (route)
@@ -15,7 +15,7 @@ WITH due AS MATERIALIZED (
                 WHERE opened.incident = alert.incident
                     AND opened.route = alert.route
                     AND opened.kind < alert.kind
-                    AND opened.state = :due::smallint
+                    AND (opened.state = :due::smallint OR (opened.kind = 0 AND opened.state = :given_up::smallint))
             )
         ORDER BY alert.due_at
         LIMIT :limit::bigint

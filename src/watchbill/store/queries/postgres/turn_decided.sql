@@ -3,3 +3,4 @@ DELETE FROM watchbill.attempt
 WHERE (SELECT whole FROM mine)
     AND id = ANY (:decided::bigint[])
     AND state = :parked::smallint
+RETURNING id

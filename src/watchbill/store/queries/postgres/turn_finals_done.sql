@@ -3,3 +3,4 @@ DELETE FROM watchbill.attempt
 WHERE (SELECT whole FROM mine)
     AND id = ANY (:finals_done::bigint[])
     AND state >= :final::smallint
+RETURNING id

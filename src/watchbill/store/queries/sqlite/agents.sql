@@ -1,6 +1,6 @@
 -- Read the agents of a namespace that are there, or were since a time, with how many attempts each holds.
 SELECT
-    id, name, namespace, region, state, needs, slots, joined_at, beat_at, until, wish, info, said, suspension,
+    id, name, namespace, region, state, needs, slots, joined_at, beat_at, until, wish, info, said, suspension, missed_at,
     (
         SELECT count(*)
         FROM attempt
@@ -13,7 +13,7 @@ WHERE state = 1
     AND namespace = :namespace
 UNION ALL
 SELECT
-    id, name, namespace, region, state, needs, slots, joined_at, beat_at, until, wish, info, said, suspension,
+    id, name, namespace, region, state, needs, slots, joined_at, beat_at, until, wish, info, said, suspension, missed_at,
     (
         SELECT count(*)
         FROM attempt

@@ -4,4 +4,5 @@ SELECT incident, :kind, route, :now
 FROM alert AS opened
 WHERE opened.incident = :incident
     AND opened.kind = 0
+    AND opened.state <> 2 -- given up: who heard nothing of the beginning is told of nothing else
 ON CONFLICT DO NOTHING

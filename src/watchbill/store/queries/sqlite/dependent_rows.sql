@@ -1,4 +1,5 @@
 -- Find the most urgent rows of one queue whose dependency lets some start: no more than it does.
+-- What has failed before is left out where the budget for it is spent: it hides nobody.
 -- What failed or was lost with this agent is left to others for a while.
 -- Nobody is tried with what must not be repeated: its failure would leave a doubt.
 SELECT id, rank, :lonely, failures > 0
@@ -7,6 +8,7 @@ WHERE queue = :queue
     AND (alone OR losses >= 2) = :lonely
     AND state = 0
     AND held = 0
+    AND (:retries OR failures = 0)
     AND step IN (SELECT value FROM json_each(:steps))
     AND (NOT :trial OR instr(policy, :unrepeatable) = 0)
     AND (

@@ -5,6 +5,7 @@ SET state = 1, resolved_at = :now, ordered = NULL
 WHERE id = :id
     AND state = 0
     AND members = :members
+    AND NOT (asks AND EXISTS (SELECT 1 FROM attempt WHERE attempt.id = incident.id AND attempt.kind = 1))
     AND NOT EXISTS (
         SELECT 1
         FROM attempt

@@ -1,10 +1,13 @@
--- Read open incidents about calls, or runs, that have no members any more, or, of runs that have ended, got none for long.
+-- Read open incidents about calls, runs or a question that have no members any more, or, of runs that have ended, got none
+-- for long.
 SELECT
     id, namespace, cause, state, members, body, opened_at, resolved_at, people, calls,
-    (SELECT count(*) FROM failed_run WHERE failed_run.incident = incident.id) AS waiting, ordered_by, runs, failed
+    (SELECT count(*) FROM failed_run WHERE failed_run.incident = incident.id) AS waiting, ordered_by, runs, failed,
+    asks
 FROM incident
 WHERE state = 0
-    AND (calls = 1 OR runs = 1 OR failed = 1)
+    AND (calls = 1 OR runs = 1 OR failed = 1 OR (asks = 1 AND :asks))
+    AND NOT (asks AND EXISTS (SELECT 1 FROM attempt WHERE attempt.id = incident.id AND attempt.kind = 1))
     AND NOT EXISTS (
         SELECT 1
         FROM attempt

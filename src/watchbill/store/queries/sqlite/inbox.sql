@@ -19,7 +19,7 @@ SELECT
             AND fact.ref = printf('%x', asked.id)
     ),
     asked.kind, asked.why, asked.step, asked.rung, asked.policy,
-    NULL, asked.incident,
+    NULL, NULL,
     CASE WHEN asked.claimed_until > :now THEN asked.claimed_by END, asked.claimed_until
 FROM attempt AS asked
 CROSS JOIN run ON run.num = asked.run

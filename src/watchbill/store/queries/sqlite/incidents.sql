@@ -17,9 +17,10 @@ SELECT
         FROM failed_run
         WHERE failed_run.incident = incident.id
     ) AS waiting,
-    ordered_by, runs, failed
+    ordered_by, runs, failed, asks
 FROM incident
 WHERE namespace = :namespace
     AND (:resolved OR state = 0)
+    AND NOT asks -- those are in the inbox
 ORDER BY opened_at DESC, id DESC
 LIMIT :limit

@@ -8,6 +8,7 @@ SET
     state = :after,
     failures = failures + :failures,
     losses = losses + :losses,
+    rank = CASE WHEN :last THEN max(rank, :now) ELSE rank END,
     watch_at = :now + :watch_in,
     remind_at = NULL,
     why = :why,
@@ -37,6 +38,8 @@ SET
     END,
     avoid_until = CASE WHEN :after <> 0 THEN avoid_until ELSE :now + :avoid_for END,
     result = coalesce(:result, result),
+    unsure = coalesce(:unsure, unsure),
+    acts_until = CASE WHEN :acts_in IS NULL THEN acts_until ELSE max(coalesce(acts_until, 0), :now + :acts_in) END,
     ended_at = CASE WHEN state = 1 AND :after <> 1 THEN :now ELSE ended_at END
 WHERE id = :id
     AND fence = :fence

@@ -10,4 +10,4 @@ WHERE id IN (SELECT value FROM json_each(:ids))
 RETURNING
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, checkpoint, policy, args, result,
-    kind, held, symptom, earlier, doubt
+    kind, held, symptom, earlier, doubt, unsure

@@ -4,7 +4,8 @@ SELECT
     attempt.state, attempt.fence, attempt.agent, attempt.failures, attempt.losses, attempt.rung,
     attempt.cancel, attempt.why, attempt.started_at, attempt.ended_at, attempt.watch_at,
     attempt.progress_at, attempt.progress, attempt.checkpoint, attempt.policy, attempt.args,
-    attempt.result, attempt.kind, attempt.held, attempt.symptom, attempt.earlier, attempt.doubt
+    attempt.result, attempt.kind, attempt.held, attempt.symptom, attempt.earlier, attempt.doubt, attempt.unsure,
+    attempt.acts_until
 FROM json_each(:shards) AS mine
 CROSS JOIN attempt
 WHERE attempt.id IN (

@@ -1,6 +1,6 @@
 -- End an attempt, as it was seen, whose agent has left in peace or never was there: what follows is judged.
 UPDATE attempt
-SET state = 2, watch_at = :now, ended_at = :now, result = :result
+SET state = 2, watch_at = :now, ended_at = :now, result = :result, unsure = 1
 WHERE id = :id
     AND fence = :fence
     AND state = :state

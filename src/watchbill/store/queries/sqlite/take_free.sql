@@ -2,11 +2,11 @@
 SELECT
     lease.shard,
     CASE
-        WHEN owner IS NULL THEN 0
-        WHEN owner = :owner THEN unclean
+        WHEN owner IS NULL OR owner = :owner THEN unclean
         ELSE 1
     END,
-    doing
+    doing,
+    owner
 FROM json_each(:shards) AS asked
 CROSS JOIN lease ON role = 'scheduler' AND lease.shard = asked.value
 WHERE owner IS NULL

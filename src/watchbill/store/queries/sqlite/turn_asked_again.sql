@@ -1,5 +1,5 @@
 -- Give the people who decide about a parked row their time anew: what one of them wanted did not fit. It begins now, or
--- when they are told.
+-- when they are told. Not of what may still act: that is nobody's to decide yet.
 UPDATE attempt
 SET
     watch_at = ?3 + ?2 + CASE WHEN incident IS NULL THEN ?4 ELSE 0 END,
@@ -7,3 +7,4 @@ SET
 WHERE id = ?1
     AND state = 3
     AND kind = 0
+    AND why IS NOT 'settle'

@@ -12,7 +12,7 @@ SELECT
     attempt.state, attempt.fence, attempt.agent, attempt.failures, attempt.losses, attempt.rung,
     attempt.cancel, attempt.why, attempt.started_at, attempt.ended_at, attempt.watch_at,
     attempt.progress_at, attempt.progress, NULL, attempt.policy, x'',
-    attempt.result, attempt.kind, attempt.held, attempt.symptom, attempt.earlier, attempt.doubt
+    attempt.result, attempt.kind, attempt.held, attempt.symptom, attempt.earlier, attempt.doubt, attempt.unsure
 FROM holder
 CROSS JOIN attempt ON attempt.agent = holder.agent AND attempt.state = 1
 WHERE NOT EXISTS (

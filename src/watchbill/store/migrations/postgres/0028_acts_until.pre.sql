@@ -1,0 +1,4 @@
+-- What must not be undone yet: an attempt that was taken from its agent may still act.
+
+-- acts_until: until then; NULL: none of its attempts was taken away.
+ALTER TABLE watchbill.attempt ADD COLUMN acts_until bigint;
