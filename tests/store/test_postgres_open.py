@@ -2,6 +2,7 @@
 
 import asyncio
 import builtins
+import contextlib
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from tests.servers import PostgresServer, free_port, postgres_server
 from tests.store.postgres import address_of, by_hand, emptied
+from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
 from watchbill.errors import (
     StoreCorruptError,
@@ -23,7 +25,7 @@ from watchbill.errors import (
 )
 from watchbill.store.migrate import known_schema, migrations
 from watchbill.store.open import migrate, open_reader, open_store
-from watchbill.store.postgres.connections import HOT, connect
+from watchbill.store.postgres.connections import FIRST_TRIES, HOT, connect, connect_first
 from watchbill.store.postgres.refusals import at_opening
 from watchbill.store.postgres.schema import first_look
 from watchbill.store.postgres.store import PostgresStore, migrate_postgres
@@ -396,3 +398,46 @@ async def test_a_connection_that_is_cut_in_the_first_look_is_a_clear_error(url):
     driver = asyncpg.InternalClientError("cannot switch to state 15; another operation (2) is in progress")
     for error in (cut.value, driver):
         assert type(at_opening(error, address_of(url))) is StoreError
+
+
+# --- whoever stands still while it opens a store
+
+
+async def test_a_session_that_ends_in_the_first_look_is_opened_again(url):
+    """As of a process that is stopped in the middle of it: the server ends transactions that idle."""
+    blocker = await connect(address_of(url), HOT)
+    await blocker.execute("SET idle_in_transaction_session_timeout = 0; BEGIN")
+    await blocker.execute("LOCK TABLE watchbill.meta IN ACCESS EXCLUSIVE MODE")
+    opening = asyncio.ensure_future(open_store(url, SystemEnv()))
+    looking = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pid <> $1"
+    while not await by_hand(url, looking, blocker.get_server_pid()):
+        await asyncio.sleep(0.01)
+    await blocker.close()
+    store = await opening
+    await store.client.submit([a_run(1)])
+    await store.close()
+
+
+@pytest.mark.parametrize(("stopped_for", "tries"), [(0, 1), (12, FIRST_TRIES)])
+async def test_a_time_to_connect_that_is_over_while_we_stood_still_is_begun_again(stopped_for, tries):
+    clock = HandClock()
+    came = 0
+    left = asyncio.Semaphore(0)
+
+    async def be_silent(reader, writer):
+        nonlocal came
+        came += 1
+        clock.pass_by(stopped_for * SECOND)
+        with contextlib.suppress(OSError):
+            await reader.read()
+        writer.close()
+        left.release()
+
+    async with await asyncio.start_server(be_silent, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        address = address_of(f"postgresql://ada@127.0.0.1:{port}/shop?connect_timeout=0.2&sslmode=disable")
+        with pytest.raises(StoreError, match=r"did not answer within 0\.2 s"):
+            await connect_first(address, HOT, clock, first_look)
+        for _ in range(came):
+            await left.acquire()
+    assert came == tries

@@ -29,6 +29,7 @@ Values = Mapping[str, object]
 OTHERS: Final = 2  # connections for all doors but turns and renewals; with the listener five in all
 SLOW: Final[Micros] = SECOND // 20  # a door that takes longer may have a plan from when its tables were empty
 REPLAN_APART: Final[Micros] = SECOND  # planning all statements of a connection anew takes some milliseconds
+FIRST_TRIES: Final = 3  # to open a store, of a process that is stopped again and again while it does
 ANSWERS_WITHIN: Final = 15.0  # seconds; longer than the server's own limit, for a server that is frozen or cut off
 
 # Plans are made once, for any value: planning a turn costs more than running it. And they may use nothing but indexes:
@@ -107,7 +108,36 @@ async def connect(address: PostgresAddress, settings: Mapping[str, str]) -> Conn
     return cast(Connection, connection)
 
 
-Check = Callable[[Connection, PostgresAddress], Awaitable[None]]  # of the first connection that is opened
+Look = Callable[[Connection, PostgresAddress], Awaitable[T]]  # at what is there, by the first connection
+
+
+async def connect_first(
+    address: PostgresAddress, settings: Mapping[str, str], clock: Clock, look: Look[T]
+) -> tuple[Connection, T]:
+    """Open the first connection and look what is there; raises what is to be said to whoever starts a program.
+
+    A process that stands still meanwhile (its host is busy, or its machine was asleep) finds its session ended by the
+    server, or its own time to connect over: nobody has refused it, so it tries again.
+    """
+    for tries_left in reversed(range(FIRST_TRIES)):
+        connection: Connection | None = None
+        begun_at = clock.boot()
+        try:
+            connection = await connect(address, settings)
+            return connection, await look(connection, address)
+        except BaseException as error:
+            if connection is not None:
+                connection.terminate()
+            if not isinstance(error, Exception):
+                raise
+            if isinstance(error, TimeoutError):
+                patience = address.connect_timeout if connection is None else ANSWERS_WITHIN
+                ours = clock.boot() - begun_at > (patience + 1) * SECOND  # no timer is that late while we run
+            else:
+                ours = connection is not None and refusals.is_lost(error)
+            if not ours or not tries_left:
+                raise refusals.at_opening(error, address) from None
+    raise AssertionError("the last try gives or raises")
 
 
 class Session:
@@ -134,7 +164,7 @@ class Line:
     """One connection; whoever finds it lost opens it again."""
 
     def __init__(
-        self, address: PostgresAddress, settings: Mapping[str, str], health: Health, first: "Check | None" = None
+        self, address: PostgresAddress, settings: Mapping[str, str], health: Health, first: "Look[None] | None" = None
     ) -> None:
         self._address = address
         self._settings = settings
@@ -217,15 +247,8 @@ class Line:
                 raise translated from None
         return self._connection
 
-    async def _open_first(self, check: "Check") -> Connection:
-        connection: Connection | None = None
-        try:
-            connection = await connect(self._address, self._settings)
-            await check(connection, self._address)
-        except Exception as error:
-            if connection is not None:
-                connection.terminate()
-            raise refusals.at_opening(error, self._address) from None
+    async def _open_first(self, check: "Look[None]") -> Connection:
+        connection, _ = await connect_first(self._address, self._settings, self._health.clock, check)
         self._check = None
         self._connection = connection
         return connection
@@ -309,7 +332,7 @@ class Connections:
         clock: Clock | None,
         settings: Mapping[str, str] = HOT,
         *,
-        first: Check | None = None,
+        first: Look[None] | None = None,
         region: str | None = None,
     ) -> None:
         self.address = address

@@ -9,7 +9,7 @@ from watchbill.store.migrate import known_schema
 from watchbill.store.postgres import refusals
 from watchbill.store.postgres.agent import PostgresAgent
 from watchbill.store.postgres.client import PostgresClient
-from watchbill.store.postgres.connections import HOT, PLAIN, Connections, connect
+from watchbill.store.postgres.connections import HOT, PLAIN, Connection, Connections, connect_first
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.regions import give_regions
 from watchbill.store.postgres.scheduler import PostgresScheduler
@@ -87,23 +87,20 @@ class PostgresReader(PostgresClient):
 
 async def open_postgres(address: PostgresAddress, env: Env, *, clock: Clock | None) -> PostgresStore:
     """Open a store, making or upgrading it if need be."""
-    try:
-        connection = await connect(address, HOT)
-        try:
-            found = await first_look(connection, address)
-            if found.read_only:
-                raise refusals.read_only(address)
-            if found.schema < known_schema("postgres"):
-                await upgrade(address)
-            place = await place_of(connection, address)
-        except BaseException:
-            connection.terminate()
-            raise
-    except Exception as error:
-        raise refusals.at_opening(error, address) from None
-    lines = Connections(address, env, clock, region=found.region)
+    connection, (region, place) = await connect_first(address, HOT, env.clock, _look)
+    lines = Connections(address, env, clock, region=region)
     lines.others.adopt(connection)
     return PostgresStore(lines, SharedHints(lines), place)
+
+
+async def _look(connection: Connection, address: PostgresAddress) -> tuple[str | None, str]:
+    """Make or upgrade what is there if need be; gives the region of our role, and which database it is."""
+    found = await first_look(connection, address)
+    if found.read_only:
+        raise refusals.read_only(address)
+    if found.schema < known_schema("postgres"):
+        await upgrade(address)
+    return found.region, await place_of(connection, address)
 
 
 async def migrate_postgres(address: PostgresAddress, roles: Sequence[tuple[str, str]] = ()) -> tuple[int, int]:
