@@ -2,11 +2,18 @@
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from tests.servers import PostgresServer, postgres_server
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C, also where a shell that ignores it has started us in the background: so do programs of tests."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
