@@ -21,7 +21,7 @@ from tests.servers import PostgresServer, memory_disk, postgres_server
 from tests.store.postgres import emptied
 from watchbill import App
 
-OUTAGE = float(os.environ.get("WATCHBILL_OUTAGE_SECONDS", "6"))
+OUTAGE = float(os.environ.get("WATCHBILL_OUTAGE_SECONDS", "10"))
 LEASE = OUTAGE * 2 / 5
 STEPS = 500
 FIRST_DISPATCH = 3.0

@@ -190,7 +190,7 @@ async def test_a_locked_file_fails_only_this_time(file):
 
 
 async def test_a_locked_file_is_said_once_and_that_it_is_free_again_once(file, caplog):
-    group = GroupCommit(file, Inline(), Health("sqlite:///x", SystemEnv()))
+    group = GroupCommit(file, Inline(), Health("sqlite:///x", SystemEnv().clock))
     file.fail_begin = StoreUnreachableError("locked")
     for _ in range(3):
         with pytest.raises(StoreUnreachableError):

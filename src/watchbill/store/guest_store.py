@@ -41,7 +41,7 @@ class GuestStore:
         self._transactions = transactions
         self._find = find
         self._agent = cast(AgentStore, GuestDoors(self, "agent"))  # as the protocol's annotations say
-        self._health = Health(url, env)
+        self._health = Health(url, env.clock)
         self._hints = Hints()
         self._wanted: set[Hint] = set()
         self._joined: dict[int, Micros | None] = {}  # agents of this process, and for how long their leases last

@@ -1,7 +1,6 @@
 """Health: whether the store answers. One line is logged when it goes away and one when it is back, whoever asks it."""
 
-from watchbill.clock import SECOND, Micros
-from watchbill.env import Env
+from watchbill.clock import SECOND, Clock, Micros
 from watchbill.errors import StoreUnreachableError
 from watchbill.events import log
 
@@ -9,9 +8,9 @@ from watchbill.events import log
 class Health:
     """Says once that the store is away, and once that it is back."""
 
-    def __init__(self, shown: str, env: Env) -> None:
+    def __init__(self, shown: str, clock: Clock) -> None:
         self._shown = shown
-        self.clock = env.clock
+        self.clock = clock
         self._away_since: Micros | None = None
         self.outages = 0
 
@@ -27,8 +26,10 @@ class Health:
             self.outages += 1
             log.warning("%s; waiting for it", error)
 
-    def answered(self) -> None:
-        """Take note that it answered."""
-        if self._away_since is not None:
-            away, self._away_since = (self.clock.boot() - self._away_since) / SECOND, None
-            log.warning("store %r is back after %.1f s", self._shown, away)
+    def answered(self, asked_at: Micros | None = None) -> None:
+        """Take note that it answered; what was asked before it went away, on another connection, says nothing."""
+        since = self._away_since
+        if since is None or (asked_at is not None and asked_at < since):
+            return
+        self._away_since = None
+        log.warning("store %r is back after %.1f s", self._shown, (self.clock.boot() - since) / SECOND)

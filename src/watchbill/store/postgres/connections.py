@@ -190,9 +190,9 @@ class Line:
             if self._plans.suspect and not self._address.pooled:
                 await connection.execute("DISCARD PLANS")
                 self._plans.discarded()
-            before = self._plans.clock.boot()
+            asked_at = self._plans.clock.boot()
             answer = await (work(connection) if begin is None else self._transact(connection, work, begin))
-            self._plans.used_for(self._plans.clock.boot() - before)
+            self._plans.used_for(self._plans.clock.boot() - asked_at)
         except asyncio.CancelledError:
             self._drop(connection)
             raise
@@ -210,7 +210,7 @@ class Line:
                 raise
             self._health.failed(translated)
             raise translated from error
-        self._health.answered()
+        self._health.answered(asked_at)
         return answer
 
     async def _transact(self, connection: Connection, work: Callable[[Connection], Awaitable[T]], begin: str) -> T:
@@ -341,7 +341,7 @@ class Connections:
         self._sql = statements(address.schema)
         self.clock = clock or env.clock
         self.now = given_time(clock)
-        self.health = Health(address.shown, env)
+        self.health = Health(address.shown, env.clock)
         self.turns = Pool([Line(address, settings, self.health)])
         self.beats = Pool([Line(address, settings, self.health)])
         self.others = Pool([Line(address, settings, self.health, first) for _ in range(OTHERS)])

@@ -45,7 +45,7 @@ class OwnerLanes:
         self.hints = Hints()
         self._url = url
         self._env = env
-        self._health = Health(url, env)
+        self._health = Health(url, env.clock)
         self.now = writer.now
         self._writer = writer
         self._reader = reader
