@@ -14,7 +14,6 @@ import msgspec
 from tests.store.postgres import by_hand
 from watchbill.app.house import House
 from watchbill.clock import SECOND, Micros
-from watchbill.env import SystemEnv
 from watchbill.events import Events
 from watchbill.flow.registry import Registry
 from watchbill.loop import Loop
@@ -23,7 +22,7 @@ from watchbill.model.policy import Policy
 from watchbill.store.postgres.connections import Session
 from watchbill.store.protocol import Store
 from watchbill.store.sqlite.database import Database
-from watchbill.testing.conformance.scene import KNOWN, ME, NOON, HandClock, Scene
+from watchbill.testing.conformance.scene import KNOWN, ME, NOON, HandClock, HandEnv, Scene
 
 MINUTE: Micros = 60 * SECOND
 FAR: Micros = NOON + 100 * 86_400 * SECOND  # when anything is due
@@ -112,8 +111,7 @@ class Turns:
 
 async def asked_in_a_minute(store: Store, clock: HandClock, counted: Counter[str], settling: Micros) -> Counter[str]:
     """Let the rooms of a supervisor have their turns; gives what they ask for in one minute, by statement."""
-    env = SystemEnv()
-    env.clock = clock
+    env = HandEnv(clock)
     house = House(env, store, Registry(), Events(), namespace="default", scheduler=False, agent=False)
     turns = Turns(house.rooms, clock)
     await turns.passes(settling)

@@ -16,7 +16,6 @@ from watchbill.agent.teacher import Teacher
 from watchbill.app.host import Employment
 from watchbill.app.house import House
 from watchbill.clock import SECOND
-from watchbill.env import SystemEnv
 from watchbill.events import Events
 from watchbill.loop import Loop
 from watchbill.model.alert import read_routes
@@ -24,6 +23,7 @@ from watchbill.model.profile import PROFILES
 from watchbill.model.watcher import Supervision
 from watchbill.store.postgres.store import PostgresStore
 from watchbill.store.protocol import Hint
+from watchbill.testing.conformance.scene import HandEnv
 
 A_MOMENT = SECOND // 10
 
@@ -33,8 +33,7 @@ class Process:
 
     def __init__(self, stage: Stage, wire: Wire, store: PostgresStore) -> None:
         self.store = store
-        self.env = SystemEnv()
-        self.env.clock = stage.clock
+        self.env = HandEnv(stage.clock)
         self._clock = stage.clock
         self._wire = wire
         self._before: Counter[str] = Counter()

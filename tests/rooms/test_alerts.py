@@ -26,7 +26,7 @@ from watchbill.model.incident import NewIncident, Told
 from watchbill.store.open import open_store
 from watchbill.store.protocol import Store
 from watchbill.supervisor.herald import TAKEN_FOR, Herald
-from watchbill.testing.conformance.scene import HandClock
+from watchbill.testing.conformance.scene import HandClock, HandEnv
 
 BODY = msgspec.json.encode(Told("it died", "decide", ("o-1",)))
 
@@ -48,8 +48,7 @@ class Post:
         self.routes = read_routes(listener.url)
 
     def herald(self, routes: tuple[Route, ...] | None = None) -> Herald:
-        env, events = SystemEnv(), Events()
-        env.clock = self.clock
+        env, events = HandEnv(self.clock), Events()
         events.subscribe(self.told.extend)
         chosen = self.routes if routes is None else routes
         return Herald(env, events, store=self.store.supervisor, routes=chosen, polls=False)

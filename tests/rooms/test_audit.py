@@ -22,7 +22,7 @@ from watchbill.store.open import open_store
 from watchbill.store.protocol import Store
 from watchbill.supervisor.audit import AUDIT_EVERY, Audit
 from watchbill.supervisor.supervisor import Supervisor
-from watchbill.testing.conformance.scene import KNOWN, ME, HandClock, Scene, a_change, a_run
+from watchbill.testing.conformance.scene import KNOWN, ME, HandClock, HandEnv, Scene, a_change, a_run
 
 
 class Office:
@@ -32,8 +32,7 @@ class Office:
         self.url = url
         self.scene = Scene(store, clock)
         self.clock = clock
-        self.env = SystemEnv()
-        self.env.clock = clock
+        self.env = HandEnv(clock)
         self.events = Events()
         self.told: list[Event] = []
         self.events.subscribe(self.told.extend)

@@ -29,7 +29,7 @@ from watchbill.model.states import AttemptState, RunState
 from watchbill.store.open import open_store
 from watchbill.store.protocol import Store
 from watchbill.supervisor.supervisor import Supervisor
-from watchbill.testing.conformance.scene import AGENT, HandClock, Scene, a_change, a_run
+from watchbill.testing.conformance.scene import AGENT, HandClock, HandEnv, Scene, a_change, a_run
 from watchbill.testing.watch import Watch
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -447,8 +447,7 @@ class Yard:
         return [wish for wish in wishes if wish is not None]
 
     def _supervisor(self) -> Supervisor:
-        env, events = SystemEnv(), Events()
-        env.clock = self.clock
+        env, events = HandEnv(self.clock), Events()
         events.subscribe(self.told.extend)
         return Supervisor(env, events, store=self.store.supervisor, lasting=8 * SECOND, routes=ROUTES)
 

@@ -14,7 +14,7 @@ from watchbill.model.states import RunState
 from watchbill.store.open import open_store
 from watchbill.store.protocol import Store
 from watchbill.supervisor.lookout import GRACE, LOOK_EVERY, Lookout
-from watchbill.testing.conformance.scene import KNOWN, ME, HandClock, Scene, a_change, a_run
+from watchbill.testing.conformance.scene import KNOWN, ME, HandClock, HandEnv, Scene, a_change, a_run
 
 
 class Post:
@@ -27,8 +27,7 @@ class Post:
         self.lookouts = [self.another()]
 
     def another(self, *, polls: bool = False, routes: tuple[Route, ...] = ()) -> Lookout:
-        env, events = SystemEnv(), Events()
-        env.clock = self.clock
+        env, events = HandEnv(self.clock), Events()
         events.subscribe(self.told.extend)
         return Lookout(env, events, store=self.scene.store.supervisor, polls=polls, routes=routes)
 

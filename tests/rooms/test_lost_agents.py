@@ -28,7 +28,7 @@ from watchbill.store.protocol import Store
 from watchbill.supervisor import boatswain
 from watchbill.supervisor.lookout import GRACE
 from watchbill.supervisor.missing import STEADY_AFTER
-from watchbill.testing.conformance.scene import AGENT, HandClock
+from watchbill.testing.conformance.scene import AGENT, HandClock, HandEnv
 
 ANOTHER = 72
 OPENED, RESOLVED = (AlertKind.OPENED, LOST_AGENTS), (AlertKind.RESOLVED, LOST_AGENTS)
@@ -205,8 +205,7 @@ async def test_whoever_goes_on_after_a_crash_resolves_what_another_one_opened(he
     await here.joins(OTHER)
     await here.passes(2 * A_LEASE)
     [incident] = await here.scene.store.supervisor.incidents()
-    env, events, told = SystemEnv(), Events(), list[Event]()
-    env.clock = here.clock
+    env, events, told = HandEnv(here.clock), Events(), list[Event]()
     events.subscribe(told.extend)
     here.supervisor = type(here.supervisor)(
         env, events, store=here.scene.store.supervisor, lasting=HOST_LEASE, routes=ROUTES

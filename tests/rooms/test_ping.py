@@ -9,11 +9,10 @@ import pytest
 
 from tests.rooms.scene import LONG
 from watchbill import App, InvalidOptionError
-from watchbill.env import SystemEnv
 from watchbill.events import Event, Events
 from watchbill.supervisor.ping import FIRST_LOOK, PING_EVERY, Ping
 from watchbill.supervisor.pulse import Pulse
-from watchbill.testing.conformance.scene import HandClock
+from watchbill.testing.conformance.scene import HandClock, HandEnv
 
 
 class Monitor:
@@ -56,8 +55,7 @@ class Switch:
 
     def __init__(self, url: str) -> None:
         self.clock = HandClock()
-        env, events = SystemEnv(), Events()
-        env.clock = self.clock
+        env, events = HandEnv(self.clock), Events()
         self.told: list[Event] = []
         self._more = asyncio.Event()
         events.subscribe(self._hear)

@@ -29,7 +29,7 @@ from watchbill.store.open import open_store
 from watchbill.store.protocol import Store
 from watchbill.supervisor.sickbay import LOOK_ANYWAY, LOOK_EVERY, Sickbay
 from watchbill.supervisor.supervisor import Supervisor
-from watchbill.testing.conformance.scene import HandClock, Scene, a_change, a_run
+from watchbill.testing.conformance.scene import HandClock, HandEnv, Scene, a_change, a_run
 
 ILL, WELL, THIRD = 101, 102, 103
 CHARGE = Work(1, "charge", 0)
@@ -50,8 +50,7 @@ class Ward:
 
     def __init__(self, store: Store, clock: HandClock) -> None:
         self.store, self.clock = store, clock
-        self.env, self.events = SystemEnv(), Events()
-        self.env.clock = clock
+        self.env, self.events = HandEnv(clock), Events()
         self.work = CHARGE
         self.told: list[Event] = []
         self.events.subscribe(self.told.extend)

@@ -18,7 +18,7 @@ from watchbill.store.open import open_store
 from watchbill.store.protocol import Ordered, Store
 from watchbill.supervisor.wardroom import LOOKS_APART, POLL, Wardroom
 from watchbill.testing.conformance.people import a_question, waiting
-from watchbill.testing.conformance.scene import HandClock, Scene, a_run, a_verdict
+from watchbill.testing.conformance.scene import HandClock, HandEnv, Scene, a_run, a_verdict
 
 EVERY = 1_000
 RETRY = msgspec.json.encode(Resolution(Action.RETRY, "mended"))
@@ -34,8 +34,7 @@ class Post:
         self.rooms = [self.another()]
 
     def another(self, *, polls: bool = False, routes: tuple[Route, ...] = ()) -> Wardroom:
-        env, events = SystemEnv(), Events()
-        env.clock = self.clock
+        env, events = HandEnv(self.clock), Events()
         events.subscribe(self.told.extend)
         return Wardroom(
             env, events, store=self.scene.store.supervisor, polls=polls, routes=routes, successors=successor

@@ -19,7 +19,7 @@ from watchbill.store.protocol import Store
 from watchbill.supervisor.lookout import Lookout
 from watchbill.supervisor.supervisor import Supervisor
 from watchbill.supervisor.wardroom import Wardroom
-from watchbill.testing.conformance.scene import AGENT, KNOWN, ME, HandClock, Scene, a_change, a_run
+from watchbill.testing.conformance.scene import AGENT, KNOWN, ME, HandClock, HandEnv, Scene, a_change, a_run
 
 OTHER = 71  # an agent that can be silent: its lease has an end
 A_LEASE = HOST_LEASE // SECOND + 2  # seconds after which it is missed by a supervisor that looks every second
@@ -35,8 +35,7 @@ class Watched:
         self.clock = clock
         self.told: list[Event] = []
         self.sent: list[tuple[AlertKind, str]] = []
-        env, events = SystemEnv(), Events()
-        env.clock = clock
+        env, events = HandEnv(clock), Events()
         events.subscribe(self.told.extend)
         doors = store.supervisor
         self.supervisor = Supervisor(env, events, store=doors, lasting=HOST_LEASE, routes=ROUTES)

@@ -14,13 +14,12 @@ from typing import Any, TypeVar
 from tests.store.postgres import address_of, emptied
 from tests.store.wire import Wire
 from watchbill.clock import Micros
-from watchbill.env import SystemEnv
 from watchbill.store.open import open_store
 from watchbill.store.postgres.connections import PLAIN, Connection, Session, connect
 from watchbill.store.postgres.statements import Statement, in_schema
 from watchbill.store.postgres.store import PostgresStore
 from watchbill.store.protocol import Store
-from watchbill.testing.conformance.scene import HandClock, Scene
+from watchbill.testing.conformance.scene import HandClock, HandEnv, Scene
 
 T = TypeVar("T")
 
@@ -77,8 +76,7 @@ class Stage:
 
     async def store(self, url: str | None = None) -> PostgresStore:
         """Open the store once more, as another process would."""
-        env = SystemEnv()
-        env.clock = self.clock
+        env = HandEnv(self.clock)
         store = await open_store(url or self.url, env, clock=self.clock)
         assert isinstance(store, PostgresStore)
         self._stores.append(store)

@@ -41,6 +41,18 @@ class HandClock:
         self.boot_now += span
 
 
+class HandEnv(SystemEnv):
+    """A process of which there may be several on one clock that stands still: their ids are of the real time."""
+
+    def __init__(self, clock: HandClock) -> None:
+        super().__init__()
+        self._real = SystemEnv()
+        self.clock = clock
+
+    def new_id(self) -> int:
+        return self._real.new_id()
+
+
 def a_run(num: int = 1, id: str | None = None, *, workflow: str = "order", input: bytes = b"[]") -> NewRun:
     return NewRun(num, "default", id or f"o-{num}", workflow, 1, input)
 
