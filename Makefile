@@ -1,7 +1,7 @@
 # Each target sets up what it needs: a virtual environment in .venv, pinned by constraints.txt.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check soak bench pins clean
+.PHONY: help demo test check types fast soak bench pins clean
 
 # The tests start a thousand interpreters and more: each would compile us anew where this is set.
 export PYTHONDONTWRITEBYTECODE :=
@@ -44,8 +44,13 @@ demo: $(VENV)/ready ## What breaks, and how it is cured: a killed process, a clo
 check: $(VENV)/ready ## Format, lint, types, layers, fast tests: under 60 s
 	@$(BIN)/ruff format --check --quiet $(SOURCES)
 	@$(BIN)/ruff check --quiet $(SOURCES)
-	@$(BIN)/mypy $(TYPED)
+	@$(MAKE) --no-print-directory -j2 types fast
+
+types:
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/mypy $(TYPED)
+
+fast:
 	@$(BIN)/python -m pytest -q -n $(WORKERS) $(FAST_TESTS)
 
 test: check ## Everything: check, then rooms, simulation, house, docs
@@ -56,7 +61,7 @@ endif
 # New seeds every time; a line that fails says which, and so it can be played again.
 SEEDS ?= 2000
 FIRST ?= $(shell date +%s)
-LONG := WATCHBILL_CHAOS_SECONDS=60 WATCHBILL_OUTAGE_SECONDS=20 WATCHBILL_SOAK_REPORT=$(CURDIR)/build/soak
+LONG := WATCHBILL_CHAOS_SECONDS=60 WATCHBILL_OUTAGE_SECONDS=20 WATCHBILL_KILL_RUNS=200 WATCHBILL_TRIALS=10 WATCHBILL_SOAK_REPORT=$(CURDIR)/build/soak
 
 soak: $(VENV)/ready ## Storms and outages at full length, and new seeds: some minutes, a line for each suite
 	@mkdir -p build && rm -f build/soak

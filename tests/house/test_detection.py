@@ -1,9 +1,11 @@
 """How soon a lost step runs again, whatever it was lost by; that nobody is lost without a fault; what idling costs.
 
-Five trials of each kind, default settings. `python -m benchmarks pg-deaths pg-silences` takes thirty.
+Three trials of each kind, ten in `make soak`; default settings.
+`python -m benchmarks pg-deaths pg-silences` takes thirty.
 """
 
 import asyncio
+import os
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ from tests.house.trials import Fleet
 from tests.servers import memory_disk, postgres_server
 from tests.store.postgres import emptied
 
-TRIALS = 5
+TRIALS = int(os.environ.get("WATCHBILL_TRIALS", "3"))
 SECONDS_OF_IDLING = 10.0
 
 

@@ -1,4 +1,4 @@
-"""A program to be killed: 200 runs of several shapes, every step of which tells the ledger what it does.
+"""A program to be killed: runs of several shapes, every step of which tells the ledger what it does.
 
 `python victim.py STORE LEDGER` is a zygote: it has imported everything, and forks one process per line on its standard
 input, each of which runs the program. It answers with the pid; `working` when a step begins; and how it ended.
@@ -13,7 +13,7 @@ from tests.house.ledger import record
 from watchbill import App, StepFailed, attempt, sleep
 
 STORE, LEDGER = sys.argv[1:3]
-RUNS = 200
+RUNS = int(os.environ.get("WATCHBILL_KILL_RUNS", "100"))
 app = App(STORE)
 
 
