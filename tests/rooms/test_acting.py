@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
 from typing import Any
@@ -341,9 +342,9 @@ async def test_what_a_person_lets_be_tried_again_may_still_act_when_its_run_is_c
 
 
 class Slow:
-    """A step that can be undone, and takes a moment to stop."""
+    """A step that can be undone, and takes a moment to stop, however often it is asked to."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, stops_in: float = 0.2) -> None:
         self.did: list[str] = []
         self.stopped = asyncio.Event()
 
@@ -354,7 +355,10 @@ class Slow:
                 await asyncio.sleep(60)
             finally:
                 self.did.append("asked")
-                await asyncio.sleep(0.2)
+                end = asyncio.get_running_loop().time() + stops_in
+                while (left := end - asyncio.get_running_loop().time()) > 0:
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await asyncio.sleep(left)
                 self.did.append("stopped")
                 self.stopped.set()
 
@@ -402,22 +406,35 @@ async def test_what_a_workflow_gives_up_is_stopped_though_its_run_ends_at_once(a
     assert slow.did == ["slow", "asked", "stopped"]
 
 
-async def test_what_is_lost_and_given_up_by_one_turn_is_waited_for(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A turn with a cancel is refused, which unmakes memory: with the runs comes back what they were told."""
+@pytest.mark.parametrize("when", ["with the cancel", "after it"])
+async def test_what_is_lost_and_given_up_at_once_is_waited_for(
+    file: str, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """A turn is refused, which unmakes memory: with the runs comes back what they were told."""
     app = App(file)
-    slow = Slow(app)
+    slow = Slow(app, 1.2)  # longer than it takes until its shard is taken again
 
     @app.workflow
     async def order() -> None:
-        await slow.slow()
+        if when == "with the cancel":
+            await slow.slow()
+        under_way = asyncio.ensure_future(slow.slow())
+        await receive("never")
+        await under_way
+
+    @app.workflow
+    async def other() -> None: ...
 
     async with app.rooms():
         doors: Any = app._hall._store.scheduler  # type: ignore[attr-defined]
-        turn, refused = doors.turn, list[Turn]()
+        turn, refused, cancelled = doors.turn, list[Turn](), asyncio.Event()
 
         async def refuses_once(wanted: Turn, **options: Any) -> TurnAnswer:
-            if refused or all(kind != Kind.CANCEL for _, _, kind, *_ in wanted.journal):
+            cancels = any(kind == Kind.CANCEL for _, _, kind, *_ in wanted.journal)
+            if refused or not (cancels if when == "with the cancel" else cancelled.is_set() and wanted.journal):
                 answer: TurnAnswer = await turn(wanted, **options)
+                if cancels:
+                    cancelled.set()
                 return answer
             refused.append(wanted)
             answer = await turn(Turn(wanted.owner, wanted.terms), **options)
@@ -427,10 +444,50 @@ async def test_what_is_lost_and_given_up_by_one_turn_is_waited_for(file: str, mo
         run = await app.start(order, id="r")
         await becomes(run, lambda status: slow.did)
         await run.cancel("enough")
+        if when == "after it":
+            await asyncio.wait_for(cancelled.wait(), LONG)
+            await app.start(other, id="o")  # any turn will do
         with pytest.raises(RunCancelled):
             await ends(run)
     assert len(refused) == 1
     assert slow.did == ["slow", "asked", "stopped", "undo"]
+
+
+async def test_a_thread_that_was_asked_to_stop_and_hangs_is_late_when_its_time_is_over(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can stop it: it is waited for as long as its author gives it, and not for ever."""
+    for place in ("sqlite.scheduler", "postgres.turn"):
+        monkeypatch.setattr(f"watchbill.store.{place}.CANCEL_GRACE", SECOND // 10)
+    began, let_go, did = threading.Event(), threading.Event(), list[str]()
+
+    @app.step
+    async def book() -> int:
+        return 1
+
+    @book.undo
+    async def unbook(booked: int) -> None:
+        did.append("undo")
+
+    @app.step(timeout="2s", retry=0)
+    def hangs() -> None:
+        began.set()
+        let_go.wait(LONG)
+        did.append("thread")
+
+    @app.workflow
+    async def order() -> None:
+        await book()
+        await hangs()
+
+    async with app.rooms():
+        run = await app.start(order, id="r")
+        await becomes(run, lambda status: began.is_set())
+        await run.cancel("enough")
+        with pytest.raises(RunCancelled):
+            await ends(run)
+        let_go.set()
+    assert did[0] == "undo"
 
 
 async def test_of_what_is_sealed_it_is_said_as_far_as_it_can_be(file: str) -> None:
@@ -452,3 +509,6 @@ async def test_of_what_is_sealed_it_is_said_as_far_as_it_can_be(file: str) -> No
         await Shop.says_why(run)
         stranger = App(file, keys=f"b:{base64.b64encode(bytes([1] * 32)).decode()}")
         assert "is being undone" in str(await stranger.handle("r").explain())
+        said = [event.note for event in await stranger.handle("r").timeline() if event.kind == "may_still_act"]
+        assert said
+        assert all("1970" not in note for note in said)

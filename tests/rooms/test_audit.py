@@ -14,6 +14,7 @@ from watchbill.app.rollcall import supervision_of
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
 from watchbill.events import Event, Events
+from watchbill.model.attempt import RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.orphan import REMEDIES, AuditPlace, OrphanKind, repair_of
 from watchbill.model.run import RunRow
@@ -22,7 +23,17 @@ from watchbill.store.open import open_store
 from watchbill.store.protocol import Store
 from watchbill.supervisor.audit import AUDIT_EVERY, Audit
 from watchbill.supervisor.supervisor import Supervisor
-from watchbill.testing.conformance.scene import KNOWN, ME, HandClock, HandEnv, Scene, a_change, a_run
+from watchbill.testing.conformance.scene import (
+    KNOWN,
+    ME,
+    HandClock,
+    HandEnv,
+    Scene,
+    a_change,
+    a_recast,
+    a_run,
+    a_verdict,
+)
 
 
 class Office:
@@ -97,6 +108,23 @@ async def test_a_row_of_a_run_that_has_ended_is_deleted(office: Office, state: A
     await office.audits()
     assert await office.scene.state_of(row.id) is None
     await office.found(OrphanKind.ENDED, run, "charge")
+
+
+async def test_a_probe_that_is_asked_after_the_run_has_ended_is_let_be(office: Office) -> None:
+    """What a run wanted no more and may have taken effect is asked about; who leases that is not to stop it."""
+    scene, run = office.scene, await office.a_run()
+    row = await scene.row_in(AttemptState.PARKED, run)
+    unsure = a_verdict(await scene.row(row.id), AttemptState.PARKED, why="escalate")._replace(unsure=True)
+    assert await scene.judge(unsure)
+    await scene.turn(dropped=[row.id], runs=[a_change(run, RunState.CANCELLED)])
+    unwanted = await scene.row(row.id)
+    assert await scene.judge(a_verdict(unwanted, AttemptState.READY, recast=a_recast(unwanted, kind=RowKind.PROBE)))
+    await office.audits()
+    [asked] = await scene.lease()
+    await office.audits()
+    assert await scene.state_of(asked.id) is AttemptState.RUNNING
+    assert await office.counts() == {}
+    assert office.told == []
 
 
 @pytest.mark.plants_orphans

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.scene import Ear, becomes, ends
-from watchbill import App, Handle, RunCancelled, RunEnded, RunFailed, State, receive, sleep
+from tests.rooms.scene import LONG, LOOK_EVERY, Ear, becomes, ends
+from watchbill import App, Handle, Retry, RunCancelled, RunEnded, RunFailed, State, receive, sleep
 from watchbill.events import RUN_STARTED
 from watchbill.scheduler.scheduler import Scheduler
 from watchbill.store.protocol import Turn
@@ -344,3 +344,45 @@ async def test_a_parent_that_is_rewound_has_a_new_child_though_the_first_was_cop
         ]
         await run.send("go", None)
         assert await ends(run) == 2
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_the_end_of_a_child_that_the_parent_breaks_on_is_heard_when_its_code_is_mended(
+    kept: str, late: bool
+) -> None:
+    """Also when it says until when an attempt of it may act, which is written down before it."""
+
+    def program(*, broken: bool) -> tuple[App, Any]:
+        app = App(kept)
+        slow = iter([True] if late and broken else [])
+
+        @app.step(timeout=0.3, retry=Retry(1, backoff="1ms"))
+        async def charge() -> int:
+            if next(slow, False):
+                await asyncio.sleep(60)
+            return 2
+
+        @app.workflow
+        async def charging() -> int:
+            return await charge()
+
+        @app.workflow
+        async def order() -> int:
+            charged: int = await charging()
+            if broken:
+                raise SystemExit("a mistake in the workflow")
+            return charged
+
+        return app, order
+
+    app, order = program(broken=True)
+    async with app.rooms():
+        run = await app.start(order, id="r")
+        async with asyncio.timeout(LONG):
+            while "a mistake" not in str(await run.explain()):
+                await asyncio.sleep(LOOK_EVERY)
+    await app.close()
+    app, order = program(broken=False)
+    async with app.rooms():
+        assert await ends(await app.start(order, id="r")) == 2
+    await app.close()

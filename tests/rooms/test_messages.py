@@ -396,3 +396,41 @@ async def test_a_message_and_a_timeout_that_are_seen_together_come_in_the_order_
     program(after)
     async with after.rooms():
         assert await ends(after.handle("r")) == (["one", "two"] if first == "message" else ["late", "two"])
+
+
+@pytest.mark.parametrize(("more", "said"), [("c", "abc"), ("", None)])
+async def test_messages_before_the_beginning_and_a_call_that_is_given_up_by_one_of_them(
+    app: App, more: str, said: str | None
+) -> None:
+    """That the call took no effect is written down after all of them: they are in the journal already."""
+    undone: list[int | None] = []
+
+    @app.step
+    async def book() -> int:
+        return 1
+
+    @book.undo
+    async def unbook(booked: int | None) -> None:
+        undone.append(booked)
+
+    @app.workflow
+    async def order() -> str:
+        booking = asyncio.ensure_future(book())
+        first: str = await receive("a", str)
+        booking.cancel()
+        if not more:
+            raise ValueError("enough")
+        return first + await receive("b", str) + await receive("c", str)
+
+    async with app.rooms():
+        run = await app.start(order, id="r", delay=0.5)
+        for topic in "ab" + more:
+            await run.send(topic, topic)
+        if said is None:
+            with pytest.raises(RunFailed, match="enough"):
+                await ends(run)
+        else:
+            assert await ends(run) == said
+        assert [event.kind for event in await run.timeline()].count("run_failed") == (said is None)
+        await run.graph()  # by a replay of its journal
+    assert undone == []

@@ -29,7 +29,7 @@ from tests.rooms.users import (
     user_of,
 )
 from tests.store.postgres import emptied
-from watchbill import App, DuplicateRun, InvalidOptionError, InvalidValueError, Retry, RunNotFound, attempt
+from watchbill import App, DuplicateRun, InvalidOptionError, InvalidValueError, Retry, RunNotFound, RunUndone, attempt
 from watchbill.errors import AttemptLostError, StoreOutdatedError, WatchbillError
 from watchbill.store.open import migrate
 from watchbill.store.protocol import INLINE_LIMIT
@@ -969,3 +969,38 @@ async def test_a_process_of_its_own_finishes_over_a_connection_of_its_own(prepar
     async with user_of(program.driver, program.url) as user:
         assert await user.notes() == ([] if ending == "rolls back" else ["alone"])
     await app.close()
+
+
+async def test_what_finished_is_undone_though_its_run_fails_at_that_very_moment(file):
+    """On a file it has committed another row than that which everybody was to see it by."""
+    app, did, committed = App(file), list[str](), asyncio.Event()
+
+    @app.step(retry=0)
+    async def take() -> str:
+        await asyncio.sleep(0)
+        connection = sqlite3.connect(file_of(file))
+        await attempt().finish("mine", tx=connection)
+        connection.commit()
+        connection.close()
+        committed.set()
+        return "mine"
+
+    @take.undo
+    async def give_back(taken: str | None) -> None:
+        did.append(f"gave back {taken}")
+
+    @app.step(retry=0)
+    async def other() -> None:
+        await committed.wait()
+
+    @app.workflow
+    async def order() -> None:
+        taking = asyncio.ensure_future(take())
+        await other()
+        raise ValueError(f"enough, whatever becomes of {taking}")
+
+    async with app.rooms():
+        with pytest.raises(RunUndone, match="enough"):
+            await ends(await app.start(order, id="r"))
+    await app.close()
+    assert did == ["gave back mine"]

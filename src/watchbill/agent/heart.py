@@ -113,6 +113,7 @@ class Heart:
         finally:
             self.is_beating = False
         self._said, self._doings = said, doings
+        self._held.note_heard(moved)
         answered = self._env.clock.boot()
         self._membership.hear_time(orders.now, answered)
         self._probation.told(trial)
@@ -143,6 +144,7 @@ class Heart:
         except StoreError:
             self._held.put_back(moved)  # whatever it is, whoever waits beside it will meet it, too
         else:
+            self._held.note_heard(moved)
             if orders.alive:
                 self._membership.prolong(boot, self._env.clock.boot())
             self._held.obey(orders, held)

@@ -33,7 +33,7 @@ class Held:
         self._over: dict[int, Errand] = {}  # what has ended, by row, until its end was heard
         self._moved: dict[int, Errand] = {}
         self._unheard: set[int] = set()  # rows whose progress was put back, because a beat was lost
-        self._said: dict[int, bytes] = {}  # the last progress by row that a beat has said
+        self._heard: dict[int, bytes] = {}  # the last progress by row of which an answer says that it was heard
         self._silenced: set[int] = set()  # rows whose attempts we stopped because nobody can have heard of us
         self._handed_over_at: dict[int, Micros] = {}  # rows of the rowless lane, and when they became ours
 
@@ -86,7 +86,7 @@ class Held:
             self._silenced.discard(row)
             self._handed_over_at.pop(row, None)
             self._unheard.discard(row)
-            self._said.pop(row, None)
+            self._heard.pop(row, None)
             self._moved.pop(row, None)
             self._lessons.forget(row)
 
@@ -140,8 +140,8 @@ class Held:
 
     def _is_overdue(self, row: int, attempt: Errand, boot: Micros) -> bool:
         """Say whether an attempt has had its time: its author's, and what it has asked for, if that was heard."""
-        policy, said = attempt.policy, self._said.get(row)
-        longer = extended_by(policy, None if said is None else _decode_mark(said))
+        policy, heard = attempt.policy, self._heard.get(row)
+        longer = extended_by(policy, None if heard is None else _decode_mark(heard))
         return boot >= attempt.started_boot + policy.timeout + longer
 
     def _is_over(self, attempt: Errand) -> bool:
@@ -161,19 +161,23 @@ class Held:
             progress = attempt.take_progress()
             if progress is not None:
                 mark = ProgressMark(row, attempt.fence, *progress)
-                self._said[row] = mark.body
                 moved.append((mark, attempt))
                 if row not in self._unheard and not attempt.probes:  # else it was noted when it was to be said first
                     self._learn_pace(mark, attempt, boot)
                 self._unheard.discard(row)
         return moved
 
+    def note_heard(self, moved: Sequence[tuple[ProgressMark, Errand]]) -> None:
+        """Take note that the store has answered a beat: what it said counts for everybody."""
+        for mark, attempt in moved:
+            if self._running.get(mark.id) is attempt:
+                self._heard[mark.id] = mark.body
+
     def put_back(self, moved: Sequence[tuple[ProgressMark, Errand]]) -> None:
         """Keep what nobody has heard for the next beat; that it was an increase, above all."""
         for mark, attempt in moved:
             if self._running.get(mark.id) is attempt:
                 self._unheard.add(mark.id)
-                self._said.pop(mark.id, None)
                 attempt.put_back_progress(mark.body, increased=mark.increased)
                 self._moved.setdefault(mark.id, attempt)
 

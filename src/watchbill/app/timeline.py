@@ -172,7 +172,9 @@ def _of_entry(entry: JournalEntry, ended_as: RunState, judged: int, by: str) -> 
         why = final_in(entry.body, step_name(entry.key))
         note = f"it took no effect ({why.type}: {why.message})"
     elif kind is Kind.ACTING:
-        note = f"an attempt was taken from its agent, which may act on it until {moment(to_datetime(until_of(entry)))}"
+        until = until_of(entry)
+        when = f" until {moment(to_datetime(until))}" if until else ""  # without its key nobody knows
+        note = f"an attempt was taken from its agent, which may act on it{when}"
     elif kind is Kind.REWOUND:
         actor = reason_in(entry.body)
         note = f"by {actor}"

@@ -53,6 +53,7 @@ class CancelOverdue:
     """It was asked to stop and has not within the grace."""
 
     by: Micros
+    left: Micros | None = None  # until it has had the time that its author gives it
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,10 +99,11 @@ class Quarantine:
 
 @dataclass(frozen=True, slots=True)
 class LetEnd:
-    """Running on: it was asked to stop and cannot be made to, so whoever needs its end has to wait for it."""
+    """Running on: it was asked to stop and cannot be made to, so whoever needs its end has to wait until it is late."""
 
     chosen: ClassVar[str] = "let it end"
     rule: str
+    delay: Micros | None = None  # None: it has all the time in the world
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,7 +269,7 @@ class Advance:
         there = {row.id: row for row in rows}
         coming = {row.id for row in batch.turn.attempts}  # they have their rows by this very turn
         last = self._stopping.fade_out(resident, there, coming, batch)
-        self._spare_all(batch)
+        self.spare_all(batch)
         if last:
             self.begin_the_undo(resident, batch)
         for call in self._stopping.take_gone(resident, there, coming, batch):
@@ -285,13 +285,14 @@ class Advance:
         if self._say_spared(resident, row.call, failure, batch):
             self.rest(resident, batch)
 
-    def _spare_all(self, batch: Batch) -> None:
+    def spare_all(self, batch: Batch) -> None:
         """Write down which calls the workflow had cancelled before any attempt can have taken effect."""
         while batch.spared:
             resident, key = batch.spared.pop()
             none = "cancelled before it began, or when every attempt had raised"
             never = FinalFailure(step_name(key), "CancelledError", none, 0, Cause.CANCELLED)
-            if not resident.gone and self._say_spared(resident, key, never, batch):
+            ended = resident.gone or resident.loop.ended is not None
+            if not ended and self._say_spared(resident, key, never, batch):
                 self.rest(resident, batch)
 
     def _say_spared(self, resident: Resident, key: str, failure: FinalFailure, batch: Batch) -> bool:
@@ -332,15 +333,26 @@ class Advance:
 
     def take_calls(self, resident: Resident, batch: Batch) -> None:
         """Take what the workflow asks for, and what it wants no more."""
-        loop = resident.loop
-        if loop.cancels:
-            for call in loop.take_cancels():
-                # First: an undo must not begin before what it undoes has ended.
-                self._stopping.stop(resident, call, batch)
+        if resident.loop.cancels:
+            self._stop_cancelled(resident, batch)
             if batch.spared:
-                self._spare_all(batch)  # likewise: nor of what has never begun
+                self.spare_all(batch)  # first, too: nor of what has never begun
                 if resident.gone:
                     return
+        self._begin_asked(resident, batch)
+
+    def take_calls_early(self, resident: Resident, batch: Batch) -> None:
+        """Do so before the next entry of a journal that is there already: what is spared is said after all of it."""
+        self._stop_cancelled(resident, batch)
+        self._begin_asked(resident, batch)
+
+    def _stop_cancelled(self, resident: Resident, batch: Batch) -> None:
+        """Stop what it wants no more: first, for an undo must not begin before what it undoes has ended."""
+        for call in resident.loop.take_cancels():
+            self._stopping.stop(resident, call, batch)
+
+    def _begin_asked(self, resident: Resident, batch: Batch) -> None:
+        loop = resident.loop
         at_once = not (resident.paused or resident.fading or loop.acts_until or self.stops)
         for call in loop.take_commands():
             if at_once and self._local and call.kind is STEP and not call.target.needs_row:

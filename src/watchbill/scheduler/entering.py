@@ -71,19 +71,22 @@ class Entering:
         batch.change(resident)
         if self._events.wanted:
             batch.events.append(event_of(happened.RUN_STARTED, resident, batch))
+        entries = tuple(early)
+        resident.seq = entries[-1].seq if entries else 0  # whatever is journalled now comes after all of them
         try:
             resident.loop.begin(batch.now)
-            for entry in early:
-                resident.seq = entry.seq
+            for entry in entries:
                 if resident.loop.ended is None:
-                    self._advance.take_calls(resident, batch)  # before each entry, as a replay does
+                    self._advance.take_calls_early(resident, batch)  # before each entry, as a replay does
                     resident.loop.message(batch.now, message_of(entry))
                 else:
                     resident.loop.mailbox.arrive(message_of(entry))  # its next part may want it
         except Broken as broken:
             self._leaving.broken(resident, broken, batch)
             return
-        self._advance.rest(resident, batch)
+        self._advance.spare_all(batch)
+        if not resident.gone:
+            self._advance.rest(resident, batch)
 
     def begin_loaded(self, loaded: Loaded, term: int, batch: Batch) -> None:
         """Begin a run for which something was journalled before: messages, or what another run had seen."""
@@ -207,14 +210,17 @@ class Entering:
                 resident.steps_open += 1
                 if resident.loop.is_stopping(call):
                     self._stopping.runs.add(resident.num)  # whoever had the run before may not have come to drop it
-            elif resident.loop.is_stopping(call):
-                # It was asked to stop. A row that is gone says that it took no effect; but it may have had none.
+            elif resident.loop.is_stopping(call) and not unclean:
+                # It was asked to stop. A row that is gone says that it took no effect.
                 resident.steps_open += 1
-                self._advance.settle_stopped(resident, call, Cause.LOST, int(unclean), batch)
-            elif unclean and not resident.undo_waits(batch.now):
+                self._advance.settle_stopped(resident, call, Cause.LOST, 0, batch)
+            elif unclean and (resident.loop.is_stopping(call) or not resident.undo_waits(batch.now)):
                 resident.steps_open += 1
                 self._rows.insert(resident, call, batch, lambda facts, new: lost_row(facts, new, resident.term, before))
                 batch.events.append(event_of(happened.STEP_LOST, resident, batch, call, cause=Cause.LOST))
+                if resident.loop.is_stopping(call):
+                    # It may have had no row, and act where it was: that it is lost is judged before anything is undone.
+                    self._stopping.runs.add(resident.num)
             else:
                 self._advance.dispatch(resident, call, batch)
 

@@ -65,8 +65,7 @@ class Stopping:
                 self._rows.reveal(resident, call, attempt, batch)
             revealed = resident.rows.pop(call.key)
             # The row of what has called finish() is not inserted if that has committed another one.
-            spares = undoable and attempt.finishing is None
-            self.fade(resident, revealed, call.key if spares else None, attempt)
+            self.fade(resident, revealed, call.key if undoable and attempt.finishing is None else None, attempt)
         elif attempt is not None:
             batch.stopped.append(attempt)
         finished = None if resident.finishing is None else resident.finishing.pop(call.key, None)
@@ -74,12 +73,14 @@ class Stopping:
             self.fade(resident, finished, None)
         row = resident.rows.pop(call.key, None)
         ran = _failed_now(row, batch)
-        if undoable and fades and attempt is None and _never_began(resident, row, batch):
+        # What finish() has committed has another row than that which is waited for here, and took effect.
+        spares = undoable and finished is None
+        if spares and fades and attempt is None and _never_began(resident, row, batch):
             batch.spared.append((resident, call.key))
         if row is not None and not (fades and _may_act(row, batch)) and batch.forget_row(row, attempt):
             row = None
         elif row is not None:
-            self._part_with(resident, row, call.key if undoable else None, batch, fades=fades)
+            self._part_with(resident, row, call.key if spares else None, batch, fades=fades)
         if attempt is not None and not attempt.queued:
             ran = Ran(self._rows.agent, attempt.started_at, STOPPED)
         seen = row if row is not None else revealed
@@ -169,6 +170,8 @@ class Stopping:
                 continue
             if id in rows:
                 self._drop_late(resident, rows[id], batch)
+            elif resident.finishing is not None and resident.finishing.get(key) in rows:
+                continue  # what finish() has committed comes as its outcome
             else:
                 del resident.rows[key]
                 yield call

@@ -59,7 +59,8 @@ class Telling:
         self._stopping = stopping
         self._leaving = leaving
         self.waiting: dict[int, AttemptRow] = {}  # rows that wait for a person, of whom somebody has decided something
-        self._told: dict[FactKind, Callable[[Resident, Fact, Batch], None]] = {
+        # Each says False if the workflow could not be fed with it: an entry about it may be there all the same.
+        self._told: dict[FactKind, Callable[[Resident, Fact, Batch], bool | None]] = {
             FactKind.CANCEL: self._cancel,
             FactKind.SEND: self._message,
             FactKind.PAUSE: self._pause,
@@ -99,8 +100,8 @@ class Telling:
         """Tell a run something. What it could not hear, because it is held or begins anew, stays in the store."""
         before = resident.seq
         if not resident.gone:
-            self._told[fact.kind](resident, fact, batch)
-            heard = resident.seq > before or not resident.gone
+            fed = self._told[fact.kind](resident, fact, batch)
+            heard = fed is not False and (resident.seq > before or not resident.gone)
         else:
             heard = resident.status.terminal  # too late, and without effect
             if heard and fact.kind is FactKind.ANSWER:
@@ -214,19 +215,18 @@ class Telling:
 
     # --- somebody has an outcome for one of its calls
 
-    def _child(self, resident: Resident, fact: Fact, batch: Batch) -> None:
+    def _child(self, resident: Resident, fact: Fact, batch: Batch) -> bool | None:
         """Give the end of a child to the call that started it."""
         ending = read_ending(fact.body)
         key = (resident.children or {}).pop(fact.ref, None)
         self._advance.may_act(resident, key or fact.ref, ending.acts_until, batch)
         call = None if key is None else resident.loop.calls.get(key)
         if call is None:
-            return  # nobody waits for it any more
+            return None  # nobody waits for it any more
         if ending.state is RunState.COMPLETED:
-            self._advance.feed(resident, call, Outcome.OK, bytes(ending.body), batch)
-        else:
-            cancelled = ending.state is RunState.CANCELLED
-            self._advance.feed(resident, call, Outcome.CANCELLED if cancelled else Outcome.FAILED, fact.body, batch)
+            return self._advance.feed(resident, call, Outcome.OK, bytes(ending.body), batch)
+        outcome = Outcome.CANCELLED if ending.state is RunState.CANCELLED else Outcome.FAILED
+        return self._advance.feed(resident, call, outcome, fact.body, batch)
 
     def _answer(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Give a person's answer to the call that asked; one that does not fit is refused, and the question stays."""
@@ -271,7 +271,7 @@ class Telling:
                 {row.id: row for row in loaded.attempts if f"{row.id:x}" in refs and waits_for_person(row)}
             )
 
-    def _resolve(self, resident: Resident, fact: Fact, batch: Batch) -> None:
+    def _resolve(self, resident: Resident, fact: Fact, batch: Batch) -> bool | None:
         """Do what a person decided about a call that waits for one; what does not fit is refused, and it waits on."""
         resolution = read_resolution(fact.body)
         row = self.waiting.pop(int(fact.ref, 16), None)
@@ -282,19 +282,20 @@ class Telling:
             why = "it does not wait for a person any more" if resolution is not None else "nobody here can read it"
             batch.turn.decisions.append(refused(resident.num, key, fact, resolution, why))
             self._ask_again(row, batch)
-            return
+            return None
         fit = fitted(resolution, call, shows=not resident.workflow.signature.seals)
         if isinstance(fit, Refused):
             batch.turn.decisions.append(refused(resident.num, call.key, fact, resolution, fit.why))
             self._ask_again(row, batch)
-            return
+            return None
         batch.turn.decisions.append(decided(resident.num, call.key, fact, resolution, fit))
         match fit:
             case Provided(body=body):
                 self._advance.note_acting(resident, row, batch)
                 del resident.rows[call.key]
-                if self._advance.feed(resident, call, Outcome.OK, body, batch, UNSET, row.fence):
-                    batch.turn.decided.append(row.id)
+                if not self._advance.feed(resident, call, Outcome.OK, body, batch, UNSET, row.fence):
+                    return False
+                batch.turn.decided.append(row.id)
             case Edited(body=body):
                 self._edit(resident, call, row, body, batch)
             case None if resolution.action is Action.ABORT:
@@ -304,6 +305,7 @@ class Telling:
             case None:
                 batch.turn.terms[resident.shard] = resident.term
                 batch.turn.released.append(row.id)
+        return None
 
     @staticmethod
     def _ask_again(row: AttemptRow | None, batch: Batch) -> None:

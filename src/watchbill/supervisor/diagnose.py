@@ -7,7 +7,7 @@ import msgspec
 from watchbill.clock import Micros
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
-from watchbill.model.limits import limits_of, slowness
+from watchbill.model.limits import limits_of, overdue_at, slowness
 from watchbill.model.lost import Dead
 from watchbill.model.parked import FOR_PERSONS
 from watchbill.model.policy import decode_policy
@@ -41,7 +41,7 @@ def diagnose(row: AttemptRow, now: Micros, *, dead: Dead | None = None) -> Sympt
         case AttemptState.RUNNING if dead is not None:
             return AgentDead(dead.id, dead.name, dead.found, dead.heard_at)
         case AttemptState.RUNNING if row.watch_at is not None and row.watch_at <= now:
-            return CancelOverdue(now - row.watch_at) if row.cancel else _overdue(row, now)
+            return _not_stopped(row, row.watch_at, now) if row.cancel else _overdue(row, now)
         case AttemptState.PARKED if row.watch_at is not None and row.watch_at <= now:
             return PersonLate(now - row.watch_at) if row.why in FOR_PERSONS else BackoffOver()
         case AttemptState.RUNNING | AttemptState.PARKED:
@@ -55,6 +55,14 @@ def diagnose(row: AttemptRow, now: Micros, *, dead: Dead | None = None) -> Sympt
 def by_silence(symptom: Symptom) -> bool:
     """Say whether a symptom is only that nothing was heard in time: perhaps nobody could be heard."""
     return isinstance(symptom, Late | Stalled | CancelOverdue)
+
+
+def _not_stopped(row: AttemptRow, watch_at: Micros, now: Micros) -> Symptom:
+    """Say what is wrong with an attempt that was asked to stop; the time that it had before it has still."""
+    late_at = overdue_at(row)
+    if late_at is not None and late_at <= now:
+        return Late(now - late_at)
+    return CancelOverdue(now - watch_at, None if late_at is None else late_at - now)
 
 
 def _overdue(row: AttemptRow, now: Micros) -> Symptom:

@@ -63,9 +63,13 @@ def judge(symptom: Symptom, row: AttemptRow, policy: Policy, chance: float) -> V
             return MarkFailed(_stalled(row, policy, by), failures=1, losses=-1)
         case NotYet(left=left):
             return LookAgain(left)
-        case CancelOverdue():
-            # A thread, or code that swallows it. Called ended while it runs, it would be undone while it still acts.
-            return LetEnd("asked to stop, and did not within the grace: it runs on until it returns or its agent dies")
+        case CancelOverdue(left=left):
+            # A thread, or code that swallows it. Called ended while it runs, it would be undone while it still acts;
+            # but what hangs would never be undone, so it is given its time, as if nobody had asked it to stop.
+            rule = (
+                "asked to stop, and did not within the grace: it runs on until it returns, is late, or its agent dies"
+            )
+            return LetEnd(rule, left)
         case BackoffOver() if row.why == SETTLE:
             return _settled(row, policy)
         case BackoffOver():

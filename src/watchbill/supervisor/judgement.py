@@ -94,8 +94,8 @@ def _change(row: AttemptRow, verdict: Verdict, symptom: Symptom) -> Judgement:  
             return _to(row, AttemptState.PARKED, watch_in=within, why=why, result=result)
         case GiveUp(failure=failure):
             return _to(row, AttemptState.GAVE_UP, result=_ended_with(row) if failure is None else _encode(failure))
-        case LetEnd():
-            return _to(row, AttemptState.RUNNING, why=row.why)
+        case LetEnd(delay=delay):
+            return _to(row, AttemptState.RUNNING, watch_in=delay, why=row.why)
         case LookAgain(delay=delay):
             slow = isinstance(symptom, NotYet) and symptom.slow
             return _to(row, AttemptState.RUNNING, watch_in=delay, why=SLOW if slow else row.why)

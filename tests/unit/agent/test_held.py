@@ -73,10 +73,27 @@ def test_what_has_had_its_time_is_stopped_with_the_lease_too(held, crew):
         held.move(errand.row, errand, 80 * SECOND)
     said = held.take_moves(80 * SECOND)
     held.put_back([one for one in said if one[1] is unheard])  # nobody else knows of that
+    held.note_heard([one for one in said if one[1] is asked_for_more])
     held.stop_in_silence(100 * SECOND, 0)
     assert crew.halted == [late, unheard]
     held.stop_in_silence(120 * SECOND, 20 * SECOND)
     assert crew.halted == [late, unheard, asked_for_more]
+
+
+def test_more_time_counts_from_when_it_was_heard_and_for_as_long_whatever_is_lost_later(held, crew):
+    under_way, heard = (an_errand(row, Policy(timeout=90 * SECOND)) for row in (1, 2))
+    longer, further = (msgspec.json.encode(Mark(done, extended=20 * SECOND)) for done in (1, 2))
+    for errand in (under_way, heard):
+        held.begin(errand.row, errand)
+        errand.move(longer, increased=True)
+        held.move(errand.row, errand, 80 * SECOND)
+    said = held.take_moves(80 * SECOND)
+    held.note_heard([one for one in said if one[1] is heard])  # to the other one no answer has come
+    heard.move(further, increased=True)
+    held.move(heard.row, heard, 85 * SECOND)
+    held.put_back(held.take_moves(85 * SECOND))
+    held.stop_in_silence(100 * SECOND, 0)
+    assert crew.halted == [under_way]
 
 
 def test_what_was_stopped_in_silence_is_held_until_that_was_heard(held, crew):

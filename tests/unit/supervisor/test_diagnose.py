@@ -8,6 +8,7 @@ import pytest
 from tests.unit.supervisor.rows import NOON, SECOND, a_failure, a_row
 from watchbill.model.attempt import AttemptRow, Mark, has_moved
 from watchbill.model.failure import Cause
+from watchbill.model.limits import overdue_at
 from watchbill.model.lost import Dead, Found
 from watchbill.model.policy import SEEN_WITHIN, Policy
 from watchbill.model.states import AttemptState
@@ -58,8 +59,13 @@ def test_a_running_row_is_late_from_its_deadline_on() -> None:
     assert diagnose(row, NOON + SECOND) == Late(SECOND)
 
 
-def test_a_row_that_was_asked_to_stop_is_overdue_and_not_late() -> None:
-    assert diagnose(a_row(AttemptState.RUNNING, watch_at=NOON, cancel=True), NOON + 5) == CancelOverdue(5)
+def test_a_row_that_was_asked_to_stop_is_overdue_until_it_is_late() -> None:
+    row = a_row(AttemptState.RUNNING, watch_at=NOON, cancel=True)
+    late_at = overdue_at(row)
+    assert late_at is not None
+    assert diagnose(row, NOON + 5) == CancelOverdue(5, late_at - NOON - 5)
+    assert diagnose(row, late_at - 1) == CancelOverdue(late_at - 1 - NOON, 1)
+    assert diagnose(row, late_at + 7) == Late(7), "what hangs would never be undone otherwise"
 
 
 def test_an_extension_moves_the_deadline() -> None:

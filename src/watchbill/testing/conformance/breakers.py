@@ -322,7 +322,8 @@ async def test_a_cancelled_canary_that_fails_is_not_tried_again(shop):
     [canary] = await shop.lease()
     await shop.scene.turn(dropped=[id])
     await shop.ends(canary, well=False)
-    assert await shop.scene.state_of(id) is AttemptState.FAILED
+    failed = await shop.scene.row(id)
+    assert (failed.state, failed.failures) == (AttemptState.FAILED, 1), "an attempt as any other"
 
 
 async def test_nobody_else_tries_before_it_was_heard_that_the_canarys_agent_died(shop, clock):

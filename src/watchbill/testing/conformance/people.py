@@ -519,6 +519,16 @@ async def test_who_could_not_be_told_of_the_beginning_is_not_told_of_the_end(sce
     assert (due.alerts, due.next_at) == ((), None)
 
 
+async def test_whoever_says_too_late_that_nobody_could_be_told_keeps_nobody_from_hearing_the_end(scene):
+    doors = scene.store.supervisor
+    await doors.open_incidents([NewIncident(2, "default", "no agent", 1, msgspec.json.encode(Told("x")), "", ("a",))])
+    assert len(await taken(scene, "a")) == 1
+    await doors.settle_alerts([SettledAlert(2, AlertKind.OPENED, "a", AlertState.SENT)])
+    await doors.resolve_incidents([2])
+    await doors.settle_alerts([SettledAlert(2, AlertKind.OPENED, "a", AlertState.GIVEN_UP)])
+    assert await taken(scene, "a") == [(2, AlertKind.RESOLVED, "a", 1)]
+
+
 async def test_who_could_not_be_told_of_a_call_is_not_reminded_of_it(scene, clock):
     doors = scene.store.supervisor
     question = await a_question(scene, 1, Patience(60 * SECOND))

@@ -16,7 +16,8 @@ seen AS MATERIALIZED (
 orphan AS (
     SELECT
         CASE
-            WHEN status IS NULL OR (status >= 10 AND state < 4 AND NOT cancel) THEN 'row of a run that has ended'
+            -- A probe may be asked of what a run wanted no more before it ended; who leases it is not to stop it.
+            WHEN status IS NULL OR (status >= 10 AND state < 4 AND NOT cancel AND kind <> 2) THEN 'row of a run that has ended'
             WHEN state = 1 AND coalesce(agent_state, 3) = 3 THEN 'row that nobody runs'
             WHEN watch_at IS NULL AND kind <> 1 AND (
                 state = 2 OR (state = 1 AND NOT cancel) OR (state = 3 AND why IN ('backoff', 'settle'))

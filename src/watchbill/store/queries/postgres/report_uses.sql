@@ -14,10 +14,13 @@ SET
     losses = losses - CASE WHEN said.act IN (0, 1, 3, 5) THEN 1 ELSE 0 END,
     failures = failures + CASE
         WHEN said.act = 5 AND cancel THEN 1
-        WHEN said.act = 1 AND NOT (said.spared AND why IS NOT DISTINCT FROM 'canary') THEN 1
+        WHEN said.act = 1 AND NOT (said.spared AND why IS NOT DISTINCT FROM 'canary' AND NOT cancel) THEN 1
         ELSE 0
     END,
-    rank = CASE WHEN said.spared AND why = 'canary' THEN greatest(rank, (SELECT watchbill.at(:now::bigint))) ELSE rank END,
+    rank = CASE
+        WHEN said.spared AND why = 'canary' AND NOT cancel THEN greatest(rank, (SELECT watchbill.at(:now::bigint)))
+        ELSE rank
+    END,
     result = CASE
         WHEN said.spared AND why = 'canary' AND NOT cancel THEN NULL
         WHEN said.act IN (0, 1, 2) THEN said.body

@@ -5,3 +5,11 @@ WHERE incident = ?1
     AND kind > 0
     AND route = ?2
     AND state = 0
+    AND EXISTS (
+        SELECT 1
+        FROM alert AS opened
+        WHERE opened.incident = ?1
+            AND opened.kind = 0
+            AND opened.route = ?2
+            AND opened.state = 2
+    )
