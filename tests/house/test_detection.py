@@ -98,9 +98,11 @@ def test_an_idle_fleet_picks_up_a_run_without_waiting_for_a_timer(fleet):
 
 
 def test_four_agents_share_the_work_evenly(fleet):
-    steps, agents = 2_000, 4
+    steps, agents = 800, 4
     fair = steps / agents
-    assert all(abs(share - fair) <= fair / 10 for share in trials.split(fleet, agents, steps, seconds=0.05))
+    # Steps that last: else the processor decides who gets the next one, and it has other things to do.
+    shares = trials.split(fleet, agents, steps, seconds=0.25)
+    assert all(abs(share - fair) <= fair / 10 for share in shares), shares
 
 
 def test_a_hundred_idle_agents_cost_seventy_statements_a_second(tmp_path):
