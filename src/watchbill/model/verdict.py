@@ -155,7 +155,7 @@ class Judgement(NamedTuple):
     recast: Recast | None = None
     policy: bytes | None = None  # evidence: what it was judged by; None: that does not matter
     watch_at: Micros | None = None  # evidence, of what is parked: until when it was
-    cancel: bool = False  # evidence, of what does not run: whether it was wanted
+    cancel: bool = False  # evidence: whether it was asked to stop, or unwanted
     actor: str = SUPERVISOR  # of the Decision
     last: bool = False  # from now on it stands at the end of the line
     unsure: bool | None = None  # whether an attempt that is over may have taken effect; None: as it was known before

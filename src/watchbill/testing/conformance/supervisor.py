@@ -133,7 +133,11 @@ async def test_what_only_was_looked_at_runs_on_and_may_be_written_down_by_who_on
     assert not await scene.judge(a_verdict(found, AttemptState.RUNNING)), "only what was asked to stop is left alone"
     await scene.turn(dropped=[row.id])
     assert not await scene.judge(a_verdict(found, AttemptState.RUNNING, watch_in=SECOND)), "it was asked to stop"
-    assert await scene.judge(a_verdict(found, AttemptState.RUNNING))
+    assert not await scene.judge(a_verdict(found, AttemptState.RUNNING)), "and nobody has seen that"
+    asked = await scene.row(row.id)
+    assert await scene.judge(a_verdict(asked, AttemptState.RUNNING, watch_in=SECOND))
+    assert (await scene.row(row.id)).watch_at == NOON + SECOND
+    assert await scene.judge(a_verdict(asked, AttemptState.RUNNING))
 
 
 async def test_how_trouble_began_is_read_by_call_up_to_the_fence_under_which_it_is_done(scene, run, clock):

@@ -1,5 +1,5 @@
 -- Apply verdicts whose evidence still holds: fence, state, progress, policy, and the death of the agent if they say so.
--- What runs on is looked at again; only what was asked to stop is left to itself.
+-- What runs on is looked at again, if nobody has asked it to stop meanwhile: that is looked at sooner.
 -- The agents are locked before that is judged: one that beats at this moment is waited for, and is alive.
 -- What its run wants no more since is not moved as if it did.
 -- What is parked is moved when its time is over: then by nobody who decided meanwhile, for that takes the time away.
@@ -99,7 +99,9 @@ judged AS (
         AND (NOT verdict.unmoved OR attempt.progress IS NOT DISTINCT FROM verdict.progress)
         AND (verdict.judged_by IS NULL OR attempt.policy = verdict.judged_by)
         AND CASE verdict.state
-            WHEN 1 THEN verdict.after = 2 OR (verdict.after = 1 AND attempt.cancel = (verdict.watch_in IS NULL))
+            WHEN 1 THEN verdict.after = 2 OR (
+                verdict.after = 1 AND attempt.cancel = verdict.cancel AND (attempt.cancel OR verdict.watch_in IS NOT NULL)
+            )
             WHEN 2 THEN verdict.after IN (0, 3, 5) AND attempt.cancel = verdict.cancel
             WHEN 3 THEN attempt.watch_at = verdict.watch_at
                 AND attempt.cancel = verdict.cancel

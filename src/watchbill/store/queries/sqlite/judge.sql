@@ -1,5 +1,5 @@
 -- Apply a verdict if its evidence still holds: fence, state, progress, policy, and the death of the agent if it says so.
--- What runs on is looked at again; only what was asked to stop is left to itself.
+-- What runs on is looked at again, if nobody has asked it to stop meanwhile: that is looked at sooner.
 -- What its run wants no more since is not moved as if it did.
 -- What is parked is moved when its time is over: then by nobody who decided meanwhile, for that takes the time away.
 -- What becomes ready is kept from the agent that had it, for a while, if another one could do it by what it has.
@@ -48,7 +48,7 @@ WHERE id = :id
     AND (NOT :unmoved OR progress IS :progress)
     AND (:policy IS NULL OR policy = :policy)
     AND CASE state
-        WHEN 1 THEN :after = 2 OR (:after = 1 AND cancel = (:watch_in IS NULL))
+        WHEN 1 THEN :after = 2 OR (:after = 1 AND cancel = :cancel AND (cancel OR :watch_in IS NOT NULL))
         WHEN 2 THEN :after IN (0, 3, 5) AND cancel = :cancel
         WHEN 3 THEN watch_at = :watch_at
             AND cancel = :cancel
