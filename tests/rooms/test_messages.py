@@ -403,14 +403,14 @@ async def test_messages_before_the_beginning_and_a_call_that_is_given_up_by_one_
     app: App, more: str, said: str | None
 ) -> None:
     """That the call took no effect is written down after all of them: they are in the journal already."""
-    undone: list[int | None] = []
+    undone: list[int] = []
 
     @app.step
     async def book() -> int:
         return 1
 
     @book.undo
-    async def unbook(booked: int | None) -> None:
+    async def unbook(booked: int) -> None:
         undone.append(booked)
 
     @app.workflow

@@ -518,7 +518,50 @@ async def test_an_undo_that_cannot_even_be_called_fails_the_undo_and_nothing_els
         await run.send("fail", None)
         with pytest.raises(RunUndoFailed, match="'slow' is not undone"):
             await ends(run)
+        [said] = [event for event in await run.timeline() if event.step == "undo:slow"]
+        assert "argument 'result' of step 'unslow' must be int" in said.note
+        assert (await run.explain()).facts["not_undone"] == ["slow"]
+        assert (await run.graph()).nodes  # by a replay of its journal
     assert ear.of("turn.failed") == []
+
+
+async def test_a_call_of_any_key_is_undone(app: App) -> None:
+    """That of its undo is longer, and it may be in a branch that has a name as no key may be."""
+    saga = Saga(app)
+    book = app.registry.steps["book"]
+
+    @app.workflow
+    async def journey() -> None:
+        await book.options(key="k" * 200)("train")
+        await asyncio.create_task(_of(book, "hotel"), name="a\nb" * 100)
+        raise ValueError("no")
+
+    async with app.rooms():
+        run = await app.start(journey)
+        with pytest.raises(RunUndone):
+            await ends(run)
+    assert saga.did == ["book train", "book hotel", "unbook hotel hotel-1", "unbook train train-1"]
+
+
+async def _of(step: Any, what: str) -> str:
+    booked: str = await step(what)
+    return booked
+
+
+async def test_an_undo_whose_key_is_taken_fails_and_the_others_run(app: App) -> None:
+    saga = Saga(app)
+    book = app.registry.steps["book"]
+
+    @app.workflow
+    async def journey() -> None:
+        await book("train")
+        await book.options(key="undo:book")("hotel")
+        raise ValueError("no")
+
+    async with app.rooms():
+        with pytest.raises(RunUndoFailed, match="key 'undo:book' was used before in this run"):
+            await ends(await app.start(journey))
+    assert saga.did == ["book train", "book hotel", "unbook hotel hotel-1"]
 
 
 # --- what may have taken effect, in virtual time
@@ -665,8 +708,61 @@ async def gives_up() -> str:
     return "no"
 
 
+def test_an_undo_that_does_not_take_none_fails_where_it_is_needed_and_there_alone_whenever_it_crashes(
+    watch: Watch,
+) -> None:
+    """Of three calls one completed, one was stopped while it ran, and one took no effect, as its probe says."""
+
+    def check(result: str, _: Any) -> None:
+        assert result.startswith("RunUndoFailed")
+        assert result.count("is not undone") == 1
+        assert "'stopped_while_it_runs' is not undone" in result
+        assert did.count("undo paid") >= 1
+        assert "undo None" not in did
+
+    watch.crash_everywhere(tells, (), check, fresh=did.clear)
+
+
+@virtual.step
+async def give_back(receipt: str, order: str) -> None:
+    did.append(f"undo {receipt}")
+
+
+@virtual.step(undo=give_back)
+async def paid(order: str) -> str:
+    return "paid"
+
+
+@virtual.step(undo=give_back)
+async def stopped_while_it_runs(order: str) -> str:
+    await asyncio.sleep(60)
+    return "paid"
+
+
+@virtual.step(undo=give_back, probe=slowly_not_done)
+async def without_effect(order: str) -> str:
+    raise Ambiguous("no answer")
+
+
+@virtual.workflow
+async def pays() -> None:
+    await paid("o-1")
+    async with asyncio.timeout(3):
+        await asyncio.gather(stopped_while_it_runs("o-1"), without_effect("o-1"))
+
+
+@virtual.workflow
+async def tells() -> str:
+    try:
+        await pays()
+    except RunFailed as error:
+        return f"{type(error).__name__}: {error}"
+    return "nothing"
+
+
+@pytest.mark.parametrize("taken", [str, str | None])
 @pytest.mark.parametrize("how", ["cancelled", "late", "given up by the workflow", "paused"])
-async def test_what_had_not_begun_when_its_run_was_stopped_is_not_undone(app: App, how: str) -> None:
+async def test_what_had_not_begun_when_its_run_was_stopped_is_not_undone(app: App, how: str, taken: Any) -> None:
     did: list[str] = []
 
     @app.step(needs="crane")
@@ -675,7 +771,7 @@ async def test_what_had_not_begun_when_its_run_was_stopped_is_not_undone(app: Ap
         return what
 
     @lift.undo
-    async def lower(lifted: str | None, what: str) -> None:
+    async def lower(lifted: taken, what: str) -> None:
         did.append(f"lower {what}")
 
     @app.workflow
@@ -697,9 +793,10 @@ async def test_what_had_not_begun_when_its_run_was_stopped_is_not_undone(app: Ap
             await run.cancel("not wanted")
         with pytest.raises((RunCancelled, RunFailed)) as stopped:
             await ends(run)
-        assert not isinstance(stopped.value, RunUndone)
+        assert not isinstance(stopped.value, RunUndone | RunUndoFailed)
         assert did == []
         assert (await run.explain()).facts["undone"] == []
+        await run.graph()  # by a replay of its journal
 
 
 async def test_what_is_still_to_be_asked_about_when_a_paused_run_ends_is_asked_and_gone(app: App) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import InvalidOptionError
 from watchbill.model.call import Kind
+from watchbill.model.failure import FinalFailure
 
 # Unbound: super() costs more than the methods themselves.
 _add_done_callback = asyncio.Future[object].add_done_callback
@@ -147,6 +148,14 @@ class UndoableCall(Call):
         """Part the call from the code that waits for it: it is over, but the outcome is still to come."""
         for callback, _ in self._callbacks or ():
             self.remove_done_callback(callback)
+
+
+class RefusedCall(Call):
+    """An undo that cannot be made with what it would get: it fails when it is to begin, if it still is then."""
+
+    __slots__ = ("failure",)
+
+    failure: FinalFailure
 
 
 class ChildCall(UndoableCall):

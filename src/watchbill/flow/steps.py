@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import ContextVar
 from typing import (
     Any,
@@ -25,14 +25,14 @@ from watchbill.clock import SECOND, Micros
 from watchbill.errors import InvalidOptionError, StepFailed
 from watchbill.flow.failures import type_name
 from watchbill.flow.functions import check_function, is_async
-from watchbill.flow.futures import Call, UndoableCall
+from watchbill.flow.futures import Call, RefusedCall, UndoableCall
 from watchbill.flow.ladder import Switch, Way, check_ladder, rung
 from watchbill.flow.names import check_options, did_you_mean, name_of
 from watchbill.flow.probes import Probe, check_probe
 from watchbill.flow.replay import WorkflowLoop, current
-from watchbill.flow.signatures import Signature
+from watchbill.flow.signatures import Args, Signature
 from watchbill.model.duration import Duration, to_micros
-from watchbill.model.failure import Cause
+from watchbill.model.failure import Cause, FinalFailure
 from watchbill.model.limit import Limit, gate_name, key_text
 from watchbill.model.policy import ASKED, DEFAULT_RETRIES, DEFAULT_TIMEOUT, Cures, Policy, Retry, policy_of
 from watchbill.model.probe import Unknown
@@ -430,6 +430,25 @@ class Step(Generic[P, T]):
         # A future: awaited like a coroutine, and cheaper.
         kind = Call if self.undone_by is None else UndoableCall
         return loop.step_call(self, self.name, body, copies, signature.decode_result, key, options, kind)  # type: ignore[return-value]
+
+    def ask_undo(self, loop: WorkflowLoop, key: str, result: object, undone: Args) -> Call:
+        """Make the call that undoes another one, with its result and arguments; what they do not fit fails later.
+
+        Only when it is to begin: a call in doubt has no result, and it may turn out that there is nothing to undo.
+        """
+        args, kwargs = (result, *undone[0]), undone[1]
+        try:
+            return self.ask(loop, args, kwargs, Wishes(key=key))  # type: ignore[return-value]  # inside a run it is one
+        except InvalidOptionError as error:
+            raise self._refused(error) from error
+        except StepFailed as refused:
+            body = b"null"
+            with suppress(TypeError):
+                body = self.signature.encode_args(args, kwargs)
+            call = loop.step_call(self, self.name, body, ((), {}), self.signature.decode_result, key, None, RefusedCall)
+            assert isinstance(call, RefusedCall)  # noqa: S101 - made just now
+            call.failure = FinalFailure(self.name, refused.type, refused.message, 0, Cause.RAISED)
+            return call
 
     def _gate(self, limit: Limit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Name the gate that a call with these arguments must pass; a key that cannot be told fails it for good."""

@@ -43,9 +43,8 @@ async def undo_all(loop: Undoing, ended: Ended) -> Ended:
         if undo is None or call.key in loop.spared or not may_have_taken_effect(call):
             continue
         result = None if call.cancelled() or call.exception() is not None else call.result()
-        args, kwargs = call.args
         try:
-            await undo.options(key=undo_key(call.key))(result, *args, **kwargs)
+            await undo.ask_undo(loop, undo_key(call.key), result, call.args)
         except StepFailed as failed:
             trouble.append(f"{call.key!r} is not undone: {failed}")
             first = first or failed

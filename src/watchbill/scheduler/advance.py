@@ -17,7 +17,7 @@ from watchbill.env import Env
 from watchbill.events import Events
 from watchbill.flow.context import Attempt
 from watchbill.flow.finish import end_of, for_good
-from watchbill.flow.futures import Unanswered
+from watchbill.flow.futures import RefusedCall, Unanswered
 from watchbill.flow.parts import Part, acting_body, beginning_of, following_part
 from watchbill.flow.recheck import open_loop
 from watchbill.flow.registry import Registry
@@ -353,7 +353,8 @@ class Advance:
 
     def _begin_asked(self, resident: Resident, batch: Batch) -> None:
         loop = resident.loop
-        at_once = not (resident.paused or resident.fading or loop.acts_until or self.stops)
+        # Of undos some have to wait, and some are refused.
+        at_once = not (resident.paused or loop.undoing or self.stops)
         for call in loop.take_commands():
             if at_once and self._local and call.kind is STEP and not call.target.needs_row:
                 resident.steps_open += 1
@@ -415,6 +416,12 @@ class Advance:
         if resident.paused or resident.undo_waits(batch.now):
             resident.put_off(call)
             self._settle_first(resident, batch)
+        else:
+            self._begin(resident, call, batch)
+
+    def _begin(self, resident: Resident, call: Call, batch: Batch) -> None:
+        if isinstance(call, RefusedCall):
+            batch.refused.append((resident, call, _encode(call.failure)))
             return
         if call.kind is Kind.CHILD:
             refused = self._children.start(resident, call, batch)

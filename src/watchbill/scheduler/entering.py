@@ -7,6 +7,7 @@ from watchbill.clock import Micros
 from watchbill.env import Env
 from watchbill.errors import InvalidValueError
 from watchbill.events import Events
+from watchbill.flow.futures import RefusedCall
 from watchbill.flow.parts import Part, current_part, message_of
 from watchbill.flow.recheck import compare_rows
 from watchbill.flow.registry import Registry
@@ -203,7 +204,7 @@ class Entering:
         calls, before = resident.loop.calls, self.owners.get(resident.shard)
         self._take_up_rows(resident, rows, batch)
         for call in list(calls.values()):
-            if call.kind is not Kind.STEP:
+            if call.kind is not Kind.STEP or isinstance(call, RefusedCall):
                 if call.key not in resident.rows:
                     self._advance.dispatch(resident, call, batch)
             elif call.key in resident.rows:
