@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import asyncpg
 import pytest
 
-from tests.rooms.regional import OWNER, ROLES, Harbour, Trade, a_harbour, is_in, quoted, until
+from tests.rooms.regional import NOWHERE, OWNER, ROLES, Harbour, Trade, a_harbour, is_in, quoted, until
 from tests.rooms.scene import ends
 from tests.servers import PostgresServer
 from watchbill import App, RunFailed, RunUndone, StoreError
@@ -382,6 +382,36 @@ async def test_what_the_owner_had_gathered_is_handed_over_or_gathered_anew(world
 async def both_again(trade: Trade) -> bool:
     """Say whether a region has an incident about a call that waits, and one about a run that has ended, of its own."""
     return sorted([one.member for one in await trade.app.incidents()]) == ["call", "run"]
+
+
+async def test_what_the_owners_supervisor_tells_of_is_told_to_the_region_whose_runs_it_is_about(world: World) -> None:
+    """One that connects as the owner sees all regions; what it opens is theirs, and they go on with it."""
+    eu, us, owner = Trade(world.harbour, "eu"), Trade(world.harbour, "us"), App(world.harbour.owner, alerts=NOWHERE)
+
+    async def as_owner(statement: str) -> list[asyncpg.Record]:
+        return await world.harbour.ask(OWNER, statement)
+
+    for table in ("attempt", "failed_run"):
+        await as_owner(f"UPDATE watchbill.{table} SET incident = NULL")
+    await as_owner("DELETE FROM watchbill.incident")
+    await as_owner("DELETE FROM watchbill.alert")
+
+    async def each_has_its_own() -> bool:
+        asked = await as_owner("SELECT region FROM watchbill.incident WHERE asks")
+        there = [await both_again(trade) for trade in (eu, us)]
+        return all(there) and sorted(region for (region,) in asked) == ["eu", "us"]
+
+    async with owner.rooms(scheduler=False, agent=False):
+        await until(each_has_its_own)
+    assert await as_owner("SELECT id FROM watchbill.incident WHERE region = ''") == []
+    # Now a supervisor of the region reminds of them: those who were told of the question, and of the call.
+    await as_owner("UPDATE watchbill.attempt SET remind_at = 1 WHERE incident IS NOT NULL")
+
+    async def both_are_reminded() -> bool:
+        return len(await world.harbour.ask(ROLES["eu"], "SELECT incident FROM watchbill.alert WHERE kind = 2")) == 2
+
+    async with eu.app.rooms(region="eu", scheduler=False, agent=False):
+        await until(both_are_reminded)
 
 
 async def test_people_of_a_region_decide_about_its_calls(world: World) -> None:

@@ -62,6 +62,9 @@ SMALL = {"lease", "scheduler", "supervisor", "queue", "shard", "orphan", "meta",
 STOPPED = "gate_stopped ((namespace || ''::text))"
 STOPS = (STOPPED, "agent_pkey (id)", "queue_pkey (id)", "run_pkey (num)")
 
+# Whether the region of a run has a role: of each there is one row.
+HOME = {"shard_pkey (id)", "all of region_role"}
+
 # By which columns of which index each hot text finds its rows. What stands behind an index is its condition: a column
 # that is missing there is compared row by row.
 INDEXES: Mapping[str, set[str]] = {
@@ -378,14 +381,14 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_pkey (id)",
         "all of attempt_untold",
     },
-    "untold_questions": {"attempt_pkey (id)", "run_pkey (num)"},
+    "untold_questions": {"attempt_pkey (id)", "run_pkey (num)", *HOME},
     "attach_questions": {"attempt_pkey (id)"},
-    "waiting_calls": {"attempt_pkey (id)", "run_pkey (num)"},
+    "waiting_calls": {"attempt_pkey (id)", "run_pkey (num)", *HOME},
     "orders": {"incident_pkey (id)"},
     "due_reminders": {"attempt_pkey (id)"},
     "attach": {"attempt_pkey (id)"},
     "attach_runs": {"run_pkey (num)"},
-    "stuck_runs": {"run_pkey (num)", "decision_pkey (run)"},
+    "stuck_runs": {"run_pkey (num)", "decision_pkey (run)", *HOME},
     "feed_runs": {"incident_pkey (id)", "run_stuck (incident, (num + 0))"},
     "heal": {
         "incident_pkey (id)",
@@ -395,7 +398,7 @@ INDEXES: Mapping[str, set[str]] = {
         "failed_run_member (incident)",
         "alert_pkey (incident, kind)",
     },
-    "failed_runs": {"failed_run_pkey (run)", "run_pkey (num)"},
+    "failed_runs": {"failed_run_pkey (run)", "run_pkey (num)", *HOME},
     "attach_failed": {"failed_run_pkey (run)"},
     "next_failed": {"incident_pkey (id)", "failed_run_member (incident, (run + 0))", "run_pkey (num)"},
     "fed_failed": {"incident_pkey (id)"},

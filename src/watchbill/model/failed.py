@@ -41,6 +41,7 @@ class FailedRun(NamedTuple):
     step: str
     undo: bool
     body: bytes
+    region: str = ""  # its own, if that has a role of its own
 
 
 class FailedGathering(NamedTuple):

@@ -45,6 +45,7 @@ class NewIncident(NamedTuple):
     people: str = ""  # the group that it is for; "" is everybody
     routes: tuple[str, ...] = ()  # by which somebody is told of it, by their marks
     everywhere: bool = False  # what it is about is shared by all regions, and it quotes nothing of any run
+    region: str = ""  # that of its members, if that has a role of its own, whoever opens it; of others, its opener's
 
 
 class IncidentRow(msgspec.Struct, frozen=True):

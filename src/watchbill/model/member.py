@@ -27,6 +27,7 @@ class WaitingCall(NamedTuple):
     policy: bytes
     result: bytes | None  # a Failure
     watch_at: Micros | None = None  # when the time is over of those whom it waits for; UNTOLD later until they are told
+    region: str = ""  # that of its run, if that has a role of its own
 
 
 class Evidence(NamedTuple):
@@ -73,6 +74,7 @@ class UntoldQuestion(NamedTuple):
     run: str  # its id
     call: str
     body: bytes  # a Question
+    region: str = ""  # that of its run, if that has a role of its own
 
 
 class Reminder(NamedTuple):

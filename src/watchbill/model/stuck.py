@@ -26,6 +26,7 @@ class StuckRun(NamedTuple):
     status: int
     held: str | None
     decision: bytes | None  # that says how it has diverged, if it has
+    region: str = ""  # its own, if that has a role of its own
 
 
 class StuckEvidence(NamedTuple):

@@ -17,9 +17,9 @@ def failed_alike(
     runs: Iterable[FailedRun], new_id: Callable[[], int], routes: Sequence[Route] = ()
 ) -> list[FailedGathering]:
     """Sort runs by what failed for good in them: those that failed alike are one incident."""
-    alike: dict[tuple[str, str], list[FailedRun]] = {}
+    alike: dict[tuple[str, str, str], list[FailedRun]] = {}
     for run in runs:
-        alike.setdefault((run.namespace, cause_of(run)), []).append(run)
+        alike.setdefault((run.namespace, cause_of(run), run.region), []).append(run)
     return [_gathering(new_id(), *key, members, routes) for key, members in sorted(alike.items())]
 
 
@@ -32,10 +32,12 @@ def cause_of(run: FailedRun) -> str:
     return f"{word} of {run.step} {fingerprint(run.step, f'{word} {failure.cause}', failure.type, failure.message)}"
 
 
-def _gathering(id: int, namespace: str, cause: str, runs: list[FailedRun], routes: Sequence[Route]) -> FailedGathering:
+def _gathering(  # noqa: PLR0913 - what an incident is made of
+    id: int, namespace: str, cause: str, region: str, runs: list[FailedRun], routes: Sequence[Route]
+) -> FailedGathering:
     examples = tuple([run.id for run in runs[:EXAMPLES]])
     body = _encode(Told(_said(runs[0])[:LONGEST_SAID], _remedy(id, undo=runs[0].undo), examples))
-    incident = NewIncident(id, namespace, cause, len(runs), body, "", marks_for(routes, ""))
+    incident = NewIncident(id, namespace, cause, len(runs), body, "", marks_for(routes, ""), region=region)
     return FailedGathering(incident, tuple([run.num for run in runs]))
 
 

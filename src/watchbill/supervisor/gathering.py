@@ -21,10 +21,10 @@ _encode = msgspec.json.Encoder().encode
 
 def gathered(calls: Iterable[WaitingCall], new_id: Callable[[], int], routes: Sequence[Route] = ()) -> list[Gathering]:
     """Sort calls by why they wait: those that failed alike are one incident; `routes`: whom to tell of them."""
-    alike: dict[tuple[str, str, str], list[WaitingCall]] = {}
+    alike: dict[tuple[str, str, str, str], list[WaitingCall]] = {}
     for call in calls:
         group = people_of(call.why, call.rung, call.policy).group
-        alike.setdefault((call.namespace, cause_of(call, group), group), []).append(call)
+        alike.setdefault((call.namespace, cause_of(call, group), group, call.region), []).append(call)
     return [_gathering(new_id(), *key, members, routes) for key, members in sorted(alike.items())]
 
 
@@ -36,7 +36,7 @@ def cause_of(call: WaitingCall, group: str) -> str:
 
 
 def _gathering(  # noqa: PLR0913 - what an incident is made of
-    id: int, namespace: str, cause: str, group: str, calls: list[WaitingCall], routes: Sequence[Route]
+    id: int, namespace: str, cause: str, group: str, region: str, calls: list[WaitingCall], routes: Sequence[Route]
 ) -> Gathering:
     first = calls[0]
     said = what_waits(first.step, first.why, first.result)
@@ -44,7 +44,8 @@ def _gathering(  # noqa: PLR0913 - what an incident is made of
     examples = tuple(dict.fromkeys(call.run for call in calls))[:EXAMPLES]
     body = _encode(Told(said[:LONGEST_SAID], remedy, examples))
     evidence = tuple([_evidence(call) for call in calls])
-    return Gathering(NewIncident(id, namespace, cause, len(calls), body, group, marks_for(routes, group)), evidence)
+    marks = marks_for(routes, group)
+    return Gathering(NewIncident(id, namespace, cause, len(calls), body, group, marks, region=region), evidence)
 
 
 def asked(questions: Iterable[UntoldQuestion], routes: Sequence[Route]) -> list[NewIncident]:
@@ -57,7 +58,7 @@ def _asking(one: UntoldQuestion, question: Question, routes: Sequence[Route]) ->
     body = _encode(Told(said[:LONGEST_SAID], f"answer: watchbill inbox answer {one.id:x} JSON", (one.run,)))
     marks = marks_for(routes, question.to)
     group = question.to.replace("\0", "")  # which no store could hold; who asks has been kept from it only since lately
-    return NewIncident(one.id, one.namespace, f"question {one.id:x}", 1, body, group, marks)
+    return NewIncident(one.id, one.namespace, f"question {one.id:x}", 1, body, group, marks, region=one.region)
 
 
 def _evidence(call: WaitingCall) -> Evidence:

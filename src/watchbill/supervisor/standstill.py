@@ -20,10 +20,10 @@ def standing_still(
     runs: Iterable[StuckRun], new_id: Callable[[], int], routes: Sequence[Route] = ()
 ) -> list[StuckGathering]:
     """Sort runs by why they stand still: those of one code and one place in it are one incident."""
-    alike: dict[tuple[str, str], list[tuple[StuckRun, str]]] = {}
+    alike: dict[tuple[str, str, str], list[tuple[StuckRun, str]]] = {}
     for run in runs:
         why = why_stuck(run, _decision(run))
-        alike.setdefault((run.namespace, cause_of(run, why)), []).append((run, why))
+        alike.setdefault((run.namespace, cause_of(run, why), run.region), []).append((run, why))
     return [_gathering(new_id(), *key, members, routes) for key, members in sorted(alike.items())]
 
 
@@ -31,8 +31,8 @@ def _decision(run: StuckRun) -> Decision | None:
     return None if run.decision is None or is_sealed(run.decision) else _decode_decision(run.decision)
 
 
-def _gathering(
-    id: int, namespace: str, cause: str, members: Sequence[tuple[StuckRun, str]], routes: Sequence[Route]
+def _gathering(  # noqa: PLR0913 - what an incident is made of
+    id: int, namespace: str, cause: str, region: str, members: Sequence[tuple[StuckRun, str]], routes: Sequence[Route]
 ) -> StuckGathering:
     first, why = members[0]
     said = f"runs of workflow {first.workflow!r} version {first.version} stand still: {why}"
@@ -44,4 +44,5 @@ def _gathering(
     examples = tuple([run.id for run, _ in members[:EXAMPLES]])
     body = _encode(Told(said[:LONGEST_SAID], remedy, examples))
     evidence = tuple([StuckEvidence(run.num, run.status, run.held) for run, _ in members])
-    return StuckGathering(NewIncident(id, namespace, cause, len(members), body, "", marks_for(routes, "")), evidence)
+    marks = marks_for(routes, "")
+    return StuckGathering(NewIncident(id, namespace, cause, len(members), body, "", marks, region=region), evidence)

@@ -100,6 +100,7 @@ def new_values(new: Sequence[NewIncident]) -> dict[str, object]:
         "new_causes": [one.cause for one in new],
         "new_bodies": [one.body for one in new],
         "new_peoples": [one.people for one in new],
+        "new_regions": [one.region for one in new],
         **told_values(new),
     }
 

@@ -16,21 +16,22 @@ belonging AS MATERIALIZED (
 news AS MATERIALIZED (
     SELECT *
     FROM unnest(
-        :new_ids::bigint[], :new_namespaces::text[], :new_causes::text[], :new_bodies::bytea[], :new_peoples::text[]
-    ) WITH ORDINALITY AS new (id, namespace, cause, body, people, place)
+        :new_ids::bigint[], :new_namespaces::text[], :new_causes::text[], :new_bodies::bytea[], :new_peoples::text[],
+        :new_regions::text[]
+    ) WITH ORDINALITY AS new (id, namespace, cause, body, people, region, place)
     CROSS JOIN LATERAL (
         SELECT count(*) AS runs, max(at) AS seen_at FROM belonging WHERE belonging.place = new.place
     ) AS counted
     WHERE counted.runs > 0
 ),
 opened AS (
-    INSERT INTO watchbill.incident AS known (id, namespace, cause, members, body, people, failed, opened_at, seen_at)
-    SELECT id, namespace, cause, runs, body, people, true, (SELECT watchbill.at(:now::bigint)), seen_at
+    INSERT INTO watchbill.incident AS known (id, namespace, region, cause, members, body, people, failed, opened_at, seen_at)
+    SELECT id, namespace, region, cause, runs, body, people, true, (SELECT watchbill.at(:now::bigint)), seen_at
     FROM news
-    ORDER BY namespace, cause
+    ORDER BY namespace, cause, region
     ON CONFLICT (namespace, region, cause) WHERE state = 0 DO UPDATE
     SET members = known.members + excluded.members, seen_at = greatest(known.seen_at, excluded.seen_at)
-    RETURNING id, namespace, cause
+    RETURNING id, namespace, region, cause
 ),
 attached AS (
     UPDATE watchbill.failed_run
@@ -41,6 +42,7 @@ attached AS (
     WHERE failed_run.run = belonging.run
         AND news.place = belonging.place
         AND opened.namespace = news.namespace
+        AND opened.region = news.region
         AND opened.cause = news.cause
 ),
 alerts AS (
@@ -55,4 +57,5 @@ SELECT news.place, news.runs, opened.id = news.id AS new
 FROM news
 CROSS JOIN opened
 WHERE opened.namespace = news.namespace
+    AND opened.region = news.region
     AND opened.cause = news.cause

@@ -15,11 +15,12 @@ attached AS (
     WHERE id = ANY (ARRAY(SELECT id FROM open))
 ),
 opened AS (
-    INSERT INTO watchbill.incident (id, namespace, cause, members, body, people, asks, opened_at)
-    SELECT new.id, new.namespace, new.cause, 1, new.body, new.people, true, (SELECT watchbill.at(:now::bigint))
+    INSERT INTO watchbill.incident (id, namespace, region, cause, members, body, people, asks, opened_at)
+    SELECT new.id, new.namespace, new.region, new.cause, 1, new.body, new.people, true, (SELECT watchbill.at(:now::bigint))
     FROM unnest(
-        :new_ids::bigint[], :new_namespaces::text[], :new_causes::text[], :new_bodies::bytea[], :new_peoples::text[]
-    ) AS new (id, namespace, cause, body, people)
+        :new_ids::bigint[], :new_namespaces::text[], :new_causes::text[], :new_bodies::bytea[], :new_peoples::text[],
+        :new_regions::text[]
+    ) AS new (id, namespace, cause, body, people, region)
     WHERE new.id = ANY (ARRAY(SELECT id FROM open))
     ORDER BY new.namespace, new.cause
     ON CONFLICT DO NOTHING
