@@ -25,6 +25,7 @@ from watchbill.model.alert import Route, read_routes
 from watchbill.model.incident import NewIncident, Told
 from watchbill.store.open import open_store
 from watchbill.store.protocol import Store
+from watchbill.supervisor import wardroom
 from watchbill.supervisor.herald import TAKEN_FOR, Herald
 from watchbill.testing.conformance.scene import HandClock, HandEnv
 
@@ -274,6 +275,38 @@ async def test_who_is_asked_is_told_reminded_and_told_when_it_goes_to_the_next(u
     finally:
         boss.server.shutdown()
         boss.server.server_close()
+
+
+async def test_what_was_told_of_a_question_is_over_also_when_nobody_is_told_any_more(
+    url: str, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wardroom, "UNTOLD_APART", 0)
+
+    def program(app: App) -> Any:
+        @app.workflow
+        async def refund(order: str) -> bool:
+            return await ask(f"Refund {order}?", form=bool)
+
+        return refund
+
+    before, after = App(url, alerts=listener.url), App(url)
+    program(after)
+    async with before.rooms():
+        await before.start(program(before), "o-1", id="r")
+        await until(lambda: len(listener.heard) == 1)
+    async with after.rooms():
+        doors = after._hall._store.supervisor  # type: ignore[attr-defined]
+        [item] = await after.inbox()
+        await after.answer(item.id, True)
+        assert await after.handle("r").result(timeout=LONG) is True
+
+        async def open_ones() -> int:
+            seen = await doors.muster(10, asks=True)
+            return len(seen.healed) + len(seen.asking)
+
+        async with asyncio.timeout(LONG):
+            while await open_ones():
+                await asyncio.sleep(LOOK_EVERY)
 
 
 async def test_what_is_asked_under_keys_does_not_leave_the_house(url: str, listener: Listener) -> None:

@@ -29,6 +29,7 @@ from watchbill.supervisor.standstill import standing_still
 
 LOOKS_APART: Final[Micros] = SECOND // 4
 ASKS_APART: Final[Micros] = SECOND  # of questions nothing is wrong, and there may be many: these looks are fewer
+UNTOLD_APART: Final[Micros] = 600 * SECOND  # fewer still with nobody to tell: another program may have told somebody
 POLL: Final[Micros] = 5 * SECOND  # where others write to the store, too, a lost hint costs at most this
 STILL_EVERY: Final[Micros] = SECOND  # while an incident is about runs: that one of them moves again gives no hint
 LIMIT: Final = 1_000  # calls, or runs, in one look
@@ -99,8 +100,10 @@ class Wardroom(Loop):
     async def _look(self) -> Micros | None:
         """Look once; gives when to look again."""
         boot = self.env.clock.boot()
-        asks = bool(self._routes) and boot >= self._asks_at
+        asks = boot >= self._asks_at
         muster = await self._store.muster(LIMIT, asks=asks)
+        if not self._routes:
+            muster = msgspec.structs.replace(muster, asking=())
         await self._gather_all(muster)
         if muster.healed:
             await self._resolve(muster)
@@ -121,7 +124,7 @@ class Wardroom(Loop):
     def _asks_again(self, boot: Micros, *, asked: bool) -> list[Micros]:
         """Say when to look at questions, if somebody is to be told of them and they were not looked at this time."""
         if asked:
-            self._asks_at = boot + ASKS_APART
+            self._asks_at = boot + (ASKS_APART if self._routes else UNTOLD_APART)
             return []
         return [self._asks_at - boot] if self._routes else []
 
