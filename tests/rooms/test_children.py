@@ -98,6 +98,61 @@ async def test_children_are_cancelled_with_their_parent(app: App) -> None:
                 await ends(app.handle(id))
 
 
+@pytest.mark.parametrize("how", ["cancelled", "failed", "rewound", "undone"])
+@pytest.mark.parametrize("where", ["asleep", "somewhere else"])
+async def test_children_are_cancelled_also_when_what_stops_their_parent_brings_it_into_memory(
+    kept: str, how: str, where: str
+) -> None:
+    """It starts what it waits for once more then, as if for the first time; but it has started that before."""
+
+    def family(app: App) -> Any:
+        @app.step
+        async def book() -> str:
+            return "booked"
+
+        if how == "undone":
+
+            @book.undo
+            async def unbook(booked: str) -> None: ...
+
+        @app.workflow
+        async def child() -> None:
+            await sleep("1h")
+
+        @app.workflow
+        async def parent() -> None:
+            async def fails() -> None:
+                await receive("fail")
+                raise ValueError("no")
+
+            await book()
+            async with asyncio.timeout(3600):
+                await asyncio.gather(child(), fails())
+
+        return parent
+
+    async def stop(run: Handle[Any]) -> None:
+        if how == "cancelled":
+            await run.cancel("enough")
+        elif how == "rewound":
+            await run.rewind(to="book")
+        else:
+            await run.send("fail", None)
+
+    before, after = App(kept), App(kept)
+    family(after)
+    async with before.rooms():
+        run = await before.start(family(before), id="p")
+        await becomes(run, lambda status: status.state == "waiting")
+        if where == "asleep":
+            await stop(run)
+            await becomes(before.handle("p/child"), lambda status: status.state == "cancelled")
+    if where == "somewhere else":
+        await stop(after.handle("p"))
+        async with after.rooms():
+            await becomes(after.handle("p/child"), lambda status: status.state == "cancelled")
+
+
 async def test_a_child_that_nobody_waits_for_any_more_is_cancelled(app: App) -> None:
     @app.workflow
     async def child() -> None:

@@ -441,6 +441,236 @@ async def test_a_child_that_a_pause_held_back_is_not_waited_for(app: App) -> Non
     assert saga.did[-1] == "unbook train train-1"
 
 
+class Voyage:
+    """A run that books, and then waits for another one which does, and takes its time to undo that."""
+
+    def __init__(self, app: App) -> None:
+        self.did: list[str] = []
+        self.go = asyncio.Event()
+
+        @app.step
+        async def book(what: str) -> str:
+            self.did.append(f"book {what}")
+            return what
+
+        @book.undo
+        async def unbook(booked: str, what: str) -> None:
+            if what == "cabin":
+                await self.go.wait()
+            self.did.append(f"unbook {what}")
+
+        @app.step
+        async def refund(cruised: str) -> None:
+            self.did.append("refund")
+
+        @app.workflow(undo=refund)
+        async def cruise() -> str:
+            await book("cabin")
+            await sleep("1h")
+            return "seen"
+
+        @app.workflow
+        async def trip(patience: float) -> None:
+            await book("train")
+            async with asyncio.timeout(patience):
+                await cruise()
+
+        self.trip = trip
+
+
+@pytest.mark.parametrize("how", ["cancelled", "late", "given up by the workflow"])
+async def test_what_a_child_did_is_undone_first(app: App, how: str) -> None:
+    """It began later. So its parent waits until it has ended, also when its code waits for it no more."""
+    voyage = Voyage(app)
+    async with app.rooms():
+        patience = 0.5 if how == "given up by the workflow" else 3600.0
+        run = await app.start(voyage.trip, patience, id="r", deadline=0.5 if how == "late" else None)
+        child: Any = app.handle("r/cruise")
+        await becomes(run, lambda status: status.state == "waiting")
+        await becomes(child, lambda status: status.state == "waiting")
+        if how == "cancelled":
+            await run.cancel("not any more")
+        await becomes(child, lambda status: status.state == "undoing")
+        await becomes(run, lambda status: status.state == "undoing")
+        explained = await run.explain()
+        assert "waits for run 'r/cruise' to end" in str(explained)
+        assert "run explain r/cruise" in str(explained)
+        voyage.go.set()
+        with pytest.raises((RunCancelled, RunUndone)):
+            await ends(run)
+        await run.graph()  # by a replay of its journal
+    assert voyage.did == ["book train", "book cabin", "unbook cabin", "unbook train"]
+
+
+async def test_what_a_child_did_is_undone_first_also_after_a_restart(kept: str) -> None:
+    before = App(kept)
+    voyage = Voyage(before)
+    async with before.rooms():
+        run = await before.start(voyage.trip, 3600.0, id="r")
+        await becomes(run, lambda status: status.state == "waiting")
+        await becomes(before.handle("r/cruise"), lambda status: status.state == "waiting")
+        await run.cancel("not any more")
+        await becomes(run, lambda status: status.state == "undoing")
+    assert voyage.did == ["book train", "book cabin"]
+    after = App(kept)
+    voyage = Voyage(after)
+    async with after.rooms():
+        run = after.handle("r")
+        await becomes(after.handle("r/cruise"), lambda status: [step.state for step in status.steps][-1] == "running")
+        assert "waits for run 'r/cruise' to end" in str(await run.explain())
+        assert voyage.did == []
+        voyage.go.set()
+        with pytest.raises(RunCancelled):
+            await ends(run)
+    assert voyage.did == ["unbook cabin", "unbook train"]
+
+
+class Crossing:
+    """A run that books, and then another one, with nothing to undo of its own, in which a thread does not stop."""
+
+    def __init__(self, app: App, how: str) -> None:
+        self.did: list[str] = []
+        self.begun, self.go = threading.Event(), threading.Event()
+
+        @app.step
+        async def book() -> str:
+            return "booked"
+
+        @book.undo
+        async def unbook(booked: str) -> None:
+            self.did.append("unbook")
+
+        @app.step
+        def row() -> None:
+            self.begun.set()
+            self.go.wait()
+            self.did.append("rowed")
+
+        @app.step
+        async def look() -> None: ...
+
+        @app.workflow
+        async def rows() -> None:
+            await row()
+
+        @app.workflow
+        async def crosses() -> None:
+            async def sinks() -> None:
+                await receive("sink", str)
+                raise ValueError("no")
+
+            await look()
+            await asyncio.gather(rows() if how == "cancelled, below it" else row(), sinks())
+
+        @app.workflow
+        async def trip() -> None:
+            await book()
+            await crosses()
+
+        self.trip = trip
+
+    async def until_it_rows(self) -> None:
+        async with asyncio.timeout(LONG):
+            while not self.begun.is_set():
+                await asyncio.sleep(LOOK_EVERY)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "cancelled, below it", "failed"])
+async def test_nothing_is_undone_while_an_attempt_of_a_child_runs(app: App, how: str) -> None:
+    """A child ends when nothing of it runs any more: the run that started it may undo what that uses."""
+    crossing = Crossing(app, how)
+    try:
+        async with app.rooms():
+            run = await app.start(crossing.trip, id="r")
+            child: Any = app.handle("r/crosses")
+            await crossing.until_it_rows()
+            if how == "failed":
+                await child.send("sink", "now")
+            else:
+                await run.cancel("not any more")
+            await becomes(child, lambda status: status.state == "undoing")
+            # What comes now is too late for its code, and must not disturb what waits.
+            await child.send("sink", "once more")
+            await child.pause("wait")
+            await child.cancel("and again")
+            with pytest.raises(WatchbillError, match="wait for its end"):
+                await child.rewind(to="look")
+            await child._client.tell("r/crosses", FactKind.REWIND, "look")  # said before anybody could know
+            async with asyncio.timeout(LONG):
+                while (await child.explain()).facts["told"]:
+                    await asyncio.sleep(LOOK_EVERY)
+            assert (await child.status()).state == "undoing"
+            assert crossing.did == []
+            crossing.go.set()
+            with pytest.raises((RunCancelled, RunUndone)):
+                await ends(run)
+            assert (await child.status()).state == ("failed" if how == "failed" else "cancelled")
+            assert [event.kind for event in await child.timeline()].count("refused") == 1, "to rewind it"
+            await child.graph()  # by a replay of its journal
+    finally:
+        crossing.go.set()
+    assert crossing.did == ["rowed", "unbook"]
+
+
+async def test_a_child_waits_for_what_it_has_stopped_also_after_a_restart(kept: str) -> None:
+    before = App(kept)
+    crossing = Crossing(before, "cancelled")
+    try:
+        async with before.rooms():
+            run = await before.start(crossing.trip, id="r")
+            await crossing.until_it_rows()
+            await run.cancel("not any more")
+            await becomes(before.handle("r/crosses"), lambda status: status.state == "undoing")
+            asyncio.get_running_loop().call_later(1, crossing.go.set)
+    finally:
+        crossing.go.set()
+    assert crossing.did == ["rowed"]
+    after = App(kept)
+    crossing = Crossing(after, "cancelled")
+    async with after.rooms():
+        with pytest.raises(RunCancelled):
+            await ends(after.handle("r"))
+        assert (await after.handle("r/crosses").status()).state == "cancelled"
+    assert crossing.did == ["unbook"]
+
+
+async def test_a_child_that_completed_though_it_was_cancelled_is_undone(app: App) -> None:
+    did: list[object] = []
+
+    @app.step
+    async def book() -> str:
+        return "booked"
+
+    @book.undo
+    async def unbook(booked: str) -> None:
+        did.append("unbook")
+
+    @app.step
+    async def refund(paid: str | None) -> None:
+        did.append(paid)
+
+    @app.workflow(undo=refund)
+    async def pay() -> str:
+        with contextlib.suppress(asyncio.CancelledError):
+            await sleep("1h")
+        await sleep(0.1)
+        return "paid"
+
+    @app.workflow
+    async def order() -> None:
+        await book()
+        await pay()
+
+    async with app.rooms():
+        run = await app.start(order, id="r")
+        await becomes(run, lambda status: status.state == "waiting")
+        await becomes(app.handle("r/pay"), lambda status: status.state == "waiting")
+        await run.cancel("not any more")
+        with pytest.raises(RunCancelled):
+            await ends(run)
+    assert did == [None, "unbook"]
+
+
 async def test_a_deadline_that_passes_during_the_undo_changes_nothing(app: App) -> None:
     slowly = asyncio.Event()
 

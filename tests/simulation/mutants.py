@@ -30,6 +30,7 @@ from watchbill.scheduler import advance, residence, resolving, scheduler, schedu
 from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.entering import Entering
 from watchbill.scheduler.leases import Leases
+from watchbill.scheduler.residence import Resident
 from watchbill.scheduler.resolving import Provided
 from watchbill.scheduler.scheduler import Scheduler
 from watchbill.scheduler.stopping import Stopping
@@ -699,6 +700,28 @@ def what_may_have_taken_effect_is_not_undone(patch: Patch) -> None:
     patch.setattr(undo, "may_have_taken_effect", lambda call: not call.cancelled() and call.exception() is None)
 
 
+def children_undo_at_the_same_time(patch: Patch) -> None:
+    def waits(self, now):
+        return self.loop.undoing is not None and (bool(self.fading) or self.loop.acts_until > now)
+
+    patch.setattr(Resident, "undo_waits", waits)
+
+
+def a_child_ends_while_something_of_it_runs(patch: Patch) -> None:
+    patch.setattr(Stopping, "lingers", staticmethod(lambda resident: False))
+
+
+def children_from_before_are_forgotten(patch: Patch) -> None:
+    """A run that comes into memory, and is stopped at once, believes that it has not started its children yet."""
+    take_up = Entering._take_up_children
+
+    def forget(self, resident, loaded):
+        take_up(self, resident, loaded)
+        resident.inherited = ()
+
+    patch.setattr(Entering, "_take_up_children", forget)
+
+
 def what_does_not_fit_is_taken(patch: Patch) -> None:
     """What a person gives as a result is believed, whatever it is."""
     patch.setattr(resolving, "_provided", lambda body, call, what, *, shows: Provided(body))
@@ -735,12 +758,15 @@ MUTANTS = (
     Mutant("M23", m23_an_exception_that_cannot_be_rebuilt_hangs_the_caller, frozenset({"I2", "I15"})),
     Mutant("M34", m34_undo_while_the_attempt_runs, frozenset({"I14"}), begin=4),
     Mutant("undone too soon", undone_while_somebody_may_act, frozenset({"I14"}), begin=6),
+    Mutant("children undo beside", children_undo_at_the_same_time, frozenset({"I14"}), begin=5),
+    Mutant("child ends early", a_child_ends_while_something_of_it_runs, frozenset({"I14"}), begin=15),
+    Mutant("children forgotten", children_from_before_are_forgotten, frozenset({"I14", "I15"}), begin=15),
     Mutant("undo forwards", undone_in_the_order_of_start, frozenset({"I14"})),
     Mutant("old rows", rows_of_an_old_part_are_adopted, frozenset({"I2", "I3", "I5"}), begin=9),
     Mutant("first period", first_lease_period_ignored, frozenset({"I9"}), begin=60),
     Mutant("late unheard", late_while_nobody_could_report, frozenset({"I9"}), is_quiet, begin=1189),
     Mutant("no handing over", given_away_without_handing_over, frozenset({"I3", "I5", "I8", "I14"}), begin=6),
-    Mutant("code missing", losses_forgotten_for_want_of_code, frozenset({"I8"}), is_loud, begin=950),
+    Mutant("code missing", losses_forgotten_for_want_of_code, frozenset({"I8"}), is_loud, begin=848),
     Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9", "I14"}), begin=18),
     Mutant("M7", m7_cron_without_slot_row, frozenset({"I11"}), is_scheduled),
     Mutant("M36", m36_slot_reopened_after_retention, frozenset({"I11"}), is_scheduled),

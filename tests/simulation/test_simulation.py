@@ -80,6 +80,7 @@ LEAST = {
     "process.buried": 15,
     "outages": 3,
     "effects refused": 3,
+    "undos after children": 40,
     "late reports": 10,
     "host dies": 5,
     "host freezes": 5,

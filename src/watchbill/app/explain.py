@@ -355,6 +355,7 @@ def _served(record: Record, facts: dict[str, Any], rows: Sequence[AttemptRow]) -
     elif run.status is RunState.WAITING:
         yield from _waiting(record, facts, rows)
     elif run.status is RunState.UNDOING:
+        yield from _kin(record, facts)
         yield _undoing(record, facts)
         yield from _acting(record, facts)
     elif not rows:
@@ -458,6 +459,14 @@ def _undoing(record: Record, facts: dict[str, Any]) -> Standstill:
     if left:
         said += f" Before it ends it looks at {', '.join(left)}, and undoes those that have an undo."
     return Standstill(Because.UNDOING, said, SCHEDULER)
+
+
+def _kin(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
+    """Say that nothing is undone yet because a run that it had started, and cancelled, has not ended."""
+    if record.run.waits is not None:
+        facts["waits"] = record.run.waits
+        because, next = _awaited(record.run.id, record.run.waits)
+        yield Standstill(because, f"It waits for {record.run.waits} to end before it undoes what it did itself.", next)
 
 
 def _acting(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:

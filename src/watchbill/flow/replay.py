@@ -222,6 +222,11 @@ class WorkflowLoop(Drain):
             return None
         return Kind.LATE if self.late else Kind.CANCEL if self.stopped is None else Kind.STOPPED
 
+    @property
+    def fails(self) -> bool:
+        """True when its code has ended otherwise than by a result."""
+        return self.ended is not None and self.ended.outcome is not Outcome.OK
+
     def edit(self, key: str, body: bytes) -> None:
         """Give an open call other arguments: it is tried, and undone, with these. Raises Diverged."""
         call = self.calls.get(key)
@@ -233,6 +238,13 @@ class WorkflowLoop(Drain):
     def can_be_undone(self, key: str) -> bool:
         """Say whether a call has begun that can be."""
         return any(call.key == key for call in self.undoable)
+
+    @property
+    def has_cancelled_a_child(self) -> bool:
+        """Say whether it has given up a run that it had started, and nobody has said that it did nothing."""
+        return any(
+            call.kind is Kind.CHILD and call.cancelled() and call.key not in self.spared for call in self.undoable
+        )
 
     def spare(self, at: Micros, key: str) -> None:
         """Undo a call not that the workflow had cancelled: it took no effect. Raises Diverged."""

@@ -63,6 +63,7 @@ class NewAttempt(NamedTuple):
     gate: str | None = None  # that it must pass to start
     unsure: bool = False  # an attempt before may have taken effect
     acts_until: Micros | None = None  # and may act until then
+    cancel: bool = False  # nobody wants it any more
 
 
 class AttemptRow(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ Beside it: `entering` brings runs into memory, `telling` gives them what others 
 they want no more, and `leaving` says why they are driven no further.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +29,7 @@ from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.call import Kind, Outcome, step_name
 from watchbill.model.decision import TOOK_EFFECT
 from watchbill.model.failure import Cause, FinalFailure, is_unknown
-from watchbill.model.run import RunRow
+from watchbill.model.run import RunRow, child_id
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.stop import NONE_STOPPED
 from watchbill.scheduler.arrivals import due_time
@@ -43,6 +43,7 @@ from watchbill.scheduler.recoveries import Recovered
 from watchbill.scheduler.residence import Residence, Resident, Settled
 from watchbill.scheduler.rows import Rows
 from watchbill.scheduler.stopping import Stopping, outcome_of_stopped
+from watchbill.store.protocol import Loaded
 
 RESIDENT_FOR: Micros = 5 * SECOND  # a run that sleeps longer costs a row instead of memory
 
@@ -263,21 +264,24 @@ class Advance:
                 batch.stay(resident)
                 self.feed(resident, call, Outcome.FAILED, ending, batch)
 
-    def settle_dropped(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch) -> None:
+    def settle_dropped(self, resident: Resident, loaded: Loaded, batch: Batch) -> None:
         """Settle calls whose rows did not run and are gone; those that still run will be final."""
         self._stopping.runs.discard(resident.num)
-        there = {row.id: row for row in rows}
+        there = {row.id: row for row in loaded.attempts}
         coming = {row.id for row in batch.turn.attempts}  # they have their rows by this very turn
         last = self._stopping.fade_out(resident, there, coming, batch)
         self.spare_all(batch)
         if last:
             self.begin_the_undo(resident, batch)
+        if resident.kin and not resident.gone:
+            self.let_kin_go(resident, [id for id in loaded.children if id not in resident.awaited], batch)
         for call in self._stopping.take_gone(resident, there, coming, batch):
             self.settle_stopped(resident, call, Cause.CANCELLED, 0, batch)
 
     def _spare(self, resident: Resident, row: AttemptRow, batch: Batch) -> None:
         """Write down that a call which the workflow had cancelled took no effect, so that nobody undoes it."""
-        if row.state is not AttemptState.GAVE_UP or resident.gone or not resident.loop.can_be_undone(row.call):
+        loop = resident.loop
+        if row.state is not AttemptState.GAVE_UP or resident.gone or loop.ended or not loop.can_be_undone(row.call):
             return
         failure = final_failure(row)
         if is_unknown(failure):
@@ -305,9 +309,28 @@ class Advance:
         return True
 
     def begin_the_undo(self, resident: Resident, batch: Batch) -> None:
-        """Begin what had to wait until the last attempt of a cancelled call was gone, or could act no more."""
-        if not resident.paused:
+        """Begin what had to wait until the last attempt of a cancelled call was gone, or could act no more; or end."""
+        if resident.gone:
+            return
+        if resident.loop.ended is not None:
+            self._finish(resident, batch)
+        elif not resident.paused:
             self.dispatch_waiting(resident, batch)
+
+    def let_kin_go(self, resident: Resident, left: Collection[str], batch: Batch) -> None:
+        """Take in which of the children that were cancelled have not ended; what is undone waits for them."""
+        resident.kin = left
+        self.begin_the_undo(resident, batch)
+        if not resident.gone:
+            self.rest(resident, batch)
+
+    def spare_child(self, resident: Resident, id: str, batch: Batch) -> None:
+        """Write down that a child which was cancelled has not completed: what it did is its own to undo."""
+        for call in resident.loop.undoable:
+            if call.cancelled() and child_id(resident.id, resident.part, call.key) == id:
+                if call.target.undone_by is not None:
+                    batch.spared.append((resident, call.key))
+                return
 
     # --- it rests
 
@@ -366,9 +389,9 @@ class Advance:
         """Write down for what a run waits, if that is news, and let it leave memory if it will be for long."""
         loop = resident.loop
         status, wake_at = (RunState.RUNNING, None) if resident.steps_open else (RunState.WAITING, resident.wakes_at())
-        if loop.undoing is not None:
+        if loop.undoing is not None or loop.ended is not None:
             status, wake_at = RunState.UNDOING, None
-        waits = resident.waits_for() if status is RunState.WAITING else None
+        waits = None if status is RunState.RUNNING else resident.waits_for()
         if (
             status is not resident.status
             or wake_at != resident.wake_at
@@ -463,6 +486,9 @@ class Advance:
         assert ended is not None  # noqa: S101 - asked by the caller
         if resident.loop.continued is not None:
             self._go_on_as(resident, resident.loop.continued, batch)
+            return
+        if self._stopping.lingers(resident):
+            self._wait(resident, batch)
             return
         outcome, body = end_of(resident.workflow, resident.loop, ended, resident.cancel_reason or "")
         if resident.loop.never_awaited:

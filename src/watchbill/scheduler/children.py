@@ -54,23 +54,24 @@ class Children:
         )  # fmt: skip
         return None
 
-    def cancel(self, resident: Resident, call: Call, batch: Batch) -> None:
-        """Cancel a child that nobody waits for any more; one that this very turn was to start is not started."""
+    def cancel(self, resident: Resident, call: Call, batch: Batch) -> bool:
+        """Cancel a child that nobody waits for any more; False when it was not started, and is not now."""
         id = child_id(resident.id, resident.part, call.key)
         awaited = resident.loop.undoing is not None and resident.asks(call)
         if not awaited and resident.children is not None:
             resident.children.pop(id, None)
         starts = batch.turn.starts
-        for place, start in enumerate(starts):
-            if start.id == id:
-                del starts[place]
-                if awaited:
-                    batch.not_begun.append((resident, call))
-                return
-        if awaited and not resident.unsure and resident.takes_back(call):
-            batch.not_begun.append((resident, call))
-            return
+        place = next((place for place, start in enumerate(starts) if start.id == id), None)
+        if place is not None:
+            del starts[place]
+        put_off = resident.takes_back(call)
+        # A run that comes into memory starts what it waits for once more, or puts it off, as if for the first time.
+        if (put_off or place is not None) and id not in resident.inherited:
+            if awaited:
+                batch.not_begun.append((resident, call))
+            return False
         self.cancel_run(resident, id, batch)
+        return True
 
     def cancel_run(self, resident: Resident, id: str, batch: Batch) -> None:
         """Have a run cancelled: by a fact, like everybody else."""

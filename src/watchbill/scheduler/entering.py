@@ -1,5 +1,6 @@
 """Entering: how a run comes into memory: it begins, or it is brought back by a replay of its journal."""
 
+import functools
 from collections.abc import Iterable
 
 from watchbill import events as happened
@@ -14,9 +15,10 @@ from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Diverged, WorkflowLoop
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import JournalEntry, Kind
+from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause
 from watchbill.model.run import RunRow
-from watchbill.model.states import AttemptState
+from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler import codeless
 from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.arrivals import in_order
@@ -118,7 +120,6 @@ class Entering:
         resident = self._settle_in(loaded.run, part, term, batch)
         if resident is None:
             return None
-        resident.unsure = resident.paused
         if resident.part and any(entry.kind == Kind.LATE for entry in loaded.journal):
             resident.deadline = None  # it has passed in a part before this one
         if resident.begun_at is None:  # its arguments could not be read before
@@ -146,6 +147,7 @@ class Entering:
         if self._events.wanted:
             batch.events.append(event_of(happened.RUN_RESUMED, resident, batch))
         resident.told = resident.loop.published  # it is in the store, as of the last turn
+        self._take_up_children(resident, loaded)
         self._take_up(resident, loaded.attempts, batch, unclean=resuming.unclean)
         finals = [row for row in loaded.attempts if row.state >= AttemptState.DONE]
         for arrived in in_order(finals, loaded.facts, resident.due_timers(batch.now)):
@@ -199,6 +201,21 @@ class Entering:
             self._residence.remember_timer(resident, resident.deadline, resident.deadline.due)
         self._residence.admit(resident)
 
+    def _take_up_children(self, resident: Resident, loaded: Loaded) -> None:
+        """Know which were started; and wait, before anything is undone, for those whose results it wants no more."""
+        resident.inherited = resident.awaited
+        if resident.paused:
+            # It may have put them off: those were started that are open, or tell how they have ended.
+            ended = {fact.ref for fact in loaded.facts if fact.kind is FactKind.CHILD}
+            resident.inherited = ended.union(loaded.children)
+        if not self._stopping.is_waited_for(resident, undoable=True):
+            return
+        if loaded.run.status is RunState.UNDOING:
+            # Known at once: an undo that has not begun is no loss, and one that has is.
+            resident.kin = [id for id in loaded.children if id not in resident.awaited]
+        elif resident.loop.has_cancelled_a_child:
+            self._stopping.look_for_kin(resident)
+
     def _take_up(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch, *, unclean: bool) -> None:
         """Go on with the calls that replay left open, and let go of rows that the run cancelled."""
         calls, before = resident.loop.calls, self.owners.get(resident.shard)
@@ -217,10 +234,12 @@ class Entering:
                 self._advance.settle_stopped(resident, call, Cause.LOST, 0, batch)
             elif unclean and (resident.loop.is_stopping(call) or not resident.undo_waits(batch.now)):
                 resident.steps_open += 1
-                self._rows.insert(resident, call, batch, lambda facts, new: lost_row(facts, new, resident.term, before))
+                # It may have had no row, and act where it was: that it is lost is judged before anything is undone.
+                unwanted = resident.loop.is_stopping(call)
+                lost = functools.partial(lost_row, term=resident.term, agent=before, cancel=unwanted)
+                self._rows.insert(resident, call, batch, lost)
                 batch.events.append(event_of(happened.STEP_LOST, resident, batch, call, cause=Cause.LOST))
-                if resident.loop.is_stopping(call):
-                    # It may have had no row, and act where it was: that it is lost is judged before anything is undone.
+                if unwanted:
                     self._stopping.runs.add(resident.num)
             else:
                 self._advance.dispatch(resident, call, batch)

@@ -76,13 +76,13 @@ def stopped_row(facts: CallFacts, id: int, *, fence: int, began: bool) -> NewAtt
     return _row(facts, id, AttemptState.READY, fence + 1)._replace(unsure=began)
 
 
-def lost_row(facts: CallFacts, id: int, term: int, agent: int | None) -> NewAttempt:
+def lost_row(facts: CallFacts, id: int, term: int, agent: int | None, *, cancel: bool = False) -> NewAttempt:
     """Make the row of a call that may have been running when its process died: one loss, to be judged at once.
 
-    `agent`: of that process, if anybody knows it: how long it may act is known of it.
+    `agent`: of that process, if anybody knows it: how long it may act is known of it. `cancel`: nobody wants it now.
     """
     row = _row(facts, id, AttemptState.FAILED, first_fence(term), losses=1, watch_in=0, result=LOST)
-    return row._replace(agent=agent, unsure=True)
+    return row._replace(agent=agent, unsure=True, cancel=cancel)
 
 
 def failed_row(

@@ -16,6 +16,7 @@ from watchbill.model.run import FOR_ANSWER, FOR_MESSAGE, FOR_RUN, RunChange, Run
 from watchbill.model.stop import Stops
 from watchbill.scheduler.plan import SUSPECT_FROM
 
+UNSEEN: Final = ("",)  # as kin: there may be some, nobody has looked
 MOST_SAID: Final = 10  # of what a run waits for
 MOST_WAITING: Final = 10_000  # runs in memory that no time wakes: about 20 MB
 
@@ -60,6 +61,8 @@ class Resident:
         "gone",
         "held",
         "id",
+        "inherited",
+        "kin",
         "local",
         "loop",
         "losses",
@@ -80,7 +83,6 @@ class Resident:
         "suspect",
         "term",
         "told",
-        "unsure",
         "waiting",
         "waits",
         "wake_at",
@@ -119,7 +121,8 @@ class Resident:
         self.waiting: list[Call] | None = None  # calls that begin when the run goes on
         self.fading: dict[int, Fading] | None = None  # by row: cancelled calls whose attempts may still run
         self.children: dict[str, str] | None = None  # runs that it waits for: id -> key
-        self.unsure = False  # it was loaded while it was paused: a child that was put off may have been started before
+        self.inherited: Collection[str] = ()  # runs that it had started when it came into memory
+        self.kin: Collection[str] = ()  # runs that it has cancelled, and that have not ended; or UNSEEN
         self.published = run.published
         self.waits = run.waits
         self.told: object = None  # what of the loop's published values is in `published`
@@ -151,6 +154,12 @@ class Resident:
             dues.append(self.deadline.due)
         return min(dues, default=None)
 
+    @property
+    def awaited(self) -> set[str]:
+        """The runs whose results its workflow waits for."""
+        calls = self.loop.calls.values()
+        return {child_id(self.id, self.part, call.key) for call in calls if call.kind is Kind.CHILD}
+
     def waits_for(self) -> str | None:
         """Say for what beside time it waits, of much the first."""
         said = []
@@ -161,6 +170,7 @@ class Resident:
                 said.append(f"{FOR_RUN}{child_id(self.id, self.part, call.key)!r}")
             elif call.kind is Kind.ASK:
                 said.append(f"{FOR_ANSWER}{call.key!r}")
+        said.extend([f"{FOR_RUN}{id!r}" for id in islice(self.kin, MOST_SAID) if id])
         return ", ".join(said) or None
 
     def due_timers(self, now: Micros) -> list[Call | Deadline]:
@@ -173,8 +183,8 @@ class Resident:
         return due
 
     def undo_waits(self, now: Micros) -> bool:
-        """Say whether an attempt may still run, or act, that has to end before anything is undone."""
-        return self.loop.undoing is not None and (bool(self.fading) or self.loop.acts_until > now)
+        """Say whether an attempt may still run, or act, or a child, that has to end before anything is undone."""
+        return self.loop.undoing is not None and (bool(self.fading) or bool(self.kin) or self.loop.acts_until > now)
 
     def put_off(self, call: Call) -> None:
         """Keep a call that was to begin until the run goes on."""

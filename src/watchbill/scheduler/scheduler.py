@@ -433,10 +433,20 @@ class Scheduler(Loop):
             self._look_asked = True
 
     async def _load(self, nums: list[int]) -> list[Loaded]:
-        """Load runs; one that is cancelled with its open children: its code may not be able to tell them."""
+        """Load runs; one that is cancelled with its open children: its code may not be able to tell them.
+
+        Also one that undoes what it did, or may have to: it waits for those that it has cancelled itself. And one that
+        is paused: it may have put them off.
+        """
         loaded = await self._store.load(nums) if nums else []
+        here = self._residence.runs
         families = {
-            one.run.num: one.run.root for one in loaded if one.run.begun_at is not None and codeless.cancels(one)
+            one.run.num: one.run.root
+            for one in loaded
+            if (one.run.begun_at is not None and codeless.cancels(one))
+            or one.run.status is RunState.UNDOING
+            or one.run.paused
+            or ((resident := here.get(one.run.num)) is not None and resident.kin)
         }
         if not families:
             return loaded
@@ -676,7 +686,7 @@ class Scheduler(Loop):
         if (resident := self._residence.runs.get(run.num)) is not None:
             self._telling.see(loaded)
             if run.num in self._stopping_calls.runs:
-                self._advance.settle_dropped(resident, loaded.attempts, batch)
+                self._advance.settle_dropped(resident, loaded, batch)
             return
         if loaded.more:
             self._long.add(Reading(loaded, self._take_loaded, unclean=False))

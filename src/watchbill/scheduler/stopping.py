@@ -16,7 +16,7 @@ from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.children import Children
 from watchbill.scheduler.notes import STOPPED, Ran, let_go, withdrawn
-from watchbill.scheduler.residence import Fading, Resident
+from watchbill.scheduler.residence import UNSEEN, Fading, Resident
 from watchbill.scheduler.rows import Rows
 
 _encode = msgspec.json.Encoder().encode
@@ -34,7 +34,7 @@ class Stopping:
     def stop(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Let go of a call that the workflow cancelled; a later outcome is dropped."""
         if call.kind is Kind.CHILD:
-            self._children.cancel(resident, call, batch)
+            self._stop_child(resident, call, batch)
         if call.kind is Kind.STEP and resident.loop.is_stopping(call) and resident.asks(call):
             self._ask_to_stop(resident, call, batch)
             return
@@ -45,6 +45,20 @@ class Stopping:
         if call.kind is Kind.ASK and call.key in resident.rows:
             batch.turn.decisions.append(withdrawn(resident.num, call.key, resident.rows[call.key]))
         self._let_go(resident, call, batch)
+
+    def _stop_child(self, resident: Resident, call: Call, batch: Batch) -> None:
+        started = self._children.cancel(resident, call, batch)
+        if resident.asks(call) or not self.is_waited_for(resident, undoable=True):
+            return
+        if started:
+            self.look_for_kin(resident)
+        elif call.target.undone_by is not None:
+            batch.spared.append((resident, call.key))
+
+    def look_for_kin(self, resident: Resident) -> None:
+        """Undo nothing before the children have ended that were cancelled: the next turn knows which are left."""
+        resident.kin = UNSEEN
+        self.runs.add(resident.num)
 
     def _ask_to_stop(self, resident: Resident, call: Call, batch: Batch) -> None:
         """Have an attempt end before the undo; a result that comes all the same counts, and is undone."""
@@ -91,20 +105,32 @@ class Stopping:
     def _part_with(self, resident: Resident, row: int, key: str | None, batch: Batch, *, fades: bool) -> None:
         if fades:
             self.fade(resident, row, key)  # the next turn knows what became of it
-        if _new(row, batch) is None:  # one turn cannot insert and drop it: the next one does
+        new = _new(row, batch)
+        if new is None:
             batch.turn.terms[resident.shard] = resident.term
             batch.turn.dropped.append(row)
+        elif new.state == AttemptState.FAILED:
+            # One turn cannot insert and drop it, the next one does; but by then it could have been tried again.
+            attempts = batch.turn.attempts
+            attempts[attempts.index(new)] = new._replace(cancel=True)
 
     @staticmethod
     def is_waited_for(resident: Resident, *, undoable: bool) -> bool:
-        """Say whether an attempt of a cancelled call has to end before anything is undone.
+        """Say whether an attempt of a cancelled call has to end before anything is undone, here or by the parent.
 
         One that cannot be undone itself may use what is: but only when the run is being stopped, or what it did undone,
         so that a race costs what it did.
         """
         loop = resident.loop
-        ends = loop.undoing is not None or loop.stopping is not None
+        ends = loop.undoing is not None or loop.stopping is not None or loop.fails
+        if ends and resident.parent is not None:
+            return True
         return loop.undo and loop.ended is None and (undoable or (ends and bool(loop.undoable)))
+
+    @staticmethod
+    def lingers(resident: Resident) -> bool:
+        """Say whether a run whose code has ended waits for what it has stopped: its parent may undo what that uses."""
+        return resident.parent is not None and resident.loop.fails and bool(resident.fading or resident.kin)
 
     def fade(self, resident: Resident, row: int, key: str | None, attempt: Attempt | None = None) -> None:
         """Remember a row whose call was cancelled: nothing is undone while an attempt of it may still run."""

@@ -4,12 +4,13 @@ What it hears is in its journal, or beside it as a decision; what it cannot hear
 """
 
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 from msgspec import UNSET
 
 from watchbill import events as happened
-from watchbill.flow.endings import read_ending
+from watchbill.flow.endings import Ending, read_ending
 from watchbill.flow.finish import LATE
 from watchbill.flow.parts import STOPS, message_body, told_message
 from watchbill.flow.replay import Broken, Call
@@ -35,6 +36,8 @@ from watchbill.scheduler.resolving import Edited, Provided, Refused, asked_again
 from watchbill.scheduler.rows import Rows
 from watchbill.scheduler.stopping import Stopping
 from watchbill.store.protocol import Fact, Loaded
+
+HEARD_AT_THE_END: Final = (FactKind.CHILD, FactKind.REWIND)  # by a run whose code has ended
 
 _encode = msgspec.json.Encoder().encode
 
@@ -99,11 +102,13 @@ class Telling:
     def _tell(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Tell a run something. What it could not hear, because it is held or begins anew, stays in the store."""
         before = resident.seq
-        if not resident.gone:
+        # Its code has ended, but something of it still runs: as if all had.
+        over = not resident.gone and resident.loop.ended is not None and fact.kind not in HEARD_AT_THE_END
+        if not resident.gone and not over:
             fed = self._told[fact.kind](resident, fact, batch)
             heard = fed is not False and (resident.seq > before or not resident.gone)
         else:
-            heard = resident.status.terminal  # too late, and without effect
+            heard = over or resident.status.terminal  # too late, and without effect
             if heard and fact.kind is FactKind.ANSWER:
                 self._too_late(resident, fact, batch)
         if heard:
@@ -138,6 +143,8 @@ class Telling:
 
     def _late(self, resident: Resident, batch: Batch) -> None:
         """Stop a run whose deadline has passed, as by a cancel."""
+        if resident.loop.ended is not None:
+            return  # it has failed before, and waits for what it has stopped
         due = batch.now if resident.deadline is None else resident.deadline.due
         resident.deadline, resident.cancel_reason = None, LATE
         try:
@@ -222,11 +229,20 @@ class Telling:
         self._advance.may_act(resident, key or fact.ref, ending.acts_until, batch)
         call = None if key is None else resident.loop.calls.get(key)
         if call is None:
-            return None  # nobody waits for it any more
+            self._cancelled_child(resident, fact.ref, ending, batch)
+            return None  # nobody waits for its result any more
         if ending.state is RunState.COMPLETED:
             return self._advance.feed(resident, call, Outcome.OK, bytes(ending.body), batch)
         outcome = Outcome.CANCELLED if ending.state is RunState.CANCELLED else Outcome.FAILED
         return self._advance.feed(resident, call, outcome, fact.body, batch)
+
+    def _cancelled_child(self, resident: Resident, id: str, ending: Ending, batch: Batch) -> None:
+        """Let what is undone wait no more for a child that was cancelled, and has ended."""
+        if resident.loop.ended is None and ending.state is not RunState.COMPLETED:
+            self._advance.spare_child(resident, id, batch)
+            self._advance.spare_all(batch)
+        if not resident.gone and id in resident.kin:
+            self._advance.let_kin_go(resident, [other for other in resident.kin if other != id], batch)
 
     def _answer(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Give a person's answer to the call that asked; one that does not fit is refused, and the question stays."""
@@ -346,4 +362,6 @@ def _why_not_rewound(resident: Resident) -> str | None:
     if resident.loop.undoing is not None:
         return "the run is being undone"
     stopping = resident.loop.stopping
+    if stopping is None and resident.loop.ended is not None:
+        return "it has failed, and ends when what it has stopped has ended"
     return None if stopping is None else f"the run is being stopped: {STOPS[stopping]}"

@@ -441,7 +441,7 @@ class Loaded(msgspec.Struct, frozen=True):
     attempts: tuple[AttemptRow, ...]
     facts: tuple[Fact, ...]
     more: bool = False  # the journal is longer than this: `journal` reads on
-    children: tuple[str, ...] = ()  # ids of the runs that it has started and that are open; only if it is cancelled
+    children: tuple[str, ...] = ()  # ids of the runs that it has started and that are open; if they were asked for
 
 
 class AskedAgain(NamedTuple):

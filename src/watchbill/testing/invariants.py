@@ -19,8 +19,9 @@ I12 no more rows run behind a gate than its limit allows, and no more attempts r
     which something was done; what counts as running really runs, and no slot of an agent is lost; nothing starts that
     is paused or whose dependency is down, but for one canary at a time
 I14 what took effect, or may have, is undone in reverse order when its run fails or is cancelled, nothing else is,
-    nothing while an attempt of the run acts, and no undo is tried more often than its budgets allow
-I15 nobody waits for what is there: no message, no end of a child, no timer is left behind
+    nothing while an attempt of the run or of a child acts or a child is open, and no undo is tried more often than its
+    budgets allow
+I15 nobody waits for what is there: no message, no end of a child, no timer is left behind; and no child, by its parent
 I17 what comes back does so at the pace of those who do the work: no herd, and no going round in circles; of what uses a
     dependency at most twice as much starts after a trouble as is steady, and no more retries than its budget allows
 I18 nobody is overtaken by what is less urgent, and what comes back keeps its place; nobody starves
@@ -64,6 +65,7 @@ from watchbill.testing.slots import Slots, slot_of
 HERD: Final = 4  # rows that come back at once
 ILL_BRED: Final = frozenset({"hog", "deaf", "stubborn", "stuck"})  # steps that block, do not stop, or stand still
 REPORTED_WITHIN: Final = 0.25  # seconds: that an attempt has ended waits a moment for others, and is then under way
+FORSAKEN_FOR: Final = 90.0  # seconds: a child whose parent has ended has heard of it by then
 UNDO: Final = "undo:"  # how the key of an undo begins
 MOST_UNDOS: Final = 4 + QUARANTINE_AT  # attempts of one: the retries of the workload, and losses
 _MOVES: Final = frozenset((move.before, move.after) for move in ATTEMPT_MOVES)
@@ -132,6 +134,7 @@ class Checker:
         self.frozen: set[str] = set()  # processes that stood still for a while: what they do later nobody can prevent
         self._calls: dict[tuple[int, int, str], Call] = {}  # by run, part and key
         self._parts: dict[int, int] = {}  # of runs that have more than one
+        self._ends: dict[str, float] = {}  # when runs ended, by their ids
         self._undone: dict[int, list[str]] = {}  # calls whose undo has begun, in that order
         self._rows: dict[int, AttemptSeen] = {}
         self._row_fences: dict[int, int] = {}
@@ -236,7 +239,11 @@ class Checker:
             self.counts[f"parts {Kind(entry.kind).name.lower()}"] += 1
 
     def _ended(self, run: RunSeen, entry: EntrySeen) -> None:
-        """Check that all that had to be undone was, and nothing else."""
+        """Check that all that had to be undone was, and nothing else; and that nobody has forgotten it."""
+        self._ends[run.id] = self._now()
+        forsaken = self._now() - self._ends.get(run.id.rpartition("/")[0], self._now())
+        if entry.outcome == Outcome.OK and forsaken > FORSAKEN_FOR:
+            self._violated("I15", f"{run.id} completed {forsaken:.0f} s after its parent had ended")
         undone, part = self._undone.get(run.num, []), self._parts.get(run.num, 0)
         if entry.outcome == Outcome.OK:
             if undone:
@@ -260,6 +267,7 @@ class Checker:
         running = [each for each in self._begun(num, entry.part) if self._can_act(each)]
         if running:
             self._violated("I14", f"{entry} began while {running} runs")
+        self._check_children(num, entry)
         if key not in undone:
             if undone and _place(undone[-1]) < _place(key):
                 self._violated("I14", f"{entry} began after {undone}: not in reverse order")
@@ -268,10 +276,21 @@ class Checker:
             self._violated("I14", f"{entry} is tried more often than {MOST_UNDOS} times")
         self.counts["undos begun"] += 1
 
-    def _begun(self, num: int, part: int) -> Iterator[Entry]:
-        """Give the attempts of a run that really began, of whichever call."""
+    def _check_children(self, num: int, entry: Entry) -> None:
+        """Check that an undo which begins has waited for what its run had started."""
+        for child in self.runs.values():
+            if child.id.startswith(f"{self.runs[num].id}/"):
+                if child.status < RunState.COMPLETED:
+                    self._violated("I14", f"{entry} began while {child} is open")
+                running = [each for each in self._begun(child.num, None) if self._can_act(each)]
+                if running:
+                    self._violated("I14", f"{entry} began while {running} of a child runs")
+                self.counts["undos after children"] += 1
+
+    def _begun(self, num: int, part: int | None) -> Iterator[Entry]:
+        """Give the attempts of a run that really began, of whichever call; in one part or in all."""
         for (run, there, key), call in self._calls.items():
-            if (run, there) == (num, part) and not key.startswith(UNDO):
+            if run == num and part in (None, there) and not key.startswith(UNDO):
                 yield from call.entries
 
     def _outcome(self, run: RunSeen, entry: EntrySeen) -> None:

@@ -167,23 +167,32 @@ class Remedies:
 
     def _check_decisions(self) -> None:
         by_people = {(one.run, one.call) for one in self._decisions if one.actor in PEOPLE}
-        of_supervisors = {
-            (one.run, one.call, one.fence): one.body for one in self._decisions if one.actor == "supervisor"
-        }
+        # There may be two of one call: it was rewound, and its row of the part before has the same fence.
+        of_supervisors: dict[tuple[int, str, int], list[bytes]] = {}
+        for one in self._decisions:
+            if one.actor == "supervisor":
+                of_supervisors.setdefault((one.run, one.call, one.fence), []).append(one.body)
         for row, who in self._owed:
-            if who == "a person":
-                if (row.run, row.call) not in by_people:
-                    self._check_undecided(row, of_supervisors.get((row.run, row.call, row.fence)))
-                continue
-            body = of_supervisors.get((row.run, row.call, row.fence))
-            if body is None:
-                self._violated("I19", f"{row} was judged, and no decision says why")
-            elif who == "evidence" and _decode_decision(body).cause is None:
-                self._violated("I19", f"{row} was judged without evidence: {body!r}")
+            bodies = of_supervisors.get((row.run, row.call, row.fence), [])
+            if who != "a person":
+                self._check_reason(row, who, bodies)
+            elif (row.run, row.call) not in by_people:
+                self._check_undecided(row, bodies[0] if bodies else None)
         self._passed.clear()
         for run, call in self._given:
             if (run, call) not in by_people:
                 self._violated("I7", f"call {call} of run {run} is completed, and no attempt of it is")
+
+    def _check_reason(self, row: AttemptSeen, who: str, bodies: list[bytes]) -> None:
+        """Check that a decision says why a supervisor has moved a row; one decision says it of one row."""
+        if not bodies:
+            self._violated("I19", f"{row} was judged, and no decision says why")
+            return
+        fit = [body for body in bodies if who != "evidence" or _decode_decision(body).cause is not None]
+        if not fit:
+            self._violated("I19", f"{row} was judged without evidence: {bodies}")
+        elif len(bodies) > 1:
+            bodies.remove(fit[0])
 
     def _check_undecided(self, row: AttemptSeen, body: bytes | None) -> None:
         """Check that whoever was to decide about a call had all of their time, and that none of them has decided."""

@@ -481,6 +481,15 @@ async def _saga(first: int, many: int, seconds: float, ending: str) -> int:
     return first
 
 
+async def _voyage(first: int, many: int, seconds: float, ending: str) -> int:
+    """Book, and leave the rest to a child that books, too, and fails or is given up: that one undoes first."""
+    await book(first, seconds)
+    async with asyncio.timeout(4 if first % 2 else 60):
+        below = saga(first + 1, many, seconds, ending)
+        await (asyncio.gather(below, errand(1, 60.0)) if ending == "waits" else below)
+    return first
+
+
 chain = Workflow(_chain, name="chain")
 errand = Workflow(_errand, name="errand")
 family = Workflow(_family, name="family")
@@ -488,6 +497,7 @@ forsaking = Workflow(_forsaking, name="forsaking")
 listener = Workflow(_listener, name="listener")
 relay = Workflow(_relay, name="relay")
 saga = Workflow(_saga, name="saga")
+voyage = Workflow(_voyage, name="voyage")
 hasty_saga = Workflow(_saga, name="hasty_saga", deadline="7s")
 spread = Workflow(_spread, name="spread")
 group = Workflow(_group, name="group")
@@ -548,6 +558,7 @@ WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
     listener,
     relay,
     saga,
+    voyage,
     hasty_saga,
     spread,
     group,
@@ -642,6 +653,7 @@ STATES: Final[dict[str, tuple[str, ...]]] = {
     "hopeless": ("failed",),
     "in_haste": ("completed", "failed"),
     "saga": ("undone", "undo_failed", "completed"),
+    "voyage": ("undone", "undo_failed"),
     "hasty_saga": ("undone", "undo_failed", "failed"),
 }
 REWINDABLE: Final = frozenset({"chain", "spread", "sleeper", "family"})
@@ -705,6 +717,10 @@ def _a_saga(chance: Chance) -> Drawn:
     return saga, (chance.below(6), 1 + chance.below(3), chance.choose((0.0, 0.3, 2.0)), ending), ()
 
 
+def _a_voyage(chance: Chance) -> Drawn:
+    return voyage, _a_saga(chance)[1], ()
+
+
 def _a_hasty_saga(chance: Chance) -> Drawn:
     return hasty_saga, (chance.below(6), 1 + chance.below(3), chance.choose((0.3, 2.0)), "waits"), ()
 
@@ -716,7 +732,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     _a_relay,
     _a_saga,
     _a_saga,
-    _a_saga,
+    _a_voyage,
     _a_hasty_saga,
     lambda _: (forsaking, (1,), (2,)),
     _a_chain,

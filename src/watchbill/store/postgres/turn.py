@@ -122,6 +122,7 @@ def _attempt_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:
         "ids", "runs", "run_ids", "parts", "shards", "calls", "steps", "queues", "states", "fences", "agents",
         "failures", "losses", "alones", "spans", "started_agos", "watch_ins", "progresses", "policies", "args",
         "results", "kinds", "whys", "rank_aheads", "helds", "gates", "unsures", "acts_untils",
+        "cancels",
     )  # fmt: skip
     columns = _columns("attempt", names, turn.attempts)
     columns["attempt_args"] = [blobs.stored(row.args, run=row.run) for row in turn.attempts]

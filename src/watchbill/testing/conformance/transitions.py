@@ -265,11 +265,11 @@ async def test_a_verdict_says_whether_it_may_have_taken_effect_or_nothing_of_tha
 async def test_a_row_begins_with_what_is_known_of_attempts_before_it(scene):
     [run] = await scene.submit(a_run(1))
     until = NOON + 8 * SECOND
-    lost = scene.a_row(run, A.FAILED, losses=1, unsure=True, acts_until=until)
+    lost = scene.a_row(run, A.FAILED, losses=1, unsure=True, acts_until=until, cancel=True)
     raised = scene.a_row(run, A.FAILED, failures=1)
     await scene.turn(attempts=[lost, raised])
     found = [await scene.row(row.id) for row in (lost, raised)]
-    assert [(row.unsure, row.acts_until) for row in found] == [(True, until), (False, None)]
+    assert [(row.unsure, row.acts_until, row.cancel) for row in found] == [(True, until, True), (False, None, False)]
 
 
 @pytest.mark.parametrize(("why", "unsure"), [("doubt", False), ("quarantine", True), ("escalate", True)])

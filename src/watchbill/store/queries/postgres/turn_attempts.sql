@@ -3,13 +3,13 @@
 INSERT INTO watchbill.attempt (
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, alone, span,
     rank, started_at, watch_at, ended_at, progress, progress_at, policy, args, result, kind, why, held, gate,
-    remind_at, unsure, acts_until
+    remind_at, unsure, acts_until, cancel
 )
 SELECT
     new.id, new.run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, alone, span,
     now - rank_ahead, now - started_ago, now + CASE WHEN state = 2 THEN 0 WHEN kind <> 1 THEN watch_in END,
     CASE WHEN state = 2 THEN now END, progress, CASE WHEN progress IS NOT NULL THEN now END, policy, args, result,
-    kind, why, held, gate, CASE WHEN kind = 1 THEN now + watch_in END, unsure, acts_until
+    kind, why, held, gate, CASE WHEN kind = 1 THEN now + watch_in END, unsure, acts_until, cancel
 FROM unnest(
     :attempt_ids::bigint[], :attempt_runs::bigint[], :attempt_run_ids::text[], :attempt_parts::integer[],
     :attempt_shards::integer[], :attempt_calls::text[], :attempt_steps::text[], :attempt_queues::integer[],
@@ -18,10 +18,11 @@ FROM unnest(
     :attempt_started_agos::bigint[], :attempt_watch_ins::bigint[], :attempt_progresses::bytea[],
     :attempt_policies::bytea[], :attempt_args::bytea[], :attempt_results::bytea[], :attempt_kinds::smallint[],
     :attempt_whys::text[], :attempt_rank_aheads::bigint[], :attempt_helds::boolean[], :attempt_gates::text[],
-    :attempt_unsures::boolean[], :attempt_acts_untils::bigint[]
+    :attempt_unsures::boolean[], :attempt_acts_untils::bigint[], :attempt_cancels::boolean[]
 ) AS new (
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, alone, span,
-    started_ago, watch_in, progress, policy, args, result, kind, why, rank_ahead, held, gate, unsure, acts_until
+    started_ago, watch_in, progress, policy, args, result, kind, why, rank_ahead, held, gate, unsure, acts_until,
+    cancel
 )
 CROSS JOIN mine
 WHERE whole
