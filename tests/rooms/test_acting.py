@@ -246,6 +246,42 @@ async def test_what_a_person_gives_the_result_of_may_still_act(app: App, ear: Ea
         await shop.undoes_in_time(run)
 
 
+async def test_what_a_person_gives_and_the_code_breaks_on_is_heard_when_that_is_mended(kept: str) -> None:
+    """Also when the attempt that it is given for may still act, which is written down before it."""
+
+    def program(*, broken: bool) -> tuple[App, Any]:
+        app = App(kept)
+
+        @app.step(timeout=0.3, retry=0, then=[Escalate("clerks")])
+        async def charge() -> int:
+            await asyncio.sleep(60)
+            return 2
+
+        @app.workflow
+        async def order() -> int:
+            charged: int = await charge()
+            if broken:
+                raise SystemExit("a mistake in the workflow")
+            return charged
+
+        return app, order
+
+    app, order = program(broken=True)
+    async with app.rooms():
+        run = await app.start(order, id="r")
+        async with asyncio.timeout(LONG):
+            while not (items := await app.inbox()):
+                await asyncio.sleep(LOOK_EVERY)
+            await app.resolve(items[0].id, "provide", value=7, by="ada", reason="I asked them")
+            while "a mistake" not in str(await run.explain()):
+                await asyncio.sleep(LOOK_EVERY)
+    await app.close()
+    app, order = program(broken=False)
+    async with app.rooms():
+        assert await ends(await app.start(order, id="r")) == 7
+    await app.close()
+
+
 async def test_whoever_drives_the_run_next_waits_too(kept: str) -> None:
     def a_program() -> tuple[App, Shop, Ear]:
         app = App(kept)
