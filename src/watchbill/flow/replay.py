@@ -239,13 +239,6 @@ class WorkflowLoop(Drain):
         """Say whether a call has begun that can be."""
         return any(call.key == key for call in self.undoable)
 
-    @property
-    def has_cancelled_a_child(self) -> bool:
-        """Say whether it has given up a run that it had started, and nobody has said that it did nothing."""
-        return any(
-            call.kind is Kind.CHILD and call.cancelled() and call.key not in self.spared for call in self.undoable
-        )
-
     def spare(self, at: Micros, key: str) -> None:
         """Undo a call not that the workflow had cancelled: it took no effect. Raises Diverged."""
         if not self.can_be_undone(key):

@@ -5,7 +5,6 @@ Beside it: `entering` brings runs into memory, `telling` gives them what others 
 they want no more, and `leaving` says why they are driven no further.
 """
 
-from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
@@ -29,12 +28,12 @@ from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.call import Kind, Outcome, step_name
 from watchbill.model.decision import TOOK_EFFECT
 from watchbill.model.failure import Cause, FinalFailure, is_unknown
-from watchbill.model.run import RunRow, child_id
+from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.stop import NONE_STOPPED
 from watchbill.scheduler.arrivals import due_time
 from watchbill.scheduler.batch import Batch
-from watchbill.scheduler.children import Children
+from watchbill.scheduler.children import Children, family_of
 from watchbill.scheduler.leaving import Leaving
 from watchbill.scheduler.notes import event_of, unanswered
 from watchbill.scheduler.plan import alarm_of, failed_row, final_failure, ready_row, recovery_of, stopped_row
@@ -273,8 +272,7 @@ class Advance:
         self.spare_all(batch)
         if last:
             self.begin_the_undo(resident, batch)
-        if resident.kin and not resident.gone:
-            self.let_kin_go(resident, [id for id in loaded.children if id not in resident.awaited], batch)
+        self._see_kin(resident, loaded, batch)
         for call in self._stopping.take_gone(resident, there, coming, batch):
             self.settle_stopped(resident, call, Cause.CANCELLED, 0, batch)
 
@@ -317,20 +315,32 @@ class Advance:
         elif not resident.paused:
             self.dispatch_waiting(resident, batch)
 
-    def let_kin_go(self, resident: Resident, left: Collection[str], batch: Batch) -> None:
-        """Take in which of the children that were cancelled have not ended; what is undone waits for them."""
-        resident.kin = left
-        self.begin_the_undo(resident, batch)
+    def _see_kin(self, resident: Resident, loaded: Loaded, batch: Batch) -> None:
+        """Take in which of the children that were cancelled are left; what is undone waits for their ends."""
+        family = family_of(loaded)
+        if not resident.kin or resident.gone:
+            return
+        if family is None:
+            self._stopping.look_for_kin(resident)  # it had cancelled none when it was loaded
+            return
+        resident.kin = family - resident.awaited
+        self._kin_left(resident, batch)
+
+    def child_ended(self, resident: Resident, id: str, batch: Batch, *, completed: bool) -> None:
+        """Wait no more for a child that was cancelled; if it has not completed, what it did was its own to undo."""
+        call = resident.given_up.pop(id, None)
+        if call is not None and not completed and call.target.undone_by is not None:
+            batch.spared.append((resident, call.key))
+            self.spare_all(batch)
+        if not resident.gone and id in resident.kin:
+            resident.kin.discard(id)
+            self._kin_left(resident, batch)
+
+    def _kin_left(self, resident: Resident, batch: Batch) -> None:
+        if not resident.kin:
+            self.begin_the_undo(resident, batch)
         if not resident.gone:
             self.rest(resident, batch)
-
-    def spare_child(self, resident: Resident, id: str, batch: Batch) -> None:
-        """Write down that a child which was cancelled has not completed: what it did is its own to undo."""
-        for call in resident.loop.undoable:
-            if call.cancelled() and child_id(resident.id, resident.part, call.key) == id:
-                if call.target.undone_by is not None:
-                    batch.spared.append((resident, call.key))
-                return
 
     # --- it rests
 
@@ -488,6 +498,8 @@ class Advance:
             self._go_on_as(resident, resident.loop.continued, batch)
             return
         if self._stopping.lingers(resident):
+            if resident.paused:
+                batch.turn.holds.append((resident.num, False))  # what it waits for must be judged, or asked about
             self._wait(resident, batch)
             return
         outcome, body = end_of(resident.workflow, resident.loop, ended, resident.cancel_reason or "")

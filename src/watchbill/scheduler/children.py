@@ -5,12 +5,14 @@ import msgspec
 from watchbill.env import Env
 from watchbill.flow.endings import Ending
 from watchbill.flow.replay import Call
+from watchbill.model.facts import FactKind
 from watchbill.model.failure import RunError
 from watchbill.model.run import LONGEST_ID, NewRun, child_id, refused_home
 from watchbill.model.states import RunState
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.notes import cancelling
 from watchbill.scheduler.residence import Resident
+from watchbill.store.protocol import Loaded
 
 _encode = msgspec.json.Encoder().encode
 
@@ -77,6 +79,13 @@ class Children:
         """Have a run cancelled: by a fact, like everybody else."""
         batch.turn.terms[resident.shard] = resident.term
         batch.turn.facts.append(cancelling(self._namespace, resident.id, id))
+
+
+def family_of(loaded: Loaded) -> set[str] | None:
+    """Give the children of a run of whose ends it has not heard; None when nobody has asked for them."""
+    if loaded.children is None:
+        return None
+    return {*loaded.children, *(fact.ref for fact in loaded.facts if fact.kind is FactKind.CHILD)}
 
 
 def _not_started(id: str, error: RunError) -> bytes:

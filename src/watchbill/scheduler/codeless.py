@@ -41,7 +41,7 @@ def end(loaded: Loaded, term: int, batch: Batch) -> None:
     turn.runs.append(change_of(run)._replace(status=RunState.CANCELLED, wake_at=None, held=None))
     if run.parent is not None:
         turn.facts.append(ending_of(run.namespace, run.parent, run.id, RunState.CANCELLED, reason))
-    turn.facts.extend(cancelling(run.namespace, run.id, child) for child in loaded.children)
+    turn.facts.extend(cancelling(run.namespace, run.id, child) for child in loaded.children or ())
     batch.events.append(Event(happened.RUN_CANCELLED, batch.now, "scheduler", run.id))
 
 

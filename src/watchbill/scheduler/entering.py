@@ -15,7 +15,6 @@ from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Diverged, WorkflowLoop
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.call import JournalEntry, Kind
-from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
@@ -23,6 +22,7 @@ from watchbill.scheduler import codeless
 from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.arrivals import in_order
 from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.children import family_of
 from watchbill.scheduler.leaving import Leaving
 from watchbill.scheduler.notes import event_of
 from watchbill.scheduler.plan import lost_row, reason_sealed, unopened_of
@@ -147,8 +147,9 @@ class Entering:
         if self._events.wanted:
             batch.events.append(event_of(happened.RUN_RESUMED, resident, batch))
         resident.told = resident.loop.published  # it is in the store, as of the last turn
-        self._take_up_children(resident, loaded)
+        self._take_up_children(resident, loaded, batch)
         self._take_up(resident, loaded.attempts, batch, unclean=resuming.unclean)
+        self._advance.spare_all(batch)
         finals = [row for row in loaded.attempts if row.state >= AttemptState.DONE]
         for arrived in in_order(finals, loaded.facts, resident.due_timers(batch.now)):
             self._telling.deliver(resident, arrived, batch)
@@ -201,19 +202,23 @@ class Entering:
             self._residence.remember_timer(resident, resident.deadline, resident.deadline.due)
         self._residence.admit(resident)
 
-    def _take_up_children(self, resident: Resident, loaded: Loaded) -> None:
+    def _take_up_children(self, resident: Resident, loaded: Loaded, batch: Batch) -> None:
         """Know which were started; and wait, before anything is undone, for those whose results it wants no more."""
-        resident.inherited = resident.awaited
-        if resident.paused:
-            # It may have put them off: those were started that are open, or tell how they have ended.
-            ended = {fact.ref for fact in loaded.facts if fact.kind is FactKind.CHILD}
-            resident.inherited = ended.union(loaded.children)
-        if not self._stopping.is_waited_for(resident, undoable=True):
+        awaited, family = resident.awaited, family_of(loaded)
+        if loaded.run.status is RunState.SCHEDULED:
+            # It begins, with what another one has seen: what that gave up was not started by this one.
+            given_up = resident.forsaken().values()
+            batch.spared.extend([(resident, call.key) for call in given_up if call.target.undone_by is not None])
             return
-        if loaded.run.status is RunState.UNDOING:
+        # Whoever is not asked for has been started with the entry that led to it.
+        resident.inherited = awaited if family is None else family
+        if not self._stopping.waits_for_children(resident):
+            return
+        resident.given_up = resident.forsaken()
+        if family is not None:
             # Known at once: an undo that has not begun is no loss, and one that has is.
-            resident.kin = [id for id in loaded.children if id not in resident.awaited]
-        elif resident.loop.has_cancelled_a_child:
+            resident.kin = family - awaited
+        elif resident.given_up:
             self._stopping.look_for_kin(resident)
 
     def _take_up(self, resident: Resident, rows: Iterable[AttemptRow], batch: Batch, *, unclean: bool) -> None:
@@ -221,7 +226,9 @@ class Entering:
         calls, before = resident.loop.calls, self.owners.get(resident.shard)
         self._take_up_rows(resident, rows, batch)
         for call in list(calls.values()):
-            if call.kind is not Kind.STEP or isinstance(call, RefusedCall):
+            if call.kind is Kind.CHILD and resident.loop.is_stopping(call) and not resident.has_started(call):
+                batch.not_begun.append((resident, call))  # what stops it came before it was ever driven
+            elif call.kind is not Kind.STEP or isinstance(call, RefusedCall):
                 if call.key not in resident.rows:
                     self._advance.dispatch(resident, call, batch)
             elif call.key in resident.rows:

@@ -16,7 +16,7 @@ from watchbill.model.run import FOR_ANSWER, FOR_MESSAGE, FOR_RUN, RunChange, Run
 from watchbill.model.stop import Stops
 from watchbill.scheduler.plan import SUSPECT_FROM
 
-UNSEEN: Final = ("",)  # as kin: there may be some, nobody has looked
+UNSEEN: Final = ""  # among kin: there may be some, nobody has looked
 MOST_SAID: Final = 10  # of what a run waits for
 MOST_WAITING: Final = 10_000  # runs in memory that no time wakes: about 20 MB
 
@@ -58,6 +58,7 @@ class Resident:
         "fading",
         "fence",
         "finishing",
+        "given_up",
         "gone",
         "held",
         "id",
@@ -122,7 +123,8 @@ class Resident:
         self.fading: dict[int, Fading] | None = None  # by row: cancelled calls whose attempts may still run
         self.children: dict[str, str] | None = None  # runs that it waits for: id -> key
         self.inherited: Collection[str] = ()  # runs that it had started when it came into memory
-        self.kin: Collection[str] = ()  # runs that it has cancelled, and that have not ended; or UNSEEN
+        self.kin: set[str] = set()  # runs that it has cancelled, and of whose end it has not heard
+        self.given_up: dict[str, Call] = {}  # runs that it has cancelled: id -> call
         self.published = run.published
         self.waits = run.waits
         self.told: object = None  # what of the loop's published values is in `published`
@@ -160,6 +162,16 @@ class Resident:
         calls = self.loop.calls.values()
         return {child_id(self.id, self.part, call.key) for call in calls if call.kind is Kind.CHILD}
 
+    def has_started(self, call: Call) -> bool:
+        """Say whether the run of a call had been started when this one came into memory."""
+        return child_id(self.id, self.part, call.key) in self.inherited
+
+    def forsaken(self) -> dict[str, Call]:
+        """Give the runs whose results its workflow wants no more, and of which nobody knows that they did nothing."""
+        calls = [call for call in self.loop.undoable if call.kind is Kind.CHILD and call.cancelled()]
+        spared = self.loop.spared
+        return {child_id(self.id, self.part, call.key): call for call in calls if call.key not in spared}
+
     def waits_for(self) -> str | None:
         """Say for what beside time it waits, of much the first."""
         said = []
@@ -170,7 +182,8 @@ class Resident:
                 said.append(f"{FOR_RUN}{child_id(self.id, self.part, call.key)!r}")
             elif call.kind is Kind.ASK:
                 said.append(f"{FOR_ANSWER}{call.key!r}")
-        said.extend([f"{FOR_RUN}{id!r}" for id in islice(self.kin, MOST_SAID) if id])
+        if self.loop.undoing is not None or self.loop.ended is not None:
+            said.extend([f"{FOR_RUN}{id!r}" for id in islice(self.kin, MOST_SAID) if id])
         return ", ".join(said) or None
 
     def due_timers(self, now: Micros) -> list[Call | Deadline]:

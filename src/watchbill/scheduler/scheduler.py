@@ -23,6 +23,7 @@ from watchbill.flow.replay import Call, step_guard
 from watchbill.flow.watchdog import LOOK_EVERY, Watchdog
 from watchbill.loop import Loop
 from watchbill.model.attempt import AttemptRow
+from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.lease import Taken
 from watchbill.model.profile import SILENCE
@@ -433,28 +434,35 @@ class Scheduler(Loop):
             self._look_asked = True
 
     async def _load(self, nums: list[int]) -> list[Loaded]:
-        """Load runs; one that is cancelled with its open children: its code may not be able to tell them.
+        """Load runs; of some also which of the children are open that they have started.
 
-        Also one that undoes what it did, or may have to: it waits for those that it has cancelled itself. And one that
-        is paused: it may have put them off.
+        Those are loaded a second time: a child that is not open has told how it has ended before its parent's facts
+        are read, so that whatever becomes of it is known.
         """
         loaded = await self._store.load(nums) if nums else []
-        here = self._residence.runs
-        families = {
-            one.run.num: one.run.root
-            for one in loaded
-            if (one.run.begun_at is not None and codeless.cancels(one))
-            or one.run.status is RunState.UNDOING
-            or one.run.paused
-            or ((resident := here.get(one.run.num)) is not None and resident.kin)
-        }
+        families = {one.run.num: one.run.root for one in loaded if self._has_a_family(one)}
         if not families:
             return loaded
         children = await self._store.children(families)
+        again = {one.run.num: one for one in await self._store.load(sorted(families))}
         return [
-            msgspec.structs.replace(one, children=tuple(children[one.run.num])) if one.run.num in children else one
+            msgspec.structs.replace(again.get(num, one), children=tuple(children.get(num, ())))
+            if (num := one.run.num) in families
+            else one
             for one in loaded
         ]
+
+    def _has_a_family(self, loaded: Loaded) -> bool:
+        """Say whether it must be known which children a run has started, and which of them are open."""
+        run, resident = loaded.run, self._residence.runs.get(loaded.run.num)
+        if resident is not None:
+            return bool(resident.kin)  # what is undone waits for them
+        if run.begun_at is None:
+            return False
+        # Its code may not be able to tell them; it undoes, and waits for them; it may have put them off, or it begins a
+        # part whose children nobody has started yet.
+        rewound = run.part > 0 and (loaded.more or any(entry.kind == Kind.REWOUND for entry in loaded.journal))
+        return codeless.cancels(loaded) or run.status is RunState.UNDOING or run.paused or rewound
 
     def _charge(self, loaded: Loaded, taken: Taken, batch: Batch) -> Loaded | None:
         """Count an unclean end against a run; gives the run as charged, or None when it is not to be driven."""

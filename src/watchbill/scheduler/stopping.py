@@ -48,16 +48,23 @@ class Stopping:
 
     def _stop_child(self, resident: Resident, call: Call, batch: Batch) -> None:
         started = self._children.cancel(resident, call, batch)
-        if resident.asks(call) or not self.is_waited_for(resident, undoable=True):
+        if resident.asks(call) or not self.waits_for_children(resident):
             return
         if started:
+            resident.given_up[child_id(resident.id, resident.part, call.key)] = call
             self.look_for_kin(resident)
         elif call.target.undone_by is not None:
             batch.spared.append((resident, call.key))
 
+    def waits_for_children(self, resident: Resident) -> bool:
+        """Say whether a child that was cancelled has to end before anything is undone, here or by the parent."""
+        if resident.parent is not None:
+            return resident.loop.ended is None or resident.loop.fails
+        return self.is_waited_for(resident, undoable=True)
+
     def look_for_kin(self, resident: Resident) -> None:
         """Undo nothing before the children have ended that were cancelled: the next turn knows which are left."""
-        resident.kin = UNSEEN
+        resident.kin.add(UNSEEN)
         self.runs.add(resident.num)
 
     def _ask_to_stop(self, resident: Resident, call: Call, batch: Batch) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from watchbill import events as happened
-from watchbill.flow.endings import Ending, read_ending
+from watchbill.flow.endings import read_ending
 from watchbill.flow.finish import LATE
 from watchbill.flow.parts import STOPS, message_body, told_message
 from watchbill.flow.replay import Broken, Call
@@ -37,6 +37,7 @@ from watchbill.scheduler.rows import Rows
 from watchbill.scheduler.stopping import Stopping
 from watchbill.store.protocol import Fact, Loaded
 
+LONGEST_SHOWN: Final = 200  # characters of an answer that does not fit
 HEARD_AT_THE_END: Final = (FactKind.CHILD, FactKind.REWIND)  # by a run whose code has ended
 
 _encode = msgspec.json.Encoder().encode
@@ -229,20 +230,12 @@ class Telling:
         self._advance.may_act(resident, key or fact.ref, ending.acts_until, batch)
         call = None if key is None else resident.loop.calls.get(key)
         if call is None:
-            self._cancelled_child(resident, fact.ref, ending, batch)
+            self._advance.child_ended(resident, fact.ref, batch, completed=ending.state is RunState.COMPLETED)
             return None  # nobody waits for its result any more
         if ending.state is RunState.COMPLETED:
             return self._advance.feed(resident, call, Outcome.OK, bytes(ending.body), batch)
         outcome = Outcome.CANCELLED if ending.state is RunState.CANCELLED else Outcome.FAILED
         return self._advance.feed(resident, call, outcome, fact.body, batch)
-
-    def _cancelled_child(self, resident: Resident, id: str, ending: Ending, batch: Batch) -> None:
-        """Let what is undone wait no more for a child that was cancelled, and has ended."""
-        if resident.loop.ended is None and ending.state is not RunState.COMPLETED:
-            self._advance.spare_child(resident, id, batch)
-            self._advance.spare_all(batch)
-        if not resident.gone and id in resident.kin:
-            self._advance.let_kin_go(resident, [other for other in resident.kin if other != id], batch)
 
     def _answer(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Give a person's answer to the call that asked; one that does not fit is refused, and the question stays."""
@@ -256,7 +249,7 @@ class Telling:
         except Exception as error:
             note = f"an answer to {call.key!r} by {fact.actor} was refused: {error}"
             if not resident.workflow.signature.seals:
-                note += f"; it was {fact.body[:200]!r}"
+                note += f"; it was {_json_shown(fact.body)}"
             self._refuse(resident, call.key, fact, note, batch)
             return
         row = resident.rows.pop(call.key)
@@ -355,6 +348,12 @@ class Telling:
             return
         batch.append(resident, Kind.STOPPED, "", 0, Outcome.OK, _encode(reason))
         self._advance.rest(resident, batch)
+
+
+def _json_shown(body: bytes) -> str:
+    """Write an answer as whoever gave it would read it: not all of a long one."""
+    text = body.decode(errors="replace")  # whatever it is: who drives the run must not stand still for it
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
 def _why_not_rewound(resident: Resident) -> str | None:

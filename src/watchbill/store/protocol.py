@@ -441,7 +441,8 @@ class Loaded(msgspec.Struct, frozen=True):
     attempts: tuple[AttemptRow, ...]
     facts: tuple[Fact, ...]
     more: bool = False  # the journal is longer than this: `journal` reads on
-    children: tuple[str, ...] = ()  # ids of the runs that it has started and that are open; if they were asked for
+    # Ids of the runs that it has started and that are open, seen before its facts; None: nobody has asked for them.
+    children: tuple[str, ...] | None = None
 
 
 class AskedAgain(NamedTuple):
