@@ -715,9 +715,9 @@ def children_from_before_are_forgotten(patch: Patch) -> None:
     """A run that comes into memory, and is stopped at once, believes that it has not started its children yet."""
     take_up = Entering._take_up_children
 
-    def forget(self, resident, loaded):
-        take_up(self, resident, loaded)
-        resident.inherited = ()
+    def forget(self, resident, loaded, batch):
+        take_up(self, resident, loaded, batch)
+        resident.inherited = set()
 
     patch.setattr(Entering, "_take_up_children", forget)
 
