@@ -482,12 +482,17 @@ async def _saga(first: int, many: int, seconds: float, ending: str) -> int:
 
 
 async def _voyage(first: int, many: int, seconds: float, ending: str) -> int:
-    """Book, and leave the rest to a child that books, too, and fails or is given up: that one undoes first."""
+    """Book, and leave the rest to children, one of which books, too, and fails, or is given up: that one undoes first."""
     await book(first, seconds)
     async with asyncio.timeout(4 if first % 2 else 60):
-        below = saga(first + 1, many, seconds, ending)
-        await (asyncio.gather(below, errand(1, 60.0)) if ending == "waits" else below)
+        below = [saga(first + 1, many, seconds, ending), dawdle(1)]
+        await asyncio.gather(*below, *([errand(1, 60.0)] if ending == "waits" else []))
     return first
+
+
+async def _dawdle(n: int) -> int:
+    """Nothing that could be undone, and that does not stop when asked to."""
+    return await stubborn(n, [])
 
 
 chain = Workflow(_chain, name="chain")
@@ -498,6 +503,7 @@ listener = Workflow(_listener, name="listener")
 relay = Workflow(_relay, name="relay")
 saga = Workflow(_saga, name="saga")
 voyage = Workflow(_voyage, name="voyage")
+dawdle = Workflow(_dawdle, name="dawdle")
 hasty_saga = Workflow(_saga, name="hasty_saga", deadline="7s")
 spread = Workflow(_spread, name="spread")
 group = Workflow(_group, name="group")
@@ -559,6 +565,7 @@ WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
     relay,
     saga,
     voyage,
+    dawdle,
     hasty_saga,
     spread,
     group,
