@@ -283,10 +283,10 @@ class AlreadyDecided(WatchbillError):
 class ClaimedByOther(WatchbillError):
     """Somebody else holds the item."""
 
-    def __init__(self, id: str, by: str) -> None:
+    def __init__(self, id: str, by: str, *, or_else: str = "use force (--force)") -> None:
         self.id = id
         self.by = by
-        super().__init__(f"{by} holds {id!r}, and looks into it: ask them, wait until their claim ends, or use force")
+        super().__init__(f"{by} holds {id!r}, and looks into it: ask them, wait until their claim ends, or {or_else}")
 
 
 class RunInCreationError(WatchbillError):

@@ -167,7 +167,8 @@ def test_an_item_is_claimed_and_answered_by_whoever_holds_it(bank: Bank) -> None
     other = bank("inbox", "answer", asked["id"], "true", "--by", "bob")
     assert (other.code, other.out) == (1, "")
     assert "ada holds" in other.err
-    assert "ada holds" in bank("inbox", "claim", asked["id"], "--by", "bob").err
+    assert "ada holds" in (refused := bank("inbox", "claim", asked["id"], "--by", "bob").err)
+    assert "`inbox answer` and the decisions of `incidents` have --force" in refused
     bank.json("inbox", "answer", asked["id"], "true", "--by", "bob", "--force")
     assert bank.becomes("a-1", "completed")["result"] is True
 
@@ -209,3 +210,12 @@ def test_what_cannot_be_decided_says_why(store: str, args: list[str], said: str)
     assert told.code in (1, 2)
     assert told.out == ""
     assert said in told.err
+
+
+@pytest.mark.parametrize("id", ["1f", "nonsense"])
+@pytest.mark.parametrize(
+    "args", [["incidents", "show"], ["incidents", "retry", "--reason", "x"], ["inbox", "claim"], ["run", "show"]]
+)
+def test_what_is_not_there_is_no_wrong_usage(store: str, args: list[str], id: str) -> None:
+    told = watchbill(*args, id, "--store", store)
+    assert (told.code, told.out) == (1, "")

@@ -7,17 +7,21 @@ from typing import Any
 import pytest
 
 from tests.rooms.scene import LONG, LOOK_EVERY, Ear, becomes, ends
+from tests.rooms.test_undo import Saga
 from watchbill import (
     App,
     Handle,
     InvalidOptionError,
     InvalidValueError,
     Permanent,
+    Retry,
     RunCancelled,
     RunEnded,
     RunFailed,
     RunNotFound,
+    RunUndoFailed,
     RunUndone,
+    Switch,
     WatchbillError,
     attempt,
     continue_as,
@@ -348,6 +352,118 @@ async def test_nothing_to_retry_is_said(app: App) -> None:
         await ends(run)
         with pytest.raises(InvalidOptionError, match="no call of step 'two' failed"):
             await run.retry("two")
+
+
+class Patient(Shop):
+    """A shop whose second step fails until it is mended, and is not tried again for an hour."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.mended = False
+
+        @app.step(retry=Retry(1, backoff="1h"))
+        async def charge(n: int) -> int:
+            if not self.mended:
+                raise ConnectionError("the bank is down")
+            return n
+
+        @app.step(retry=0, then=[Switch(step=charge)])
+        async def collect(n: int) -> int:
+            raise ConnectionError("nobody collects")
+
+        @app.workflow
+        async def sale(n: int) -> int:
+            return await charge(n)
+
+        @app.workflow
+        async def parcel(n: int) -> int:
+            return await collect.options(key="a parcel")(n)
+
+        self.sale, self.parcel = sale, parcel
+
+    async def parked(self, run: Handle[int], attempts: int = 1) -> None:
+        """Wait until a run waits for the next of these attempts of its call."""
+        await becomes(run, lambda status: status.health == "retrying" and len(status.steps[0].attempts) == attempts)
+
+
+async def test_a_step_of_which_a_live_run_knows_nothing_is_refused_and_nothing_is_changed(app: App) -> None:
+    shop = Patient(app)
+    async with app.rooms():
+        run = await app.start(shop.sale, 1, id="r")
+        await shop.parked(run)
+        with pytest.raises(InvalidOptionError) as refused:
+            await run.retry("chrage", reason="x")
+        assert str(refused.value) == (
+            "no call of a step 'chrage' is open in run 'r': nothing was changed; did you mean 'charge'?"
+        )
+        with pytest.raises(InvalidOptionError, match=r"'zzz' is open in run 'r': .*; there are: charge$"):
+            await run.retry("zzz")
+        assert [event for event in await run.timeline() if event.kind == "retry"] == []
+        shop.mended = True
+        await run.retry("charge")
+        assert await ends(run) == 1
+
+
+@pytest.mark.parametrize("step", ["collect", "a parcel"])
+async def test_a_call_is_known_by_its_step_also_when_another_one_is_called_in_its_place(app: App, step: str) -> None:
+    shop, stranger = Patient(app), App(app.url)  # who has none of the code, as a command without --app
+    async with app.rooms():
+        run = await app.start(shop.parcel, 1, id="r")
+        await shop.parked(run, attempts=2)
+        with pytest.raises(InvalidOptionError, match=r"there are: a parcel$"):
+            await stranger.handle("r").retry("zzz")
+        shop.mended = True
+        await stranger.handle("r").retry(step)
+        assert await ends(run) == 1
+
+
+async def test_of_a_run_in_which_nothing_is_open_that_is_said(app: App) -> None:
+    shop = Trip(app)
+    async with app.rooms():
+        run = await app.start(shop.trip, 1, id="r")
+        await shop.waits(run)
+        with pytest.raises(InvalidOptionError, match=r"'zzz' is open in run 'r': .*; no call of it is known"):
+            await run.retry("zzz")
+        await run.retry("book")  # it is done, but no misspelt word
+        await run.retry("tidy")  # the code has it
+        await run.send("go", None)
+        assert await ends(run) == 2
+
+
+async def test_a_step_that_did_not_fail_in_a_run_that_was_undone_is_refused(app: App) -> None:
+    trip = Saga(app)
+    trip.broken = {"hotel"}
+    async with app.rooms():
+        run = await app.start(trip.trip, "train", "hotel", id="r")
+        with pytest.raises(RunUndone):
+            await ends(run)
+        for step in ("nope", "unbook", "undo:nope"):
+            with pytest.raises(InvalidOptionError, match=f"no call of step {step!r} failed in run 'r'"):
+                await run.retry(step)
+        trip.broken = set()
+        again = await run.retry("book")
+        assert (again.id, await ends(again)) == ("r~2", ["train-1", "hotel-1"])
+        assert [run.id async for run in app.runs()] == ["r~2", "r"], "what was refused has made none"
+
+
+@pytest.mark.parametrize("step", ["undo:book", "unbook"])
+async def test_the_undo_of_a_run_that_has_ended_is_not_tried_again_by_itself(app: App, step: str) -> None:
+    trip = Saga(app)
+    trip.broken = {"hotel", "undo train"}
+    async with app.rooms():
+        run = await app.start(trip.trip, "train", "hotel", id="r")
+        with pytest.raises(RunUndoFailed):
+            await ends(run)
+        with pytest.raises(InvalidOptionError) as refused:
+            await run.retry(step)
+        assert str(refused.value) == (
+            f"run 'r' has ended, and its undo {step!r} cannot be tried again by itself: undo by hand what the run names"
+            " as not undone, then `watchbill incidents skip`; or retry it without a step, which does all of it again"
+        )
+        with pytest.raises(InvalidOptionError, match="no call of step 'nope' failed in run 'r'"):
+            await run.retry("nope")
+        trip.broken = set()
+        assert await ends(await run.retry()) == ["train-1", "hotel-1"]
 
 
 async def test_a_run_that_is_deleted_while_it_is_copied_is_not_found(app: App) -> None:

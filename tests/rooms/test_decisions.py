@@ -399,6 +399,33 @@ async def test_what_is_decided_under_keys_is_sealed_and_shows_no_value(url: str)
     shop.ear.close()
 
 
+@pytest.mark.parametrize("keys", [None, FIRST])
+async def test_while_an_order_for_all_is_told_at_a_pace_everybody_sees_what_it_is(url: str, keys: Any) -> None:
+    app = App(url, keys=keys)
+    shop = Shop(app)
+    runs = await shop.stuck(shop.order, "o-1", "o-2", "o-3")
+    async with app.rooms():
+        incident = await shop.incident()
+        await shop.item()
+    async with app.rooms(supervisor=False):  # so nobody is told
+        await app.resolve(incident.id, "resume", by="ada", reason="the line is back", per_second=10)
+        async with asyncio.timeout(LONG):
+            while "No scheduler" in (said := str(await runs[2].explain())):
+                await asyncio.sleep(LOOK_EVERY)
+        assert f"for all of incident {incident.id}: resume (the line is back)." in said
+        assert "The supervisor tells it to 10 in each second" in said
+        assert "Next: the supervisor." in said
+        assert "To decide" not in said
+        [found] = await app.incidents()
+        assert (found.ordered_by, found.ordered, found.reason) == ("ada", "resume", "the line is back")
+        assert (found.per_second, found.untold, found.ordered_at is not None) == (10, 3, True)
+        assert [item.answered_by for item in await app.inbox()] == ["ada"] * 3
+    shop.mended = True
+    async with app.rooms():
+        assert [await ends(run) for run in runs] == ["o-1 paid 5", "o-2 paid 5", "o-3 paid 5"]
+    shop.ear.close()
+
+
 # --- once
 
 

@@ -1,6 +1,7 @@
 """Pauses by name: nothing of a paused step, workflow, capability or dependency starts anywhere; what runs goes on."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
@@ -98,7 +99,10 @@ async def test_a_paused_name_starts_nothing_and_goes_on_when_it_is_opened(
         assert f"(a flood): `watchbill gates open {name}`" in explained
         assert await ends(await app.start(memo, "another")) == "another"
         assert began == ["before"]
-        assert [gate.paused_by for gate in await app.gates() if gate.name == name] == ["ann"]
+        [gate] = [gate for gate in await app.gates() if gate.name == name]
+        assert (gate.paused_by, gate.running, gate.waiting) == ("ann", 0, 1)
+        metrics = await app.metrics()
+        assert (metrics.queued, metrics.queue_age) == (0, timedelta()), "nothing could start it"
         await order(app, GateAct.OPEN, name)
         assert await ends(handle) == "after"
         assert began == ["before", "after"]

@@ -83,6 +83,19 @@ async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays(app
         refused = await asked(app, lambda item: item.refused)
         assert refused.id == item.id
         assert "by ada was refused" in str(refused.refused)
+        assert str(refused.refused).endswith('; it was "perhaps"')
+        await app.answer(item.id, False, by="bob")
+        assert await ends(run) is False
+
+
+async def test_of_a_long_answer_that_does_not_fit_the_beginning_is_shown_as_it_was_written(app: App) -> None:
+    asks = an_asker(app)
+    async with app.rooms():
+        run = await app.start(asks, "ship it?")
+        item = await asked(app)
+        await app.answer(item.id, "ä" * 300, by="ada")
+        refused = await asked(app, lambda item: item.refused)
+        assert str(refused.refused).endswith('; it was "' + "ä" * 196 + "...")
         await app.answer(item.id, False, by="bob")
         assert await ends(run) is False
 

@@ -231,6 +231,82 @@ async def test_a_call_that_finds_no_room_says_what_is_before_it(app: App) -> Non
             await ends(handle)
 
 
+@pytest.mark.parametrize("name", ["step:charge", "workflow:order", "needs:till", "limit:charge"])
+async def test_a_pause_is_said_before_a_dependency_that_is_down(app: App, ear: Ear, name: str) -> None:
+    gates = cast(Hall, app._hall)
+
+    @app.step(uses="stripe", needs="till", limit=Limit(at_once=1))
+    async def charge() -> None: ...
+
+    @app.workflow
+    async def order() -> None:
+        await charge()
+
+    async with app.rooms(needs="till"):
+        await ends(await app.start(order))  # a limit has to be there before it can be paused
+        await gates.order_gate("uses:stripe", GateAct.CLOSE, by="bob", reason="maintenance")
+        await ear.hears("gate.opened")
+        handle = await app.start(order, id="o")
+        await says(handle, Because.BREAKER_OPEN)
+        await gates.order_gate(name, GateAct.PAUSE, by="ann", reason="stop charge")
+        said = await says(handle, Because.PAUSED_BY_NAME)
+        assert said.facts["next"] == f"whoever opens '{name}'"
+        [one] = said.reasons
+        assert f"waits for '{name}', paused by ann since " in one.said
+        assert f"(stop charge): `watchbill gates open {name}`; also down is dependency 'stripe': " in one.said
+        assert "tries now" not in str(said)
+        await gates.order_gate(name, GateAct.OPEN, by="ann")
+        await gates.order_gate("uses:stripe", GateAct.OPEN, by="bob")
+        await ends(handle)
+
+
+async def test_a_call_whose_only_agent_is_quarantined_says_which_and_how_to_release_it(app: App) -> None:
+    orders = cast(Hall, app._hall)
+
+    @app.step(needs="gpu", limit=Limit(at_once=1))  # it is leased, also where the scheduler could run it itself
+    async def renders() -> None: ...
+
+    @app.step(needs="tape")
+    async def archives() -> None: ...
+
+    @app.workflow
+    async def film() -> None:
+        await renders()
+
+    @app.workflow
+    async def archive() -> None:
+        await archives()
+
+    async with app.rooms(needs="gpu"):
+        await ends(await app.start(film))  # its agent has joined
+        [agent] = await app.agents()
+        await orders.order_agent(agent.name, wish="quarantine")
+        handle = await app.start(film, id="f")
+        said = await says(handle, Because.AGENTS_QUARANTINED)
+        assert f"but agent {agent.name}, which could take it, is quarantined" in str(said)
+        assert f"`watchbill agents release {agent.name}`" in str(said)
+        assert said.facts["next"] == f"whoever releases agent {agent.name}"
+        assert (await handle.status()).health == "waiting_for_agent"
+        await says(await app.start(archive, id="a"), Because.NO_AGENT)  # to release it would not help
+        await orders.order_agent(agent.name, wish="none")
+        await ends(handle)
+
+
+async def test_what_is_asked_of_a_run_while_no_scheduler_is_there_waits_for_whoever_opens_rooms(app: App) -> None:
+    @app.workflow
+    async def naps() -> None:
+        await sleep("1h")
+
+    async with app.rooms():
+        handle = await app.start(naps, id="n")
+        await says(handle, Because.SLEEP)
+    await handle.cancel("too late")
+    said = await says(handle, Because.NO_SCHEDULER)
+    assert [one.because for one in said.reasons][:2] == [Because.TOLD, Because.NO_SCHEDULER]
+    assert said.sentences[-1] == "Next: whoever opens rooms on this store."
+    assert (said.facts["next"], said.facts["when"]) == ("whoever opens rooms on this store", None)
+
+
 async def test_a_run_that_failed_tells_what_went_wrong_on_the_way(app: App) -> None:
     @app.step(retry=Retry(1, backoff="1ms"))
     async def fails() -> None:

@@ -764,7 +764,7 @@ MUTANTS = (
     Mutant("undo forwards", undone_in_the_order_of_start, frozenset({"I14"})),
     Mutant("old rows", rows_of_an_old_part_are_adopted, frozenset({"I2", "I3", "I5"}), begin=9),
     Mutant("first period", first_lease_period_ignored, frozenset({"I9"}), begin=60),
-    Mutant("late unheard", late_while_nobody_could_report, frozenset({"I9"}), is_quiet, begin=1189),
+    Mutant("late unheard", late_while_nobody_could_report, frozenset({"I9"}), is_quiet, begin=1434),
     Mutant("no handing over", given_away_without_handing_over, frozenset({"I3", "I5", "I8", "I14"}), begin=6),
     Mutant("code missing", losses_forgotten_for_want_of_code, frozenset({"I8"}), is_loud, begin=848),
     Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9", "I14"}), begin=18),

@@ -120,6 +120,16 @@ INDEXES: Mapping[str, set[str]] = {
         "queue_namespace_region_needs_uses_limited_key (namespace, limited)",
     },
     "gates_standing": {"gate_pkey (namespace)"},
+    "behind_names": {
+        STOPPED,
+        "attempt_agent (agent)",  # what runs
+        "attempt_ready (queue)",  # while a name is paused, and somebody wants to know
+        "queue_namespace_region_needs_uses_limited_key (namespace)",
+        "queue_pkey (id)",
+        "run_due (shard, wake_at)",
+        "run_pkey (num)",  # only for a workflow
+        "shard_namespace_region_n_key (namespace)",
+    },
     "dependencies": {
         "queue_namespace_region_needs_uses_limited_key (namespace)",
         "attempt_agent (agent)",  # what runs
@@ -140,7 +150,7 @@ INDEXES: Mapping[str, set[str]] = {
     },
     "helpers": {"all of agent_alive", "attempt_agent (agent)", "queue_pkey (id)"},
     "agents_by_id": {"agent_pkey (id)"},
-    "desk_of_run": {"attempt_run (run)"},
+    "desk_of_run": {"attempt_run (run)", "incident_pkey (id)"},
     "history_decisions": {"decision_at (at)", "run_pkey (num)"},
     "history_runs": {"run_list ((namespace || ''::text), created_at)"},
     "history_agents": {"agent_gone (gone_at)", "all of agent_alive"},
@@ -168,11 +178,15 @@ INDEXES: Mapping[str, set[str]] = {
     "incidents": {
         "incident_list ((namespace || ''::text))",
         "attempt_person (incident)",
+        "attempt_person (incident, id)",  # who has not been told yet what is wanted for all
         "run_stuck (incident)",
+        "run_stuck (incident, (num + 0))",
+        "failed_run_member (incident, (run + 0))",
         "failed_run_member (incident)",
     },
     "inbox_calls": {
         "all of attempt_person",
+        "incident_pkey (id)",
         "run_pkey (num)",
         "decision_pkey (run, call)",
         "fact_run_kind_ref_key (run, kind, ref)",
@@ -189,7 +203,7 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_ready (queue, (alone OR (losses >= 2)))",
         "all of agent_alive",
         "attempt_agent (agent)",  # what runs
-        "attempt_gated ((queue)::bigint, gate)",
+        "run_pkey (num)",  # only while a workflow is paused
         STOPPED,
         "all of gate_stopped",  # few, mostly none
     },

@@ -20,12 +20,14 @@ from watchbill.app.report import held_reason, status_of
 from watchbill.app.standstill import (
     OPERATOR,
     SCHEDULER,
+    SUPERVISOR,
     Scene,
     agent_name,
     next_of,
     next_sentence,
     scene_of,
     since,
+    wanted_words,
 )
 from watchbill.app.status import Because, Explanation, Standstill, TimelineEvent
 from watchbill.app.timeline import timeline_of
@@ -203,6 +205,9 @@ def _ended(record: Record, facts: dict[str, Any]) -> Iterator[str]:
             yield "`retry`, `rewind` or `fork` make a new run of it."
             if record.incident is not None:
                 facts["incident"] = id = f"{record.incident:x}"
+                if record.wanted is not None:
+                    yield wanted_words(record.wanted, record.incident, record.now, facts)
+                    return
                 yield (
                     f"It belongs to incident {id}, with all that failed alike: `watchbill incidents retry {id} --reason"
                     f" ...` goes on with all of them, `watchbill incidents skip {id} --reason ...` leaves them so."
@@ -268,7 +273,16 @@ def _told(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
         if fact.kind in (FactKind.ANSWER, FactKind.RESOLVE) and fact.ref in rows:
             continue
         said = f"It {TOLD[fact.kind]} {since(fact.at, record.now)} ago by {fact.actor}{_because(fact)}"
-        yield Standstill(Because.TOLD, f"{said}; its scheduler will see to it.", SCHEDULER, to_datetime(fact.at))
+        if record.served:
+            yield Standstill(Because.TOLD, f"{said}; its scheduler will see to it.", SCHEDULER, to_datetime(fact.at))
+        else:
+            yield Standstill(Because.TOLD, f"{said}; a scheduler sees to it when there is one.", _opener(record))
+
+
+def _opener(record: Record) -> str:
+    """Say who acts while no scheduler is there to drive a run."""
+    where = f"with region={record.region!r}" if record.region else "on this store"
+    return f"whoever opens rooms {where}"
 
 
 def _because(fact: Fact) -> str:
@@ -320,17 +334,18 @@ def _state(record: Record, facts: dict[str, Any], rows: Sequence[AttemptRow]) ->
             f"It stands still, because its code no longer fits its journal: {held}."
             f" It goes on when the fitting code is back; {does}."
             f"{_of_incident(record, facts)}",
-            f"whoever brings the fitting code back, or {acts} it",
+            _teller(record) or f"whoever brings the fitting code back, or {acts} it",
         )
     elif held is not None and run.held is not None:
         facts["held"] = held
-        yield _held(held, _of_incident(record, facts))
+        one = _held(held, _of_incident(record, facts))
+        yield msgspec.structs.replace(one, next=_teller(record) or one.next)
     elif record.region and not record.served:
         yield Standstill(
             Because.NO_REGION,
             f"It lives in region {record.region!r}, and no process serves that region: it goes on when one opens its"
             f" rooms with region={record.region!r}.",
-            f"whoever opens rooms with region={record.region!r}",
+            _opener(record),
         )
     elif not record.known:
         facts["code"] = code_name(run.workflow, run.version)
@@ -349,7 +364,7 @@ def _served(record: Record, facts: dict[str, Any], rows: Sequence[AttemptRow]) -
     run = record.run
     if not record.served and run.status is not RunState.SCHEDULED:
         said = "No scheduler is there to drive it: it goes on as soon as a process opens its rooms on this store."
-        yield Standstill(Because.NO_SCHEDULER, said, "whoever opens rooms on this store")
+        yield Standstill(Because.NO_SCHEDULER, said, _opener(record))
     if run.status is RunState.SCHEDULED:
         yield _scheduled(record, facts)
     elif run.status is RunState.WAITING:
@@ -368,10 +383,17 @@ def _of_incident(record: Record, facts: dict[str, Any]) -> str:
     if record.incident is None:
         return ""
     facts["incident"] = id = f"{record.incident:x}"
+    if record.wanted is not None:
+        return f" {wanted_words(record.wanted, record.incident, record.now, facts)}"
     return (
         f" It belongs to incident {id}, with all that stand still for the same reason:"
         f" `watchbill incidents resume {id} --reason ...` lets all of them go on."
     )
+
+
+def _teller(record: Record) -> str | None:
+    """Say who tells a run what somebody wants for all of its incident, if it has not been told yet."""
+    return None if record.wanted is None else SUPERVISOR
 
 
 def _held(held: str, with_others: str) -> Standstill:
@@ -405,7 +427,7 @@ def _scheduled(record: Record, facts: dict[str, Any]) -> Standstill:
         said = f"{due}: the one that is there begins it when it comes to it."
         return Standstill(Because.DUE, said, SCHEDULER, to_datetime(run.wake_at or run.created_at))
     said = f"{due}: it begins as soon as a process opens its rooms on this store."
-    return Standstill(Because.NO_SCHEDULER, said, "whoever opens rooms on this store")
+    return Standstill(Because.NO_SCHEDULER, said, _opener(record))
 
 
 def _waiting(record: Record, facts: dict[str, Any], rows: Sequence[AttemptRow]) -> Iterator[Standstill]:
@@ -455,7 +477,7 @@ def _undoing(record: Record, facts: dict[str, Any]) -> Standstill:
     facts["undone"], facts["left"] = undone, left
     so_far = f"undone so far: {', '.join(undone)}" if undone else "nothing is undone yet"
     how = "was cancelled" if any(entry.kind == Kind.CANCEL for entry in record.journal) else "failed"
-    said = f"It {how}, and what it did is being undone, last first; {so_far}."
+    said = f"It {how}: what still runs of it is waited for, and what it did is undone, last first; {so_far}."
     if left:
         said += f" Before it ends it looks at {', '.join(left)}, and undoes those that have an undo."
     return Standstill(Because.UNDOING, said, SCHEDULER)
@@ -487,8 +509,13 @@ def _acting(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
 def _overdue(record: Record) -> Iterator[Standstill]:
     run = record.run
     if run.deadline is not None and run.deadline <= record.now and run.status is not RunState.UNDOING:
-        said = f"Its deadline passed {since(run.deadline, record.now)} ago: its scheduler stops it."
-        yield Standstill(Because.DEADLINE, said, SCHEDULER, to_datetime(run.deadline))
+        passed = f"Its deadline passed {since(run.deadline, record.now)} ago"
+        if record.served:
+            said = f"{passed}: its scheduler stops it."
+            yield Standstill(Because.DEADLINE, said, SCHEDULER, to_datetime(run.deadline))
+        else:
+            said = f"{passed}: a scheduler stops it when there is one."
+            yield Standstill(Because.DEADLINE, said, _opener(record))
 
 
 def _deadline(record: Record, facts: dict[str, Any]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from watchbill.app.again import check_retried
 from watchbill.app.agents import AgentStatus, agent_status, chosen_agent
 from watchbill.app.explain import explain
 from watchbill.app.handle import Handle
@@ -502,6 +503,8 @@ class Hall:
         """Try again what failed or is held: in place while the run lives, else in a copy of it."""
         record = await self._readable(handle.id)
         if not record.run.status.terminal:
+            if step is not None:
+                check_retried(record, step, self._registry.steps)
             await self.tell(handle.id, FactKind.RETRY, RetryAsked(step, reason), by=handle.by)
             return handle
         # What an incident is about goes on once, by whoever is first: that may be who retries all of its runs.

@@ -15,6 +15,7 @@ from watchbill.app.standstill import (
     agent_name,
     since,
     somebody,
+    wanted_words,
 )
 from watchbill.app.status import Because, Standstill
 from watchbill.app.words import moment, said_of
@@ -46,6 +47,8 @@ from watchbill.store.protocol import MOST_COUNTED
 
 # Supervisors look at what is due within a second: what is due for so much longer nobody looks at.
 UNWATCHED: Final[Micros] = 10 * SECOND
+
+AGENTS_SHOWN: Final = 5  # by name, of many: `watchbill agents list` has them all
 
 # Why a row is parked, in the words of the stores.
 PARKED: Final = {
@@ -221,7 +224,7 @@ def _kept(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Kept:
         if wait.stop is not None:
             told["stop"] = wait.stop
             stopped = stopped_by(wait.stop)
-            return stopped._replace(said=f", and waits for {stopped.said}")
+            return stopped._replace(said=f", and waits for {stopped.said}{_down_too(wait, wait.stop, told)}")
         if not wait.served:
             return _unserved(wait)
         kept = None if wait.gate is None else kept_by(wait.gate)
@@ -271,11 +274,38 @@ def _unserved(wait: Wait) -> Kept:
         said += f". {there} suspended, because it failed where others succeeded, and gets what nobody else can do:"
         said += " `watchbill agents list`"
         return Kept(Because.AGENTS_SUSPENDED, said, "a suspended agent, or whoever starts another")
+    if wait.quarantined:
+        return _quarantined_agents(wait.quarantined)
     if wait.others:
         there = "1 agent is" if wait.others == 1 else f"{wait.others:,} agents are"
         said += f". {there} there, without what it needs"
         return Kept(Because.NOBODY_CAPABLE, said, "whoever starts such an agent")
     return Kept(Because.NO_AGENT, said, "whoever starts an agent")
+
+
+def _quarantined_agents(names: tuple[str, ...]) -> Kept:
+    """Say which agents could take a call if nobody had quarantined them; who that was is not written down."""
+    shown = ", ".join(names[:AGENTS_SHOWN]) + (", ..." if len(names) > AGENTS_SHOWN else "")
+    release = f"`watchbill agents release {quote(names[0])}`"
+    if len(names) == 1:
+        said = f", but agent {shown}, which could take it, is quarantined, and gets nothing until it is released"
+        return Kept(Because.AGENTS_QUARANTINED, f"{said}: {release}", f"whoever releases agent {shown}")
+    many = f"the {len(names):,} agents that could take it are quarantined ({shown}), and get nothing until released"
+    return Kept(Because.AGENTS_QUARANTINED, f", but {many}: {release}", f"whoever releases one of {shown}")
+
+
+def _down_too(wait: Wait, stop: GateRow, told: dict[str, Any]) -> str:
+    """Say that the dependency of a paused call is down as well: that keeps it when the pause is over."""
+    down = wait.down
+    if down is None or not stop.paused or down.name == stop.name:  # whoever opens that ends both
+        return ""
+    told["down"] = down
+    return f"; also down is {_broken(down)}"
+
+
+def _broken(gate: GateRow) -> str:
+    opened = "" if gate.opened_at is None else f" at {moment(gate.opened_at)}"
+    return f"dependency {gate.name.removeprefix(USES)!r}: its breaker opened{opened} after {gate.why}"
 
 
 def stopped_by(gate: GateRow) -> Kept:
@@ -298,8 +328,7 @@ def stopped_by(gate: GateRow) -> Kept:
         return Kept(
             Because.RETRY_BUDGET, f"{said}{later}", "an agent, when the budget has room for it", gate.next_retry_at
         )
-    opened = "" if gate.opened_at is None else f" at {moment(gate.opened_at)}"
-    said = f"{name}: its breaker opened{opened} after {gate.why}"
+    said = _broken(gate)
     if gate.next_try_at is None:
         return Kept(Because.CANARY_TRIES, f"{said}; one attempt tries now", "an agent, with one attempt that tries it")
     return Kept(
@@ -387,9 +416,10 @@ def _backing_off(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Standst
 
 def _quarantined(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Standstill:
     told["losses"] = row.losses
+    how = "" if _is_ordered(row, scene) else " `retry` tries it again; `cancel` ends the run."
     said = (
         f"Call {row.call!r} is quarantined: {row.losses} times (of {QUARANTINE_AT}) the process that ran it died."
-        f" `retry` tries it again; `cancel` ends the run.{_on_desk(row, scene, told)}"
+        f"{how}{_on_desk(row, scene, told)}"
     )
     return _of(row, Because.QUARANTINE, said, _decider(row, scene, OPERATOR), told)
 
@@ -403,6 +433,10 @@ def _escalated(row: AttemptRow, scene: Scene, told: dict[str, Any], because: Bec
         told["error"], told["cause"] = f"{failure.type}: {failure.message}", failure.cause.value
     how_it_failed = "" if failure is None else f" ({failure.type}: {failure.message})"
     whom = somebody(people.group)
+    if _is_ordered(row, scene):
+        tried = f"failed {row.number} times" if because is Because.ESCALATE else "may have taken effect, nobody knows"
+        said = f"Call {row.call!r} {tried}{how_it_failed}.{_on_desk(row, scene, told)}"
+        return _of(row, because, said, SUPERVISOR, told)
     if because is Because.DOUBT:
         unknown = f"Nobody knows whether call {row.call!r} took effect{how_it_failed}"
         told_of = f"{unknown}: {whom} decides, it is not tried again blindly."
@@ -459,15 +493,25 @@ def _on_desk(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> str:
     if item is not None and item.claimed_by is not None and item.claimed_until is not None:
         told["claimed_by"], told["claimed_until"] = item.claimed_by, to_datetime(item.claimed_until)
         said += f" {item.claimed_by} holds it until {moment(to_datetime(item.claimed_until))}."
+    if item is not None and item.incident is not None and item.wanted is not None and decided is None:
+        said += f" {wanted_words(item.wanted, item.incident, scene.now, told)}"
     if decided is not None:
         told["decided_by"] = decided.actor
         said += f" {decided.actor} has decided {since(decided.at, scene.now)} ago: its scheduler will see to it."
     return said
 
 
+def _is_ordered(row: AttemptRow, scene: Scene) -> bool:
+    """Say whether somebody has decided for all calls of an incident, and this one has not been told yet."""
+    item = scene.desk.get(row.id)
+    return item is not None and item.wanted is not None and f"{row.id:x}" not in scene.deciding
+
+
 def _decider(row: AttemptRow, scene: Scene, whom: str) -> str:
-    """Say who acts: the scheduler if somebody has decided, else who holds it, else who is asked."""
+    """Say who acts: who tells the run, or sees to it, if somebody has decided; else who holds it, or is asked."""
     if f"{row.id:x}" in scene.deciding:
         return SCHEDULER
+    if _is_ordered(row, scene):
+        return SUPERVISOR
     item = scene.desk.get(row.id)
     return whom if item is None or item.claimed_by is None else item.claimed_by

@@ -45,6 +45,10 @@ ITEM: Final = re.compile(r"[0-7]?[0-9a-f]{1,15}")  # below 2**63: no store knows
 
 _encode = msgspec.json.Encoder().encode
 
+# Nobody takes a claim from anybody: who holds it would not hear of it. Who knows better says so, and needs no claim.
+INSTEAD_OF_A_CLAIM: Final = (
+    "do without a claim: `inbox answer` and the decisions of `incidents` have --force (force=True)"
+)
 CLAIMED: Final = _encode(Decision(rule="somebody looks into it", chosen="claim"))
 
 
@@ -83,7 +87,7 @@ class People:
         if held is None:
             raise QuestionNotFound(id, self._namespace)
         if held.by != by:
-            raise ClaimedByOther(id, held.by)
+            raise ClaimedByOther(id, held.by, or_else=INSTEAD_OF_A_CLAIM)
         return held
 
     async def resolve(

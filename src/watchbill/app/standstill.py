@@ -1,13 +1,14 @@
 """Standstill: what is known around a run that is not moving, and who of all that could act does so next. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from watchbill.app.status import Because, Standstill
 from watchbill.app.words import moment, span
 from watchbill.clock import Micros, to_datetime
 from watchbill.model.agent import AgentSeen
 from watchbill.model.question import DeskItem
+from watchbill.model.resolution import Wanted, read_wanted
 from watchbill.model.wait import Wait
 from watchbill.store.protocol import Fact, Record
 
@@ -53,6 +54,18 @@ def somebody(group: str | None) -> str:
 def since(begin: Micros, end: Micros | None) -> str:
     """Say how long it is from one time to another."""
     return span(to_datetime(begin), to_datetime(begin if end is None else end))
+
+
+def wanted_words(wanted: Wanted, incident: int, now: Micros, facts: dict[str, Any]) -> str:
+    """Say what somebody has decided for all of an incident, while one of it has not been told yet."""
+    verb, reason = read_wanted(wanted.kind, wanted.body)
+    facts |= {"decided_by": wanted.by, "decided": verb or None, "reason": reason or None}
+    facts |= {"decided_at": to_datetime(wanted.at), "per_second": wanted.per_second}
+    what = f": {verb or 'something'}{f' ({reason})' if reason else ''}"
+    return (
+        f"{wanted.by} has decided {since(wanted.at, now)} ago for all of incident {incident:x}{what}."
+        f" The supervisor tells it to {wanted.per_second:,} in each second; this one has not been told yet."
+    )
 
 
 def next_sentence(found: Sequence[Standstill], now: Micros) -> str | None:

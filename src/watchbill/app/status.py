@@ -172,6 +172,7 @@ class Because(StrEnum):
     KEPT_FROM_AGENT = "kept_from_agent"
     AGENTS_FULL = "agents_full"
     AGENTS_SUSPENDED = "agents_suspended"
+    AGENTS_QUARANTINED = "agents_quarantined"  # by somebody, who lets them work again
     URGENT_AHEAD = "urgent_ahead"
     READY = "ready"
     # a call between two attempts, or at its end

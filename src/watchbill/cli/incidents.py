@@ -55,7 +55,7 @@ def show_incident(
     from watchbill.cli.output import print_incident
     from watchbill.cli.place import found
     from watchbill.cli.reading import damage_told, opened_incidents, opened_questions, read
-    from watchbill.errors import InvalidOptionError
+    from watchbill.errors import WatchbillError
     from watchbill.flow.names import did_you_mean
     from watchbill.store.protocol import EVERY
 
@@ -68,7 +68,8 @@ def show_incident(
         rows, asked = read(where.url, both)
         there = {incident.id: incident for incident in opened_incidents(rows)}
         if id not in there:
-            raise InvalidOptionError(f"there is no incident {id!r}{did_you_mean(id, there) if there else ''}")
+            # What is not there is no wrong usage: a script tells the two apart by the exit code.
+            raise WatchbillError(f"there is no incident {id!r}{did_you_mean(id, there) if there else ''}")
         members = [one for one in asked if one.incident is not None and f"{one.incident:x}" == id][:SHOWN_CALLS]
         calls = tuple(question_fields(item) for item in opened_questions(members))
     print_incident(IncidentPage(there[id], calls), output)

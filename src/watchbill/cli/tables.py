@@ -291,7 +291,8 @@ def list_of_questions(questions: Sequence[Question]) -> list[Block]:
 
 def _note(asked: Question) -> str:
     """Say who deals with it, until when, and what was wrong with the last answer."""
-    notes = [f"answered by {asked.answered_by}" if asked.answered_by is not None else asked.refused or ""]
+    said = "answered" if asked.kind == "question" else "decided"
+    notes = [f"{said} by {asked.answered_by}" if asked.answered_by is not None else asked.refused or ""]
     if asked.claimed_by is not None and asked.claimed_until is not None:
         notes.append(f"held by {asked.claimed_by} until {moment(asked.claimed_until)}")
     if asked.due_at is not None:
@@ -388,9 +389,20 @@ def list_of_incidents(incidents: Sequence[Incident]) -> list[Block]:
         calls = f" ({_calls(incident)})" if incident.actions or incident.examples else ""
         said = _cell(f"{incident.said}{calls}")
         table.add_row(_cell(incident.id), _cell(incident.state, style=style), _cell(opened), said)
-        if incident.remedy and incident.resolved_at is None:
+        if incident.ordered is not None:
+            table.add_row(Text(), Text(), Text(), _cell(f"-> ordered: {_order(incident)}"))
+        elif incident.remedy and incident.resolved_at is None:
             table.add_row(Text(), Text(), Text(), _cell(f"-> {incident.remedy}"))
     return [table]
+
+
+def _order(incident: Incident) -> str:
+    """Say what somebody wants for all members of an incident, and how far that has come."""
+    at = "" if incident.ordered_at is None else f" at {moment(incident.ordered_at)}"
+    why = f" ({incident.reason})" if incident.reason else ""
+    left = f"{incident.untold:,} {incident.member}{'' if incident.untold == 1 else 's'} still to be told"
+    what = f"{incident.ordered or 'something'} by {incident.ordered_by}{at}{why}"
+    return f"{what}; {left}, {incident.per_second:,} a second"
 
 
 def _of(incident: Incident) -> str:
@@ -458,9 +470,11 @@ def page_of_incident(page: IncidentPage) -> list[Block]:
                 "concerns", _cell(f"{_calls(incident)}, for example {_of(incident)}{', '.join(incident.examples)}")
             )
         )
-    if incident.ordered_by is not None:
+    if incident.ordered is not None:
+        blocks.append(_labelled("ordered", Text(visible(_order(incident)))))
+    elif incident.ordered_by is not None:
         blocks.append(_labelled("told", _cell(f"by {incident.ordered_by}, all {incident.member}s that it had then")))
-    if incident.remedy and incident.resolved_at is None:
+    if incident.remedy and incident.resolved_at is None and incident.ordered is None:
         blocks.append(_labelled("what to do", Text(visible(incident.remedy))))
     return [*blocks, *(list_of_questions(page.calls) if page.calls else ())]
 

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
+import msgspec
+
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.parts import OUTCOMES, Part, beginning_of, current_part, rewound
-from watchbill.flow.undo import UNDO
+from watchbill.flow.undo import UNDO, undo_key
 from watchbill.model.call import JournalEntry, JournalRow, Kind, Outcome, step_name
 from watchbill.model.failed import Successor
+from watchbill.model.failure import FinalFailure
 from watchbill.model.run import NewRun, RunRow, copy_id
 from watchbill.model.states import RunState
 
@@ -19,6 +22,8 @@ STOPS: Final = {
     Kind.LATE: "was stopped by its deadline",
     Kind.STOPPED: "was stopped by a person",
 }
+
+_decode_final = msgspec.json.Decoder(FinalFailure).decode
 
 
 class Record(Protocol):
@@ -69,11 +74,11 @@ def failed(record: Record, step: str | None) -> Origin:
     stopped it: all is kept up to there. When anything it did was undone, messages are: the rest is done again.
     """
     part = current_part(record.run, record.journal)
-    if record.run.status in UNDONE or any(_is_undo(entry) for entry in part.entries):
-        return Origin(part, _seqs([entry for entry in part.entries if entry.kind == Kind.MESSAGE]))
     failures = [entry.key for entry in part.entries if _is_failure(entry, step)]
     if step is not None and not failures:
-        raise InvalidOptionError(f"no call of step {step!r} failed in run {record.run.id!r}: there is nothing to retry")
+        raise _nothing_failed(record, part, step)
+    if record.run.status in UNDONE or any(_is_undo(entry) for entry in part.entries):
+        return Origin(part, _seqs([entry for entry in part.entries if entry.kind == Kind.MESSAGE]))
     # What failed after the run was stopped is left out already.
     return Origin(part, _seqs(rewound(_unstopped(part), failures[0]) if failures else _unstopped(part)))
 
@@ -136,13 +141,38 @@ def _is_undo(entry: JournalEntry) -> bool:
 
 
 def _is_failure(entry: JournalEntry, step: str | None) -> bool:
-    """Say whether an entry is a failure of that step, or of any."""
-    is_failure = entry.kind in (Kind.STEP, Kind.CHILD) and entry.outcome == Outcome.FAILED
-    return is_failure and step in (None, entry.key, step_name(entry.key))
+    """Say whether an entry is a failure of that step, or of any; that of an undo is none that can be tried again."""
+    is_failure = entry.kind in (Kind.STEP, Kind.CHILD) and entry.outcome == Outcome.FAILED and not _is_undo(entry)
+    return is_failure and (step in (None, entry.key, step_name(entry.key)) or step == _failed_step(entry))
+
+
+def _is_undo_by(entry: JournalEntry, step: str) -> bool:
+    """Say whether an entry is an undo of that name: by its key, by the step that it undoes, or by its own step."""
+    if not _is_undo(entry):
+        return False
+    return step in (entry.key, undo_key(step_name(entry.key.removeprefix(UNDO))), _failed_step(entry))
+
+
+def _failed_step(entry: JournalEntry) -> str | None:
+    """Give the step of a call that failed, which its key need not name."""
+    if entry.kind != Kind.STEP or entry.outcome != Outcome.FAILED:
+        return None
+    return _decode_final(entry.body).step
 
 
 def _seqs(entries: Sequence[JournalEntry]) -> tuple[int, ...]:
     return tuple([entry.seq for entry in entries])
+
+
+def _nothing_failed(record: Record, part: Part, step: str) -> InvalidOptionError:
+    id = record.run.id
+    if any(_is_undo_by(entry, step) for entry in part.entries):
+        return InvalidOptionError(
+            f"run {id!r} has ended, and its undo {step!r} cannot be tried again by itself: undo by hand what the run"
+            " names as not undone, then `watchbill incidents skip`; or retry it without a step, which does all of it"
+            " again"
+        )
+    return InvalidOptionError(f"no call of step {step!r} failed in run {id!r}: there is nothing to retry")
 
 
 def _behind(record: Record, stop: JournalEntry, call: str, known: Sequence[str]) -> InvalidOptionError:

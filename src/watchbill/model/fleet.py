@@ -38,17 +38,17 @@ class Size(NamedTuple):
 
 
 def load_of(queues: Sequence[QueueDepth], have: Mapping[str, int], region: str) -> Load:
-    """Sum up what waits for agents that have this, in this region; what waits behind a paused gate waits for nobody."""
+    """Sum up what waits for agents that have this, in this region; what is paused waits for nobody."""
     ours = [queue for queue in queues if queue.region == region and meets(have, parse_needs(queue.needs))]
-    moving = [queue for queue in ours if not queue.stopped]  # more agents would let none of the others start
+    moving = [queue for queue in ours if queue.moving]  # more agents would let none of the others start
     free = [queue for queue in moving if not queue.limited]
-    gated = [queue for queue in moving if queue.limited and queue.depth > queue.paused]
+    gated = [queue for queue in moving if queue.limited]
     return Load(
-        sum(queue.depth for queue in free),
-        max((queue.oldest for queue in free), default=0),
+        sum(queue.moving for queue in free),
+        max((queue.age for queue in free), default=0),
         sum(queue.running for queue in ours),
-        sum(queue.depth - queue.paused for queue in gated),
-        max((queue.oldest for queue in gated), default=0),
+        sum(queue.moving for queue in gated),
+        max((queue.age for queue in gated), default=0),
     )
 
 

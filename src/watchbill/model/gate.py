@@ -228,6 +228,17 @@ def with_dependencies(
     return [shown_standing(rows[name], standings.get(name, Standing()), now) for name in sorted(rows)]
 
 
+def with_names(gates: Iterable[GateRow], counts: Iterable[tuple[str, int, int]]) -> list[GateRow]:
+    """Give gates with how many run and wait behind names that are paused."""
+    found = {name: (running, waiting) for name, running, waiting in counts}
+    return [
+        msgspec.structs.replace(gate, running=found[gate.name][0], waiting=found[gate.name][1])
+        if gate.name in found
+        else gate
+        for gate in gates
+    ]
+
+
 def bare_gate(name: str, running: int = 0, waiting: int = 0) -> GateRow:
     """Give a gate without a limit as people see it."""
     return GateRow(name, None, None, running, waiting, None, False)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import SECOND, Micros, to_datetime
-from watchbill.model.resolution import ACTIONS, ACTIONS_FOR_FAILED, ACTIONS_FOR_RUNS
+from watchbill.model.resolution import ACTIONS, ACTIONS_FOR_FAILED, ACTIONS_FOR_RUNS, read_wanted
 from watchbill.model.sealed import is_sealed, shown
 
 RESOLVED_KEPT_FOR: Final[Micros] = 30 * 86_400 * SECOND  # who reports on a month finds them
@@ -66,6 +66,11 @@ class IncidentRow(msgspec.Struct, frozen=True):
     runs: bool = False  # its members are runs that nothing moves
     failed: bool = False  # its members are runs that have ended because a step failed for good
     asks: bool = False  # it is about a question, whose number it has: for alerts alone
+    ordered: bytes | None = None  # what that is, until all of them have been told, as they are told it
+    ordered_as: str = "resolve"  # by which kind of fact
+    ordered_at: Micros | None = None
+    per_second: int | None = None  # so many are told in each second
+    untold: int = 0  # so many are still to be told
 
 
 class Incident(msgspec.Struct, frozen=True):
@@ -84,6 +89,11 @@ class Incident(msgspec.Struct, frozen=True):
     actions: tuple[str, ...] = ()  # what can be done about it: `watchbill incidents ACTION ID`
     ordered_by: str | None = None  # who wants something for all of its members, which is being done
     member: str = "call"  # what its members are: calls, or runs
+    ordered: str | None = None  # what that is, while some have not been told yet: one of `actions`
+    reason: str | None = None  # why
+    ordered_at: datetime | None = None
+    per_second: int | None = None  # so many are told in each second
+    untold: int = 0  # so many are still to be told
 
 
 class OpenCode(NamedTuple):
@@ -139,11 +149,21 @@ def incident_of(row: IncidentRow) -> Incident:
     """Give an incident as people see it."""
     told, is_open = told_by(row), row.state is IncidentState.OPEN
     resolved_at = None if row.resolved_at is None else to_datetime(row.resolved_at)
+    order = _order_of(row) if is_open else (None, None, None, None, 0)
     return Incident(
         f"{row.id:x}", row.cause, row.state.word, row.waiting if _has_members(row) and is_open else row.members,
         told.said, told.remedy, to_datetime(row.opened_at), resolved_at, row.people, told.examples,
         _actions(row) if is_open else (), row.ordered_by, "run" if row.runs or row.failed else "call",
+        *order,
     )  # fmt: skip
+
+
+def _order_of(row: IncidentRow) -> tuple[str | None, str | None, datetime | None, int | None, int]:
+    """Give what is wanted for all members, why, since when, at which pace, and how many do not know of it yet."""
+    if row.ordered is None or row.ordered_at is None:
+        return None, None, None, None, 0
+    verb, reason = read_wanted(row.ordered_as, row.ordered)
+    return verb, reason, to_datetime(row.ordered_at), row.per_second, row.untold
 
 
 def _has_members(row: IncidentRow) -> bool:

@@ -109,7 +109,7 @@ def metrics_of(history: History, backlog: Iterable[QueueDepth]) -> Metrics:
     completed = runs.get(RunState.COMPLETED, 0)
     begun = sum(count for status, count in runs.items() if status is not RunState.SCHEDULED)
     retries = sum(decision.chosen in RETRIES and _tries(row, decision) for row, decision in read)
-    waiting = [queue for queue in backlog if queue.depth and not queue.stopped]
+    waiting = [queue for queue in backlog if queue.moving]
     return Metrics(
         since=to_datetime(history.since),
         until=to_datetime(history.now),
@@ -126,8 +126,8 @@ def metrics_of(history: History, backlog: Iterable[QueueDepth]) -> Metrics:
         late_results=sum(row.decision.n == OF_A_REFUSAL and one.chosen == LATE_RESULT for row, one in read),
         supervisor_lag=_span(history.overdue),
         violations=history.orphans,
-        queue_age=_span(max((queue.oldest for queue in waiting), default=0)),
-        queued=sum(queue.depth for queue in waiting),
+        queue_age=_span(max((queue.age for queue in waiting), default=0)),
+        queued=sum(queue.moving for queue in waiting),
         cards=(
             *(_card(cause, troubles, ends) for cause in Cause if any(one.cause is cause for one in troubles)),
             *(card for chosen in OF_RUNS if (card := _card_of_runs(chosen, read)) is not None),

@@ -10,7 +10,7 @@ from watchbill.model.attempt import RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.failure import Failure
 from watchbill.model.parked import next_group, people_of, told_until
-from watchbill.model.resolution import ACTIONS
+from watchbill.model.resolution import ACTIONS, Wanted
 from watchbill.model.sealed import is_sealed, shown
 
 CLAIM: Final[Micros] = 15 * 60 * SECOND  # long enough to look into it, short enough that nobody waits for who went home
@@ -78,6 +78,13 @@ class DeskItem(NamedTuple):
     claimed_by: str | None  # who holds it now
     claimed_until: Micros | None
     incident: int | None  # that a call belongs to
+    wanted: Wanted | None = None  # what somebody wants for all calls of it, if this one has not been told yet
+
+
+def desk_item(*columns: Any) -> DeskItem:  # noqa: ANN401 - as the statements of the stores say
+    """Read an item of a desk, with what is wanted for all calls of its incident."""
+    row, since, claimed_by, claimed_until, incident, *wanted = columns
+    return DeskItem(row, since, claimed_by, claimed_until, incident, None if wanted[0] is None else Wanted(*wanted))
 
 
 class InboxItem(msgspec.Struct, frozen=True):
@@ -91,7 +98,7 @@ class InboxItem(msgspec.Struct, frozen=True):
     form: dict[str, Any]
     asked_at: datetime
     refused: str | None = None  # why the newest answer did not fit
-    answered_by: str | None = None  # whose answer is on its way to the run
+    answered_by: str | None = None  # whose answer is on its way to the run; of a call, who has decided
     kind: str = "question"  # or why a call waits: quarantine, escalate, doubt
     actions: tuple[str, ...] = ("answer",)  # `watchbill inbox answer`; of a call, those of `watchbill incidents`
     incident: str | None = None  # that a call belongs to

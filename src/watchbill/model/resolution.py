@@ -1,12 +1,14 @@
 """Resolution: what a person decides about a call that waits for one, or about all calls of an incident."""
 
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import InvalidOptionError, InvalidValueError
+from watchbill.model.facts import FactKind, read_retry
+from watchbill.model.sealed import is_sealed, shown
 
 LONGEST_REASON: Final = 2_000  # characters
 PER_SECOND: Final = 50  # members of an incident that go on: what has only just been mended meets no herd
@@ -59,6 +61,31 @@ def read_resolution(body: bytes) -> Resolution | None:
         return _decode(body)
     except msgspec.DecodeError:
         return None
+
+
+class Wanted(NamedTuple):
+    """What somebody wants for all members of an incident, of which one has not been told yet."""
+
+    by: str
+    at: Micros
+    per_second: int  # so many are told in each second
+    body: bytes
+    kind: str = FactKind.RESOLVE.value  # of the fact by which members are told
+
+
+def read_wanted(kind: str, body: bytes) -> tuple[str, str]:
+    """Say what is wanted for all members of an incident, by its verb, and why; of what is sealed, that it is."""
+    if is_sealed(body):
+        return "", shown(body)
+    try:
+        if kind == FactKind.RETRY:
+            return Action.RESUME.value, read_retry(body).reason
+        if kind == FactKind.CANCEL:
+            return Action.ABORT.value, msgspec.json.decode(body, type=str)
+        resolution = _decode(body)
+    except msgspec.DecodeError:
+        return "", ""  # another version has written it
+    return resolution.action.value, resolution.reason
 
 
 def check_action(action: object) -> Action:

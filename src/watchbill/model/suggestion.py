@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import SECOND, Micros
+from watchbill.model.ladder import rung_of
 from watchbill.model.policy import Policy
 from watchbill.model.sketch import Sketch
 from watchbill.model.stat import Stat, is_step
@@ -145,17 +146,24 @@ def suggest_all(
     found = [suggest(stat, policies.get(stat.step), alarms) for stat in stats if is_step(stat.step)]
     found.sort(key=lambda one: (one.step, one.rung))
     first = {one.step: one for one in found if one.rung == 0}
-    return [_compared(one, first.get(one.step)) for one in found]
+    return [_compared(one, first.get(one.step), policies.get(one.step)) for one in found]
 
 
-def _compared(one: Suggestion, first: Suggestion | None) -> Suggestion:
+def _compared(one: Suggestion, first: Suggestion | None, policy: Policy | None) -> Suggestion:
     if first is None or one is first or min(_tried(one), _tried(first)) < ENOUGH:
         return one
     here, there = one.succeeded / _tried(one), first.succeeded / _tried(first)
-    if here < there + BETTER:
+    if here < there + BETTER or (policy is not None and not _is_switch(policy, one)):
         return one
-    words = f"rung {one.rung} succeeds in {here:.0%} of its attempts, rung 0 in {there:.0%}: consider beginning with it"
+    advice = "with --app it says whether one could begin with it" if policy is None else "consider beginning with it"
+    words = f"rung {one.rung} succeeds in {here:.0%} of its attempts, rung 0 in {there:.0%}: {advice}"
     return msgspec.structs.replace(one, note="; ".join([said for said in (one.note, words) if said]))
+
+
+def _is_switch(policy: Policy, one: Suggestion) -> bool:
+    """Say whether a rung is another way to call its step: after an escalation it was a person who mended something."""
+    rung = rung_of(policy, one.rung)
+    return rung is not None and rung.to is None and rung.step == one.step
 
 
 def _tried(one: Suggestion) -> int:

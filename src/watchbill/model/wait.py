@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import Micros
-from watchbill.model.breaker import gate_of, may_retry, read_breaker
+from watchbill.model.breaker import BreakerState, gate_of, may_retry, read_breaker
 from watchbill.model.gate import GateRow, Standing, bare_gate, shown_standing
 from watchbill.model.needs import fits, free_amounts, meets, parse_needs
 from watchbill.model.stop import Stops
@@ -30,6 +30,8 @@ class Wait(msgspec.Struct, frozen=True):
     avoid: int | None = None  # the agent with which its last attempt failed: it is left to others
     avoid_until: Micros | None = None
     suspended: int = 0  # agents that could take it, and are suspended
+    quarantined: tuple[str, ...] = ()  # agents that could take it, by name, and get no work because somebody wants so
+    down: GateRow | None = None  # its dependency, if that is down: also beside a pause
 
 
 class Helper(NamedTuple):
@@ -40,6 +42,7 @@ class Helper(NamedTuple):
     slots: int
     taken: tuple[tuple[str, ...], ...] = ()
     suspended: bool = False  # it would get work if it were not
+    quarantined: str | None = None  # its name, if it is: it would get work if it were not
 
 
 class Help(NamedTuple):
@@ -49,12 +52,14 @@ class Help(NamedTuple):
     others: int
     free: int
     suspended: int = 0  # could, if they were not suspended
+    quarantined: tuple[str, ...] = ()  # could, if nobody had quarantined them: their names
 
 
 def help_for(needs: Sequence[str], region: str, helpers: Sequence[Helper]) -> Help:
     """Say who could take a call that asks for this, and for how many such calls there is room now."""
     asked = parse_needs(needs)
-    there = [helper for helper in helpers if helper.region == region]
+    here = [helper for helper in helpers if helper.region == region]
+    there = [helper for helper in here if helper.quarantined is None]
     capable = [helper for helper in there if meets(parse_needs(helper.needs), asked)]
     able = [helper for helper in capable if not helper.suspended]
     free = 0
@@ -62,7 +67,12 @@ def help_for(needs: Sequence[str], region: str, helpers: Sequence[Helper]) -> He
         slots = max(0, helper.slots - len(helper.taken)) if helper.slots else 1  # an old one, that did not say
         most = fits(free_amounts(parse_needs(helper.needs), helper.taken), asked)
         free += slots if most is None else min(slots, most)
-    return Help(len(able), len(there) - len(capable), free, len(capable) - len(able))
+    quarantined = [
+        helper.quarantined
+        for helper in here
+        if helper.quarantined is not None and meets(parse_needs(helper.needs), asked)
+    ]
+    return Help(len(able), len(there) - len(capable), free, len(capable) - len(able), tuple(sorted(quarantined)))
 
 
 def kept_by(
@@ -74,14 +84,28 @@ def kept_by(
 ) -> GateRow | None:
     """Give what is paused, or in trouble, and keeps a call with these needs, dependency, step, workflow and limit.
 
-    `retry`: how its dependency stands, if it has failed before: also what is well has a budget for that.
+    A pause comes first: nothing tries what somebody has paused, also for a dependency that is down. `retry`: how its
+    dependency stands, if it has failed before: also what is well has a budget for that.
     """
-    name = Stops(frozenset(stopped)).of(*asks) or (limit if limit in stopped else None) if stopped else None
+    paused = frozenset(name for name, standing in stopped.items() if standing.paused)
+    name = _keeps(paused, asks, limit) or _keeps(frozenset(stopped), asks, limit)
     if name is not None:
         return shown_standing(bare_gate(name), stopped[name], now)
     if retry is None or not asks[1] or may_retry(read_breaker(retry.breaker), now):
         return None
     return shown_standing(bare_gate(gate_of(asks[1])), retry, now)
+
+
+def _keeps(names: frozenset[str], asks: tuple[Sequence[str], str, str, str], limit: str | None) -> str | None:
+    return Stops(names).of(*asks) or (limit if limit in names else None) if names else None
+
+
+def down_of(stopped: Mapping[str, Standing], uses: str, now: Micros) -> GateRow | None:
+    """Give the dependency of a call if it is down, whatever else keeps the call."""
+    standing = stopped.get(gate_of(uses)) if uses else None
+    if standing is None or read_breaker(standing.breaker).state not in (BreakerState.OPEN, BreakerState.HALF_OPEN):
+        return None
+    return shown_standing(bare_gate(gate_of(uses)), standing, now)
 
 
 def stop_of_workflow(stopped: Mapping[str, Standing], workflow: str, now: Micros) -> GateRow | None:

@@ -36,6 +36,7 @@ from watchbill.model.overridden import Patch
 from watchbill.model.policies import Policies, PolicyOrder
 from watchbill.model.question import Asked, Claim, DeskItem
 from watchbill.model.queue import QueueDepth, QueueRow
+from watchbill.model.resolution import Wanted
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
 from watchbill.model.sketch import Sketch
@@ -165,6 +166,7 @@ class Record(msgspec.Struct, frozen=True):
     incident: int | None = None  # to which it belongs, if nothing moves it, or a step failed for good and it has ended
     agents: tuple[AgentSeen, ...] = ()  # that its history names, as far as the store still knows them
     desk: tuple[DeskItem, ...] = ()  # what of it waits for a person
+    wanted: Wanted | None = None  # for all runs of its incident, if it has not been told yet
 
     @property
     def cancelling(self) -> bool:

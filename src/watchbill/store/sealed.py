@@ -28,6 +28,7 @@ from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder,
 from watchbill.model.metrics import History
 from watchbill.model.overridden import Patch
 from watchbill.model.question import Asked, Claim
+from watchbill.model.resolution import Wanted
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow
 from watchbill.model.sealed import as_stored, is_sealed, opened
@@ -260,7 +261,7 @@ class Sealer:
 
     def open_incident(self, row: IncidentRow) -> IncidentRow:
         """Open what an incident says."""
-        return replace(row, body=self.open_body(row.body))
+        return replace(row, body=self.open_body(row.body), ordered=self._opened(row.ordered))
 
     def open_waiting(self, call: WaitingCall) -> WaitingCall:
         """Open why a call waits for a person."""
@@ -283,7 +284,12 @@ class Sealer:
             attempts=tuple([self.open_attempt(row) for row in record.attempts]),
             decisions=tuple([(self.open_decision(row), at) for row, at in record.decisions]),
             told=tuple([self.open_fact(fact) for fact in record.told]),
+            desk=tuple([item._replace(wanted=self._open_wanted(item.wanted)) for item in record.desk]),
+            wanted=self._open_wanted(record.wanted),
         )
+
+    def _open_wanted(self, wanted: Wanted | None) -> Wanted | None:
+        return None if wanted is None else wanted._replace(body=self.open_body(wanted.body))
 
     def loaded(self, loaded: Loaded) -> Loaded:
         """Open a run with all that its replay needs."""

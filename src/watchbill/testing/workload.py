@@ -482,7 +482,7 @@ async def _saga(first: int, many: int, seconds: float, ending: str) -> int:
 
 
 async def _voyage(first: int, many: int, seconds: float, ending: str) -> int:
-    """Book, and leave the rest to children, one of which books, too, and fails, or is given up: that one undoes first."""
+    """Book, and leave the rest to children; the one that books, too, fails or is given up, and undoes first."""
     await book(first, seconds)
     async with asyncio.timeout(4 if first % 2 else 60):
         below = [saga(first + 1, many, seconds, ending), dawdle(1)]

@@ -25,17 +25,20 @@ from watchbill.clock import SECOND, to_datetime
 from watchbill.model import parked as reasons
 from watchbill.model.agent import AgentSeen
 from watchbill.model.attempt import Mark, RowKind
+from watchbill.model.breaker import WELL, opened
+from watchbill.model.breaker import encode as encode_breaker
 from watchbill.model.call import Kind
-from watchbill.model.facts import FactKind
+from watchbill.model.facts import FactKind, RetryAsked
 from watchbill.model.failure import Cause, RunError
-from watchbill.model.gate import GateRow
+from watchbill.model.gate import GateRow, Standing
 from watchbill.model.policy import Policy
 from watchbill.model.question import DeskItem, Patience, Question
-from watchbill.model.sealed import SEALED, unopened, why_sealed
+from watchbill.model.resolution import Action, Resolution, Wanted
+from watchbill.model.sealed import SEALED, shown, unopened, why_sealed
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.suspension import Suspension, encode
 from watchbill.model.usual import Evidence, Usual
-from watchbill.model.wait import Help, Helper, Wait, help_for
+from watchbill.model.wait import Help, Helper, Wait, down_of, help_for, kept_by
 from watchbill.store.protocol import Record
 
 NOW = NOON + 90 * SECOND
@@ -235,6 +238,11 @@ SCENES: dict[Because, tuple[Record, str, int | None]] = {
         "a suspended agent, or whoever starts another",
         None,
     ),
+    Because.AGENTS_QUARANTINED: (
+        ready(waits(served=False, able=0, others=1, quarantined=("a1",))),
+        "whoever releases agent a1",
+        None,
+    ),
     Because.URGENT_AHEAD: (ready(waits(ahead=4)), "an agent, when those are taken", None),
     Because.READY: (ready(waits()), "an agent", NOW),
     Because.FAILED: (
@@ -376,6 +384,56 @@ def test_what_a_person_has_decided_waits_for_the_scheduler_alone() -> None:
     assert len(explain(record).reasons) == 1, "it is told once"
 
 
+RESUME = msgspec.json.encode(Resolution(Action.RESUME, "the line is back"))
+FOR_ALL = "ada has decided 30.0s ago for all of incident ff: resume (the line is back)."
+AT_A_PACE = "The supervisor tells it to 10 in each second; this one has not been told yet."
+
+
+@pytest.mark.parametrize("because", [Because.ESCALATE, Because.DOUBT, Because.QUARANTINE])
+def test_what_somebody_has_decided_for_all_of_an_incident_waits_for_the_supervisor(because: Because) -> None:
+    item = DeskItem(1, NOON, "bob", LATER, 255, Wanted("ada", NOW - 30 * SECOND, 10, RESUME))
+    record = a_scene(parked(because.value), desk=(item,))
+    one = found(record, because)
+    assert one.next == "the supervisor"
+    assert f"{FOR_ALL} {AT_A_PACE}" in one.said
+    assert "To decide" not in one.said
+    assert "`retry`" not in one.said
+    assert "somebody" not in str(explain(record))
+    assert str(explain(record)).endswith("Next: the supervisor.")
+    [call] = explain(record).facts["calls"]
+    assert (call["decided_by"], call["decided"], call["reason"], call["per_second"]) == (
+        "ada", "resume", "the line is back", 10,
+    )  # fmt: skip
+    told = msgspec.structs.replace(a_fact(FactKind.RESOLVE), ref="1", actor="eve")
+    assert found(a_scene(record, told=(told,)), because).next == "its scheduler", "somebody was faster"
+
+
+def test_runs_that_stand_still_or_have_ended_say_what_somebody_has_decided_for_all_of_them() -> None:
+    wanted = Wanted("ada", NOW - 30 * SECOND, 10, msgspec.json.encode(RetryAsked(None, "the line is back")), "retry")
+    diverged = a_scene(a_record(status=RunState.DIVERGED), incident=255, wanted=wanted)
+    held = a_scene(a_record(status=RunState.RUNNING, held="held: a reason"), incident=255, wanted=wanted)
+    for still in (diverged, held):
+        assert f"{FOR_ALL} {AT_A_PACE}" in str(explain(still))
+        assert str(explain(still)).endswith("Next: the supervisor.")
+        assert "watchbill incidents resume" not in str(explain(still))
+    aborted = wanted._replace(kind="cancel", body=b'"no use"')
+    assert "incident ff: abort (no use)." in str(explain(a_scene(held, wanted=aborted)))
+    ended = a_scene(a_failed_run(RunError("ValueError", "no", step="charge", attempts=1)), incident=255)
+    assert "watchbill incidents retry ff" in str(explain(ended))
+    retried = wanted._replace(kind="resolve", body=msgspec.json.encode(Resolution(Action.RETRY, "mended")))
+    assert "for all of incident ff: retry (mended)." in str(explain(a_scene(ended, wanted=retried)))
+    assert "watchbill incidents" not in str(explain(a_scene(ended, wanted=retried)))
+
+
+def test_what_is_wanted_for_all_is_said_as_far_as_it_can_be_read() -> None:
+    sealed = Wanted("ada", NOW, 10, SEALED + b"x")
+    item = DeskItem(1, NOON, None, None, 255, sealed)
+    said = str(explain(a_scene(parked("escalate"), desk=(item,))))
+    assert f"for all of incident ff: something ({shown(sealed.body)})" in said
+    newer = item._replace(wanted=sealed._replace(body=b'{"action":"later"}'))
+    assert "for all of incident ff: something." in str(explain(a_scene(parked("escalate"), desk=(newer,))))
+
+
 def test_a_failed_run_tells_what_went_wrong_on_the_way_with_causes() -> None:
     error = RunError("ValueError", "no", step="charge", attempts=2, cause=Cause.RAISED)
     record = a_failed_run(error)
@@ -423,6 +481,77 @@ def test_room_is_what_slots_and_amounts_leave() -> None:
     assert help_for(("gpu=1",), "", [one, other]) == Help(1, 1, 1)
     assert help_for(("gpu=2",), "", [one, other]) == Help(1, 1, 0)
     assert help_for((), "eu", [one, other]) == Help(0, 0, 0)
+
+
+def test_who_is_quarantined_and_could_take_a_call_is_named_and_counts_as_nobody() -> None:
+    away = [Helper("", ("gpu=2",), 3, quarantined=name) for name in ("b", "a")]
+    plain = Helper("", (), 1)
+    assert help_for(("gpu=1",), "", [*away, plain]) == Help(0, 1, 0, 0, ("a", "b"))
+    assert help_for(("disk=1",), "", [*away, plain]) == Help(0, 1, 0)
+    assert help_for(("gpu=1",), "eu", away) == Help(0, 0, 0)
+
+
+def test_a_call_whose_agents_are_quarantined_names_them_and_says_how_to_release_one() -> None:
+    one = found(ready(waits(served=False, able=0, quarantined=("a 1",))), Because.AGENTS_QUARANTINED)
+    assert "but agent a 1, which could take it, is quarantined" in one.said
+    assert "`watchbill agents release 'a 1'`" in one.said
+    names = tuple("abcdefg")
+    many = found(ready(waits(served=False, able=0, quarantined=names)), Because.AGENTS_QUARANTINED)
+    assert "but the 7 agents that could take it are quarantined (a, b, c, d, e, ...)" in many.said
+    assert many.next == "whoever releases one of a, b, c, d, e, ..."
+    suspended = ready(waits(served=False, able=0, suspended=1, quarantined=names))
+    assert found(suspended, Because.AGENTS_SUSPENDED).next.startswith("a suspended agent"), "which needs nobody"
+
+
+PAUSED = Standing(paused=True, paused_by="ann", paused_why="stock-taking", paused_at=NOON)
+DOWN = Standing(breaker=encode_breaker(opened(WELL, "closed by bob", NOON)))
+
+
+@pytest.mark.parametrize("name", ["step:charge", "workflow:order", "needs:gpu", "limit:charge"])
+def test_a_pause_is_said_before_a_dependency_that_is_down(name: str) -> None:
+    stopped, asks = {"uses:stripe": DOWN, name: PAUSED}, (("gpu=1",), "stripe", "charge", "order")
+    stop, down = kept_by(stopped, asks, "limit:charge", NOW), down_of(stopped, "stripe", NOW)
+    assert stop is not None
+    assert (stop.name, stop.paused_by) == (name, "ann")
+    record = ready(waits(stop=stop, down=down))
+    one = found(record, Because.PAUSED_BY_NAME)
+    assert f"waits for '{name}', paused by ann since 2027-01-15 12:00:00Z (stock-taking)" in one.said
+    assert f"`watchbill gates open {name}`; also down is dependency 'stripe': its breaker opened at" in one.said
+    assert explain(record).facts["next"] == f"whoever opens '{name}'"
+    assert explain(record).facts["calls"][0]["down"] == down
+    alone = kept_by({"uses:stripe": DOWN}, asks, "limit:charge", NOW)
+    assert alone is not None
+    assert (alone.name, alone.paused) == ("uses:stripe", False)
+
+
+def test_of_a_dependency_that_is_down_and_paused_the_pause_is_said_once() -> None:
+    stopped = {"uses:stripe": DOWN._replace(paused=True, paused_by="ann")}
+    stop, down = kept_by(stopped, ((), "stripe", "charge", "order"), None, NOW), down_of(stopped, "stripe", NOW)
+    assert down is not None
+    one = found(ready(waits(stop=stop, down=down)), Because.PAUSED_BY_NAME)
+    assert "down" not in one.said
+
+
+def test_a_dependency_that_is_well_or_that_nobody_uses_is_not_down() -> None:
+    assert down_of({"uses:stripe": PAUSED}, "stripe", NOW) is None
+    assert down_of({"uses:stripe": DOWN}, "", NOW) is None
+    assert down_of({"uses:stripe": DOWN}, "twilio", NOW) is None
+
+
+def test_what_was_told_waits_for_whoever_opens_rooms_while_no_scheduler_is_there() -> None:
+    for status, held in product([state for state in RunState if not state.terminal], (None, "MemoryError: no")):
+        told = a_record(status=status, held=held, told=[a_fact(FactKind.CANCEL)], wake_at=LATER)
+        assert explain(told).facts["next"] == "its scheduler"
+        for region, next in (("", "whoever opens rooms on this store"), ("eu", "whoever opens rooms with region='eu'")):
+            explained = explain(a_scene(told, served=False, region=region))
+            assert (explained.facts["next"], explained.facts["when"]) == (next, None)
+            assert explained.sentences[-1] == f"Next: {next}."
+            assert "its scheduler will see to it" not in str(explained)
+
+
+def test_who_is_past_its_deadline_waits_for_whoever_opens_rooms_while_no_scheduler_is_there() -> None:
+    explained = explain(a_scene(a_record(deadline=NOON), served=False))
+    assert (explained.facts["next"], explained.facts["when"]) == ("whoever opens rooms on this store", None)
 
 
 def test_a_call_beyond_the_retry_budget_says_how_much_of_it_is_used_and_when_the_next_may_start():

@@ -5,8 +5,8 @@ from functools import partial
 
 import msgspec
 
-from watchbill.cli.fields import IncidentPage
-from watchbill.cli.tables import drawn, list_of_gates, list_of_incidents, page_of_incident
+from watchbill.cli.fields import IncidentPage, Question
+from watchbill.cli.tables import drawn, list_of_gates, list_of_incidents, list_of_questions, page_of_incident
 from watchbill.model.gate import GateRow
 from watchbill.model.incident import Incident
 from watchbill.store.protocol import MOST_COUNTED
@@ -75,3 +75,27 @@ def test_the_page_of_an_incident_has_all_about_it():
     assert "what to do   start one: x" in told
     assert "told         by root, all calls that it had then" in told
     assert "decided" not in told, "what comes of it the runs say, and they may refuse it"
+
+
+def test_what_somebody_wants_for_all_of_an_incident_is_said_with_how_far_it_has_come():
+    ordered = msgspec.structs.replace(
+        OPEN, ordered_by="root", ordered="resume", reason="mended", ordered_at=NOON, per_second=10, untold=1_120
+    )
+    words = "resume by root at 2026-06-01 12:00:00Z (mended); 1,120 calls still to be told, 10 a second"
+    page = drawn(page_of_incident(IncidentPage(ordered, ())))
+    assert f"ordered      {words}" in page
+    assert "what to do" not in page, "somebody has decided"
+    listed = drawn(list_of_incidents([ordered]))
+    assert f"-> ordered: {words}" in listed
+    assert "start one: x" not in listed
+
+
+def test_a_call_of_the_inbox_is_decided_and_a_question_answered():
+    who = "ada"
+    asked = Question(
+        "1", "o-1", "ask", "ship it?", "", {}, NOON, None, who, "question", ("answer",), None, None, None, None, None
+    )
+    call = msgspec.structs.replace(asked, id="2", kind="escalate", actions=("retry",))
+    _, first, second = drawn(list_of_questions([asked, call])).splitlines()
+    assert "answered by ada" in first
+    assert "decided by ada" in second

@@ -86,6 +86,12 @@ def test_what_waits_behind_a_paused_gate_waits_for_no_agent():
     assert load_of([a_queue(limited=True, depth=4, oldest=9, paused=3)], {}, "") == Load(0, 0, 0, 1, 9)
 
 
+def test_calls_of_a_paused_step_or_workflow_wait_for_no_agent():
+    queue = a_queue(limited=False, depth=4, oldest=9, paused=3)._replace(oldest_moving=2)
+    assert load_of([queue], {}, "") == Load(1, 2, 0)
+    assert load_of([queue._replace(paused=4, oldest_moving=0)], {}, "") == Load(0, 0, 0)
+
+
 def test_what_waits_for_a_dependency_that_is_down_is_no_reason_to_grow():
     queue = QueueDepth("default", 1, "", (), "stripe", False, depth=9, oldest=60 * SECOND, served_by=1, running=2)
     assert load_of([queue], {}, "") == Load(9, 60 * SECOND, 2)

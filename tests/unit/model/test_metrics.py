@@ -153,6 +153,9 @@ def test_lag_is_how_long_something_is_due_and_age_how_long_something_waits_that_
     stopped = queue._replace(oldest=99 * SECOND, stopped=True)
     found = metrics_of(History(0, NOW, (), (), ()), [queue, stopped, queue._replace(depth=0, oldest=0)])
     assert (found.queue_age, found.queued) == (timedelta(seconds=9), 2)
+    behind = queue._replace(depth=7, paused=6, oldest=99 * SECOND, oldest_moving=4 * SECOND)
+    found = metrics_of(History(0, NOW, (), (), ()), [behind, behind._replace(paused=7, oldest_moving=0)])
+    assert (found.queue_age, found.queued) == (timedelta(seconds=4), 1), "what is paused nothing could start"
 
 
 def of_run(chosen: str, run: int, status: RunState, since: int = 99) -> HistoryRow:

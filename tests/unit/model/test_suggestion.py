@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from watchbill.clock import SECOND
-from watchbill.model.policy import Policy
+from watchbill.model.policy import Cures, Policy, Rung
 from watchbill.model.stat import Memory, Seen, Stat, remembered, run_name
 from watchbill.model.suggestion import ENOUGH, LEAST_TIMEOUT, Alarms, rounded_up, suggest, suggest_all, usual_of
 
@@ -81,10 +81,31 @@ def test_of_rungs_it_says_which_works_and_leaves_the_order_to_the_author() -> No
         a_stat(*[2.0] * 60, step="pack", rung=0, failed=50),
         a_stat(*[2.0] * 60, step=run_name("release"), rung=1),
     ]
-    found = suggest_all(stats, {})
+    switch = Cures(ladder=(Rung(step="encode", said="codec='safe'"),))
+    found = suggest_all(stats, {"encode": Policy(cures=switch)})
     assert [(one.step, one.rung) for one in found] == [("encode", 0), ("encode", 1), ("pack", 0), ("pack", 1)]
     assert found[1].note == "rung 1 succeeds in 97% of its attempts, rung 0 in 30%: consider beginning with it"
     assert found[3].note == ""
+
+
+@pytest.mark.parametrize(
+    "ladder",
+    [
+        pytest.param((Rung(to="video-team"),), id="an escalation"),
+        pytest.param((Rung(step="copy", said="step 'copy'"),), id="another step, which has its own line"),
+        pytest.param((), id="a rung that is no more"),
+    ],
+)
+def test_a_rung_that_is_no_other_way_to_call_the_step_is_no_way_to_begin_with(ladder: tuple[Rung, ...]) -> None:
+    stats = [a_stat(*[9.0] * 60, rung=1), a_stat(rung=0, failed=70)]
+    assert suggest_all(stats, {"encode": Policy(cures=Cures(ladder=ladder))})[1].note == ""
+
+
+def test_without_the_code_nobody_knows_whether_one_could_begin_with_a_rung() -> None:
+    stats = [a_stat(*[9.0] * 60, rung=1), a_stat(rung=0, failed=70)]
+    assert suggest_all(stats, {})[1].note == (
+        "rung 1 succeeds in 100% of its attempts, rung 0 in 0%: with --app it says whether one could begin with it"
+    )
 
 
 @pytest.mark.parametrize(("span", "rounded"), [(10, 10), (43.7, 44), (99.1, 100), (437, 440), (4_370, 4_400)])

@@ -25,6 +25,7 @@ from watchbill.model.overridden import Patch
 from watchbill.model.policies import Policies, PolicyOrder
 from watchbill.model.question import Asked, Claim
 from watchbill.model.queue import QueueDepth
+from watchbill.model.resolution import Wanted
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
 from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.stat import Stat
@@ -635,6 +636,7 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
     attempts = tuple(attempt_rows(await db.rows("load_attempts", these)))
     decisions = tuple([_decision(row) for row in await db.rows("decisions_of_run", {"run": run.num})])
     named = mentioned_agents(journal, attempts, [row for row, _ in decisions])
+    incident, wanted = await _incident_of(db, run)
     return Record(
         run=run,
         journal=journal,
@@ -649,17 +651,21 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
         region=cast(str, region),
         served=cast(bool, served),
         lasted=await lasted(db, namespace, run.workflow, run.version),
-        incident=await _incident_of(db, run),
+        incident=incident,
+        wanted=wanted,
         agents=await agents_seen(db, named, cast(Micros, now)),
         desk=await desk_of_run(db, run.num) if attempts else (),
     )
 
 
-async def _incident_of(db: Session, run: RunRow) -> int | None:
+async def _incident_of(db: Session, run: RunRow) -> tuple[int | None, Wanted | None]:
     if run.held is None and run.status not in MAY_BE_A_MEMBER:
-        return None
+        return None, None
     found = await db.rows("incident_of_run", {"num": run.num, "open": IncidentState.OPEN})
-    return cast(int, found[0][0]) if found else None
+    if not found:
+        return None, None
+    id, by, at, per_second, body, kind = cast(Any, found[0])
+    return id, None if body is None else Wanted(by, at, per_second, body, kind)
 
 
 async def _id_of(db: Session, num: int) -> str | None:

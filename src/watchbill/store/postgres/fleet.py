@@ -15,7 +15,7 @@ from watchbill.model.agent import (
     Wish,
     agent_word,
 )
-from watchbill.model.queue import DEPTH_COUNTED, QueueDepth
+from watchbill.model.queue import DEPTH_COUNTED, PASSED_OVER, QueueDepth, with_pauses
 from watchbill.store.postgres.connections import Connections, Session
 
 
@@ -47,11 +47,15 @@ async def agents_seen(db: Session, ids: Sequence[int], now: Micros) -> tuple[Age
 
 async def backlog(lines: Connections, namespace: str | None) -> list[QueueDepth]:
     """Read what waits in the queues of a namespace, or of all."""
-    values = {"namespace": namespace, "most": DEPTH_COUNTED}
+    values = {"namespace": namespace, "most": DEPTH_COUNTED, "far": PASSED_OVER}
     found = await lines.door(lambda: lines.rows(lines.others, "backlog", values))
-    return [
-        QueueDepth(space, id, region, tuple(needs), *others) for space, id, region, needs, *others in cast(Any, found)
-    ]
+    return [_queue(*row) for row in cast(Any, found)]
+
+
+def _queue(*columns: Any) -> QueueDepth:  # noqa: ANN401 - as the statement says
+    space, id, region, needs, uses, limited, depth, oldest, served_by, running, stopped, moving, oldest_moving = columns
+    queue = QueueDepth(space, id, region, tuple(needs), uses, limited, depth, oldest, served_by, running)
+    return with_pauses(queue._replace(stopped=stopped), moving, oldest_moving)
 
 
 def _agent(*columns: Any, steps: Sequence[AgentStep]) -> AgentRow:  # noqa: ANN401 - as the statement says

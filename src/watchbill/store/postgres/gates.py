@@ -16,11 +16,13 @@ from watchbill.model.gate import (
     paused_by,
     shown_gate,
     with_dependencies,
+    with_names,
 )
 from watchbill.model.incident import Able
+from watchbill.model.limit import LIMIT
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState
-from watchbill.model.wait import Helper, Wait, help_for, kept_by
+from watchbill.model.wait import Helper, Wait, down_of, help_for, kept_by
 from watchbill.store.postgres.breakers import write_breakers
 from watchbill.store.postgres.connections import Session
 from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_TAKEN, MOST_WAITS
@@ -34,6 +36,8 @@ async def gates(db: Session, namespace: str) -> list[GateRow]:
     values = {"namespace": namespace, "most": MOST_COUNTED}
     rows = cast(Sequence[Any], await db.rows("gates", values))
     limited = [shown_gate(name, read_gate(*gate), waiting, now) for name, *gate, waiting, now in rows]
+    if not all(gate.name.startswith((LIMIT, USES)) for gate in limited):
+        limited = with_names(limited, cast(Sequence[Any], await db.rows("behind_names", values)))
     standings = await _standings(db, "gates_standing", namespace)
     now = rows[0][-1] if rows else 0  # where there are no gates nothing was counted
     return with_dependencies(limited, cast(Sequence[Any], await db.rows("dependencies", values)), standings, now)
@@ -88,7 +92,7 @@ async def waits(db: Session, namespace: str, run: RunRow, now: Micros) -> tuple[
         return ()
     there, stopped, found = await helpers(db, namespace), await stopped_gates(db, namespace), []
     for id, region, needs, uses, step, name, *gate, before, ahead, avoid, avoid_until, failures, breaker in rows:
-        able, others, free, suspended = help_for(needs, region, there)
+        help = help_for(needs, region, there)
         shown = None if name is None else shown_gate(name, read_gate(*gate), before, now)
         retry = Standing(breaker=breaker) if failures else None
         stop = kept_by(stopped, (needs, uses, step, run.workflow), name, now, retry)
@@ -97,26 +101,28 @@ async def waits(db: Session, namespace: str, run: RunRow, now: Micros) -> tuple[
                 id,
                 tuple(needs),
                 region,
-                able > 0,
+                help.able > 0,
                 shown,
                 stop,
-                able,
-                others,
-                free,
+                help.able,
+                help.others,
+                help.free,
                 ahead,
                 avoid,
                 avoid_until,
-                suspended,
+                help.suspended,
+                help.quarantined,
+                down_of(stopped, uses, now),
             )
         )
     return tuple(found)
 
 
 async def helpers(db: Session, namespace: str) -> list[Helper]:
-    """Read who may get work, and what they run."""
+    """Read who may get work, and what they run; and who is quarantined."""
     found: dict[int, Helper] = {}
     rows = cast(Sequence[Any], await db.rows("helpers", {"namespace": namespace, "most": MOST_TAKEN}))
-    for agent, region, needs, slots, suspended, taken in rows:
-        helper = found.get(agent) or Helper(region, tuple(needs), slots, suspended=suspended)
+    for agent, region, needs, slots, suspended, quarantined, taken in rows:
+        helper = found.get(agent) or Helper(region, tuple(needs), slots, (), suspended, quarantined)
         found[agent] = helper if taken is None else helper._replace(taken=(*helper.taken, tuple(taken)))
     return list(found.values())

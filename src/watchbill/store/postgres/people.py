@@ -8,7 +8,7 @@ from watchbill.model.failed import NOT_SEEN_FOR, FailedGathering, FailedRun, nex
 from watchbill.model.incident import IncidentState, NewIncident
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, UntoldQuestion, WaitingCall
 from watchbill.model.parked import FOR_PERSONS, UNTOLD
-from watchbill.model.question import Asked, DeskItem
+from watchbill.model.question import Asked, DeskItem, desk_item
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.stuck import StuckGathering, StuckRun
 from watchbill.store.postgres.connections import Session
@@ -70,8 +70,8 @@ def attach_runs_values(gatherings: Sequence[StuckGathering]) -> dict[str, object
 
 async def desk_of_run(db: Session, run: int) -> tuple[DeskItem, ...]:
     """Read what of a run waits for a person."""
-    values = {"run": run, "parked": AttemptState.PARKED, "for_persons": sorted(FOR_PERSONS)}
-    return tuple([DeskItem(*row) for row in cast(Sequence[Any], await db.rows("desk_of_run", values))])
+    values = {"run": run, "parked": AttemptState.PARKED, "for_persons": sorted(FOR_PERSONS), "open": IncidentState.OPEN}
+    return tuple([desk_item(*row) for row in cast(Sequence[Any], await db.rows("desk_of_run", values))])
 
 
 def attach_values(gatherings: Sequence[Gathering]) -> dict[str, object]:
@@ -131,7 +131,8 @@ def remind_values(reminders: Sequence[Reminder], decisions: Sequence[tuple[int, 
 
 async def inbox(db: Session, values: dict[str, object]) -> list[Asked]:
     """Read what waits for a person, oldest first."""
-    found = [*await db.rows("inbox", values), *await db.rows("inbox_calls", values)]
+    called = await db.rows("inbox_calls", {**values, "open": IncidentState.OPEN})
+    found = [*await db.rows("inbox", values), *called]
     return sorted([Asked(*row) for row in cast(Sequence[Any], found)], key=lambda asked: asked.id)
 
 

@@ -16,8 +16,9 @@ from watchbill.model.lease import FOREVER
 from watchbill.model.metrics import History
 from watchbill.model.overridden import Patch
 from watchbill.model.policies import Policies, PolicyOrder
-from watchbill.model.question import Asked, Claim, DeskItem
+from watchbill.model.question import Asked, Claim, desk_item
 from watchbill.model.queue import QueueDepth
+from watchbill.model.resolution import Wanted
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
 from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.stat import Stat
@@ -464,6 +465,7 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
     journal = journal_entries(db, db.run("journal_page", {**this, "after": 0, "limit": EVERY}))
     attempts = tuple(attempt_rows(db, db.run("attempts_of_run", this)))
     decisions = tuple([(DecisionRow(*row[:-1]), row[-1]) for row in db.run("decisions_of_run", this)])
+    incident, wanted = _incident_of(db, run)
     return Record(
         run=run,
         journal=journal,
@@ -478,17 +480,21 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
         waits=waits(db, namespace, run),
         stop=stop_of_workflow(stopped_gates(db, namespace), run.workflow, db.now()),
         lasted=lasted(db, namespace, run.workflow, run.version),
-        incident=_incident_of(db, run),
+        incident=incident,
+        wanted=wanted,
         agents=agents_seen(db, mentioned_agents(journal, attempts, [row for row, _ in decisions]), now),
-        desk=tuple([DeskItem(*row) for row in db.run("desk_of_run", {**this, "now": now})]) if attempts else (),
+        desk=tuple([desk_item(*row) for row in db.run("desk_of_run", {**this, "now": now})]) if attempts else (),
     )
 
 
-def _incident_of(db: Database, run: RunRow) -> int | None:
+def _incident_of(db: Database, run: RunRow) -> tuple[int | None, Wanted | None]:
     if run.held is None and run.status not in MAY_BE_A_MEMBER:
-        return None
+        return None, None
     found = db.run("incident_of_run", {"num": run.num}).fetchone()
-    return None if found is None else found[0]
+    if found is None:
+        return None, None
+    id, by, at, per_second, body, kind = found
+    return id, None if body is None else Wanted(by, at, per_second, body, kind)
 
 
 def _id_of(db: Database, num: int) -> str | None:

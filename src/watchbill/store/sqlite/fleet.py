@@ -1,7 +1,7 @@
 """Fleet: which agents are there, what they hold, and what waits for them."""
 
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import cast
 
 from watchbill.clock import Micros
 from watchbill.model.agent import (
@@ -14,7 +14,7 @@ from watchbill.model.agent import (
     Wish,
     agent_word,
 )
-from watchbill.model.queue import DEPTH_COUNTED, QueueDepth
+from watchbill.model.queue import DEPTH_COUNTED, PASSED_OVER, QueueDepth, with_pauses
 from watchbill.store.sqlite.database import Database, Named, json_text
 from watchbill.store.sqlite.rows import read_needs
 
@@ -41,13 +41,40 @@ def agents_seen(db: Database, ids: Sequence[int], now: Micros) -> tuple[AgentSee
 
 def backlog(db: Database, namespace: str | None) -> list[QueueDepth]:
     """Read what waits in the queues of a namespace, or of all."""
-    values: Named = {"namespace": namespace, "now": db.now(), "most": DEPTH_COUNTED}
-    found = [QueueDepth(*row) for row in db.run("backlog", values)]
-    return [
-        queue._replace(needs=read_needs(needs), limited=bool(queue.limited), stopped=bool(queue.stopped))
-        for queue in found
-        for needs in [cast(str, queue.needs)]
-    ]
+    now, paused = db.now(), defaultdict[str, list[str]](list)
+    for space, name in db.run("paused_names"):
+        paused[space].append(name)
+    found = db.run("backlog", {"namespace": namespace, "now": now, "most": DEPTH_COUNTED}).fetchall()
+    return [_paused(db, _queue(*row), paused.get(row[0]), now) for row in found]
+
+
+def _queue(  # noqa: PLR0913 - the columns of the statement
+    namespace: str,
+    id: int,
+    region: str,
+    needs: str,
+    uses: str,
+    limited: int,
+    depth: int,
+    oldest: Micros,
+    served_by: int,
+    running: int,
+    stopped: int,
+) -> QueueDepth:
+    return QueueDepth(
+        namespace, id, region, read_needs(needs), uses, bool(limited), depth, oldest, served_by, running,
+        stopped=bool(stopped),
+    )  # fmt: skip
+
+
+def _paused(db: Database, queue: QueueDepth, names: Sequence[str] | None, now: Micros) -> QueueDepth:
+    """Give a queue with how much of it waits for what is paused by these names."""
+    if names is None:
+        return queue
+    workflows = any(name.startswith("workflow:") for name in names)
+    values: Named = {"queue": queue.id, "names": json_text(names), "workflows": workflows, "far": PASSED_OVER}
+    moving, rank = db.run("moving", values).fetchone()
+    return with_pauses(queue, moving, None if rank is None else max(0, now - rank))
 
 
 def _agent(  # noqa: PLR0913 - the columns of the statement

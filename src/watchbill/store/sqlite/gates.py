@@ -14,10 +14,12 @@ from watchbill.model.gate import (
     paused_by,
     shown_gate,
     with_dependencies,
+    with_names,
 )
 from watchbill.model.incident import Able
+from watchbill.model.limit import LIMIT
 from watchbill.model.run import RunRow
-from watchbill.model.wait import Helper, Wait, help_for, kept_by
+from watchbill.model.wait import Helper, Wait, down_of, help_for, kept_by
 from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_TAKEN, MOST_WAITS
 from watchbill.store.sqlite.breakers import write_breaker
 from watchbill.store.sqlite.database import Database, Named, Writer
@@ -34,6 +36,8 @@ def gates(db: Database, namespace: str) -> list[GateRow]:
     limited = [
         shown_gate(name, read_gate(*gate), waiting, now) for name, *gate, waiting in db.run("gates", values).fetchall()
     ]
+    if not all(gate.name.startswith((LIMIT, USES)) for gate in limited):
+        limited = with_names(limited, db.run("behind_names", {**values, "now": now}).fetchall())
     standings = {name: Standing(*columns) for name, *columns in db.run("gates_standing", {"namespace": namespace})}
     return with_dependencies(limited, db.run("dependencies", values).fetchall(), _read(standings), now)
 
@@ -95,22 +99,38 @@ def waits(db: Database, namespace: str, run: RunRow) -> tuple[Wait, ...]:
     there, stopped, found = helpers(db, namespace), stopped_gates(db, namespace), []
     for id, region, needs, uses, step, name, *gate, before, ahead, avoid, avoid_until, failures, breaker in rows:
         asked = read_needs(needs)
-        able, others, free, suspended = help_for(asked, region, there)
+        help = help_for(asked, region, there)
         shown = None if name is None else shown_gate(name, read_gate(*gate), before, now)
         retry = Standing(breaker=breaker) if failures else None
         stop = kept_by(stopped, (asked, uses, step, run.workflow), name, now, retry)
         found.append(
-            Wait(id, asked, region, able > 0, shown, stop, able, others, free, ahead, avoid, avoid_until, suspended)
+            Wait(
+                id,
+                asked,
+                region,
+                help.able > 0,
+                shown,
+                stop,
+                help.able,
+                help.others,
+                help.free,
+                ahead,
+                avoid,
+                avoid_until,
+                help.suspended,
+                help.quarantined,
+                down_of(stopped, uses, now),
+            )
         )
     return tuple(found)
 
 
 def helpers(db: Database, namespace: str) -> list[Helper]:
-    """Read who may get work, and what they run."""
+    """Read who may get work, and what they run; and who is quarantined."""
     found: dict[int, Helper] = {}
-    for agent, region, needs, slots, suspended, taken in db.run(
+    for agent, region, needs, slots, suspended, quarantined, taken in db.run(
         "helpers", {"namespace": namespace, "now": db.now(), "most": MOST_TAKEN}
     ):
-        helper = found.get(agent) or Helper(region, read_needs(needs), slots, suspended=bool(suspended))
+        helper = found.get(agent) or Helper(region, read_needs(needs), slots, (), bool(suspended), quarantined)
         found[agent] = helper if taken is None else helper._replace(taken=(*helper.taken, read_needs(taken)))
     return list(found.values())

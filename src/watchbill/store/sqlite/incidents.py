@@ -28,11 +28,11 @@ def incident_rows(cursor: sqlite3.Cursor) -> list[IncidentRow]:
     return [
         IncidentRow(
             id, namespace, cause, IncidentState(state), members, body, opened_at, resolved_at, people, bool(calls),
-            waiting, ordered_by, bool(runs), bool(failed), bool(asks),
+            waiting, ordered_by, bool(runs), bool(failed), bool(asks), *order,
         )
         for (
             id, namespace, cause, state, members, body, opened_at, resolved_at, people, calls, waiting, ordered_by,
-            runs, failed, asks,
+            runs, failed, asks, *order,
         ) in cursor
     ]  # fmt: skip
 

@@ -12,6 +12,7 @@ from watchbill.model.breaker import CANARY, BreakerState, Ended, Move, encode, r
 from watchbill.model.gate import GateAct, GateOrder, GateRow
 from watchbill.model.limit import Limit
 from watchbill.model.policy import Policy
+from watchbill.model.queue import QueueDepth
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Hint, Limited
 from watchbill.testing.conformance.scene import AGENT, LIMIT, NOON, STEPS, Scene, a_change, a_run, a_verdict
@@ -558,6 +559,47 @@ async def test_plain_queues_and_limited_ones_know_what_is_paused(shop, name):
         rows = await scene.store.agent.lease(AGENT, next(shop._numbers), [needy], room)
         rows += (await scene.store.agent.lease_limited(AGENT, next(shop._numbers), [limited], room)).rows
         assert [row.id for row in rows] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "waiting"), [("step:charge", 2), ("step:encode", 1), ("workflow:order", 4), ("needs:gpu", 2)]
+)
+async def test_people_see_how_many_run_and_wait_behind_a_paused_name(shop, name, waiting):
+    await shop.put(1, "stripe+gpu")
+    await shop.lease(slots=1)
+    await shop.put(2, "stripe+gpu")
+    await shop.put(1, "twilio", step="encode")
+    await shop.scene.submit(a_run(2), msgspec.structs.replace(a_run(3), delay=SECOND))
+    assert await shop.order(GateAct.PAUSE, name)
+    gate = await shop.gate(name)
+    running = 0 if name == "step:encode" else 1
+    assert (gate.running, gate.waiting, gate.paused) == (running, waiting, True)
+    elsewhere = GateOrder(name, GateAct.PAUSE, "ann", "")
+    assert await shop.store.client.order_gate("elsewhere", elsewhere)
+    [other] = [gate for gate in await shop.store.client.gates("elsewhere") if gate.name == name]
+    assert (other.running, other.waiting) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "moving"), [("step:charge", (1, 2)), ("step:encode", (3, 5)), ("workflow:order", (0, 0))]
+)
+async def test_the_backlog_says_how_much_of_it_could_start_while_a_name_is_paused(shop, clock, name, moving):
+    async def queue() -> QueueDepth:
+        [found] = [one for one in await shop.store.client.backlog("default") if one.id == shop.queues["twilio"]]
+        return found
+
+    await shop.put(3, "twilio")
+    clock.pass_by(3 * SECOND)
+    await shop.put(1, "twilio", step="encode")
+    clock.pass_by(2 * SECOND)
+    before = await queue()
+    assert (before.depth, before.paused, before.moving, before.age) == (4, 0, 4, before.oldest)
+    assert await shop.order(GateAct.PAUSE, name)
+    found = await queue()
+    assert (found.depth, found.oldest, found.stopped) == (4, before.oldest, False), "whoever looks for agents sees all"
+    assert (found.moving, found.age) == (moving[0], moving[1] * SECOND)
+    assert await shop.order(GateAct.OPEN, name)
+    assert await queue() == before
 
 
 async def test_a_pause_of_another_namespace_is_none_of_ours(shop):

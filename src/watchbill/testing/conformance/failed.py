@@ -22,7 +22,7 @@ from watchbill.model.failed import (
 from watchbill.model.failure import Cause, FinalFailure, RunError
 from watchbill.model.incident import IncidentState, NewIncident, Told
 from watchbill.model.member import Attached, Muster, Order
-from watchbill.model.resolution import Action, Resolution
+from watchbill.model.resolution import Action, Resolution, Wanted
 from watchbill.model.run import NewRun, RunRow
 from watchbill.model.states import RunState
 from watchbill.store.protocol import Hint, NewFact, Ordered
@@ -84,6 +84,18 @@ async def ordered(scene: Scene, incident: int, body: bytes = RETRY, per_second: 
     assert done is Ordered.DONE
     [order] = (await muster(scene)).orders
     return order
+
+
+async def untold(scene: Scene, incident: int) -> int:
+    """Say for how many runs of an incident nothing of what is wanted for all has been done: each says so itself."""
+    client = scene.store.client
+    [found] = [row for row in await client.incidents("default", EVERY) if row.id == incident]
+    assert (found.ordered_by, found.ordered, found.per_second) == ("ada", RETRY, 2)
+    records = [await client.record("default", f"o-{num}") for num in range(1, found.members + 1)]
+    wanted = [record.wanted for record in records if record is not None and record.wanted is not None]
+    assert set(wanted) == {Wanted("ada", NOON, 2, RETRY)}
+    assert len(wanted) == found.untold
+    return found.untold
 
 
 async def retried(scene: Scene, incident: int, source: RunRow, num: int, n: int = 2) -> Copied:
@@ -376,9 +388,11 @@ async def test_those_that_are_left_as_they_are_leave_it_page_by_page_and_it_is_w
     await failed(scene, *range(1, 6))
     await doors.attach_failed([gathering(7, *range(1, 6))])
     order = await ordered(scene, 7)
+    assert await untold(scene, 7) == 5
     assert await doors.leave_failed(order, 3, LEFT) == 3
     assert await doors.leave_failed(order, 3, LEFT) == 0  # somebody did, since it was seen
     clock.pass_by(SECOND)
+    assert await untold(scene, 7) == 2
     [order] = (await muster(scene)).orders
     assert await doors.leave_failed(order, 3, LEFT) == 2
     assert (await muster(scene)).orders == ()

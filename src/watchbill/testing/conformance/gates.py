@@ -389,8 +389,10 @@ async def test_a_gate_that_was_forgotten_still_counts_who_runs(gates, clock):
 
 async def test_the_backlog_says_what_waits_behind_paused_gates(gates):
     await gates.put(3, Limit(at_once=5), f"{ONE}:ann")
+    gates.scene.clock.pass_by(SECOND)
     await gates.put(2, Limit(at_once=5), f"{ONE}:bob")
     await gates.leased(slots=1)
     assert await gates.scene.store.client.order_gate("default", pause(f"{ONE}:ann"))
     [queue] = [queue for queue in await gates.scene.store.client.backlog("default") if queue.id == gates.queue]
     assert (queue.limited, queue.depth, queue.running, queue.paused) == (True, 4, 1, 2)
+    assert (queue.oldest, queue.moving, queue.age) == (SECOND, 2, 0), "those of bob have come just now"

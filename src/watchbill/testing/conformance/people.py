@@ -13,6 +13,7 @@ from watchbill.model.facts import FactKind
 from watchbill.model.incident import RESOLVED_KEPT_FOR, IncidentState, NewIncident, Told
 from watchbill.model.member import Evidence, Gathering, Muster, Order, Reminder
 from watchbill.model.question import CLAIM, Patience, Question, question_in
+from watchbill.model.resolution import Wanted
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Hint, Ordered
 from watchbill.store.protocol import Told as Became
@@ -212,6 +213,50 @@ async def test_an_order_is_told_to_all_members_a_few_at_a_time_and_once(scene, c
     assert (await muster(scene)).orders == (), "all have been told"
     for row in rows:
         assert await facts(scene, row.run_id) == [(FactKind.RESOLVE, f"{row.id:x}", "ada")]
+
+
+async def test_until_it_is_told_a_member_says_what_is_wanted_and_the_incident_how_many_have_not_heard(scene, clock):
+    doors, client = scene.store.supervisor, scene.store.client
+    rows = [await waiting(scene, num) for num in range(1, 6)]
+    await doors.attach([gathering(1, rows)])
+    clock.pass_by(SECOND)
+    await client.order_incident("default", 1, "ada", WHY, 2)
+    clock.pass_by(SECOND)
+    later = await waiting(scene, 9)
+    await doors.attach([gathering(2, [later])])
+
+    async def untold() -> tuple[list[int], int]:
+        wanted = Wanted("ada", NOON + SECOND, 2, WHY)
+        found = []
+        for row in [*rows, later]:
+            record = await client.record("default", row.run_id)
+            [item] = record.desk
+            assert item.wanted in (None, wanted)
+            found += [row.id] if item.wanted else []
+        [incident] = await client.incidents("default", EVERY)
+        if found:
+            said = incident.ordered, incident.ordered_as, incident.ordered_at, incident.per_second
+            assert said == (WHY, "resolve", NOON + SECOND, 2)
+        return found, incident.untold
+
+    async def decided() -> list[int]:
+        return [item.id for item in await client.inbox("default", EVERY) if item.answered_by == "ada"]
+
+    ids = [row.id for row in rows]
+    assert await untold() == (ids, 5)
+    assert await decided() == ids
+    [order] = (await muster(scene)).orders
+    await doors.feed(order, 2)
+    assert await untold() == (ids[2:], 3)
+    assert await decided() == ids, "those who were told have it on their way"
+    await scene.turn(facts_done=[fact.id for row in rows for fact in (await client.record("default", row.run_id)).told])
+    assert await decided() == ids[2:]
+    while orders := (await muster(scene)).orders:
+        clock.pass_by(SECOND)
+        await doors.feed(orders[0], 2)
+    assert await untold() == ([], 0)
+    [incident] = await client.incidents("default", EVERY)
+    assert (incident.ordered_by, incident.ordered) == ("ada", None)
 
 
 async def test_who_was_told_and_still_waits_is_not_told_again(scene, clock):

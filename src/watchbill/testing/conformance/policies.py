@@ -16,6 +16,7 @@ from watchbill.model.override import Changes
 from watchbill.model.policies import PolicyOrder
 from watchbill.model.policy import Cures, Policy, Rung, decode_policy
 from watchbill.model.question import Patience
+from watchbill.model.resolution import Wanted
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.stuck import StuckEvidence, StuckGathering
@@ -343,12 +344,16 @@ async def test_what_is_wanted_for_all_runs_of_an_incident_is_told_to_each_once_a
     asked = await client.order_incident("default", 9, "ann", b"{}", 2, kind=FactKind.RETRY)
     assert asked is Ordered.DONE
     assert await client.order_incident("default", 9, "bob", b"1", 2, kind=FactKind.CANCEL) is Ordered.BUSY
-    told = []
+    told, untold = [], []
     while orders := (await doors.muster(EVERY)).orders:
         assert orders[0].runs
+        records = [await client.record("default", run.id) for run in runs]
+        assert {record.wanted for record in records} - {None} == {Wanted("ann", NOON, 2, b"{}", "retry")}
+        [incident] = await client.incidents("default", EVERY)
+        untold.append((len([record for record in records if record.wanted]), incident.untold))
         told.append(await doors.feed(orders[0], 2))
         scene.clock.pass_by(SECOND)
-    assert told == [2, 1]
+    assert (told, untold) == ([2, 1], [(3, 3), (1, 1)])
     for run in runs:
         record = await client.record("default", run.id)
         assert record is not None

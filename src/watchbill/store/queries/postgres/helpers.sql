@@ -1,17 +1,20 @@
--- Read the agents of a namespace that may get work, or would if they were not suspended: what they have, and what each attempt
--- that they run asks for, of many some.
-SELECT agent.id, agent.region, agent.needs, agent.slots, agent.suspension IS NOT NULL, asked.needs
+-- Read the agents of a namespace that may get work, or would if they were not suspended or quarantined (then by name): what they
+-- have, and what each attempt that they run asks for, of many some; not of those in quarantine, which have room for nothing.
+SELECT
+    agent.id, agent.region, agent.needs, agent.slots, agent.suspension IS NOT NULL,
+    CASE WHEN agent.wish = 2 THEN agent.name END, asked.needs
 FROM watchbill.agent
 LEFT JOIN LATERAL (
     SELECT attempt.queue
     FROM watchbill.attempt
     WHERE attempt.agent = agent.id
         AND attempt.state = 1
+        AND agent.wish = 0
     LIMIT :most::bigint
 ) AS held ON true
 LEFT JOIN LATERAL (SELECT queue.needs FROM watchbill.queue WHERE queue.id = held.queue LIMIT 1) AS asked ON true
 WHERE agent.state = 1
     AND agent.until > (SELECT watchbill.at(:now::bigint))
-    AND agent.wish = 0
+    AND agent.wish IN (0, 2)
     AND agent.namespace = :namespace
 LIMIT :most::bigint

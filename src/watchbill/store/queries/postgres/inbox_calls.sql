@@ -1,4 +1,5 @@
--- Read calls that wait for a person, oldest first; with the newest decision that did not fit, and who has decided.
+-- Read calls that wait for a person, oldest first; with the newest decision that did not fit, and who has decided,
+-- also for all members of an incident, of which this one has not been told yet.
 SELECT
     asked.id, asked.run_id, asked.call,
     ''::bytea, asked.rank,
@@ -12,12 +13,23 @@ SELECT
         ORDER BY decision.id DESC
         LIMIT 1
     ) AS refused,
-    (
-        SELECT fact.actor
-        FROM watchbill.fact
-        WHERE fact.run = asked.run
-            AND fact.kind = 'resolve'
-            AND fact.ref = to_hex(asked.id)
+    coalesce(
+        (
+            SELECT fact.actor
+            FROM watchbill.fact
+            WHERE fact.run = asked.run
+                AND fact.kind = 'resolve'
+                AND fact.ref = to_hex(asked.id)
+        ),
+        (
+            SELECT incident.ordered_by
+            FROM watchbill.incident
+            WHERE incident.id = asked.incident
+                AND incident.state = :open::smallint
+                AND incident.ordered IS NOT NULL
+                AND incident.fed_to < asked.id
+                AND incident.ordered_at >= coalesce(asked.ended_at, 0)
+        )
     ) AS answered_by,
     asked.kind, asked.why, asked.step, asked.rung, asked.policy,
     watchbill.whole(asked.run, asked.result), asked.incident,

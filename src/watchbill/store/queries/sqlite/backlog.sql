@@ -61,24 +61,6 @@ SELECT
             )
     ) AS served_by,
     coalesce((SELECT at_work.running FROM at_work WHERE +at_work.queue = queue.id), 0) AS running,
-    (
-        SELECT count(*)
-        FROM (
-            SELECT 1
-            FROM gate
-            CROSS JOIN attempt AS ready
-            WHERE gate.namespace = queue.namespace
-                AND (gate.paused OR gate.state <> 0)
-                AND gate.paused
-                AND queue.limited
-                AND ready.queue = queue.id
-                AND ready.gate = gate.name
-                AND ready.state = 0
-                AND ready.held = 0
-                AND ready.gate IS NOT NULL
-            LIMIT :most
-        )
-    ) AS paused,
     EXISTS (
         SELECT 1
         FROM gate

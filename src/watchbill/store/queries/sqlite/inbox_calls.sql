@@ -1,4 +1,5 @@
--- Read calls that wait for a person, oldest first; with the newest decision that did not fit, and who has decided.
+-- Read calls that wait for a person, oldest first; with the newest decision that did not fit, and who has decided,
+-- also for all members of an incident, of which this one has not been told yet.
 SELECT
     asked.id, asked.run_id, asked.call, asked.run, x'', asked.rank,
     (
@@ -11,12 +12,23 @@ SELECT
         ORDER BY decision.rowid DESC
         LIMIT 1
     ),
-    (
-        SELECT fact.actor
-        FROM fact
-        WHERE fact.run = asked.run
-            AND fact.kind = 'resolve'
-            AND fact.ref = printf('%x', asked.id)
+    coalesce(
+        (
+            SELECT fact.actor
+            FROM fact
+            WHERE fact.run = asked.run
+                AND fact.kind = 'resolve'
+                AND fact.ref = printf('%x', asked.id)
+        ),
+        (
+            SELECT incident.ordered_by
+            FROM incident
+            WHERE incident.id = asked.incident
+                AND incident.state = 0
+                AND incident.ordered IS NOT NULL
+                AND incident.fed_to < asked.id
+                AND incident.ordered_at >= coalesce(asked.ended_at, 0)
+        )
     ),
     asked.kind, asked.why, asked.step, asked.rung, asked.policy,
     asked.result, asked.incident,
