@@ -660,7 +660,7 @@ STATES: Final[dict[str, tuple[str, ...]]] = {
     "hopeless": ("failed",),
     "in_haste": ("completed", "failed"),
     "saga": ("undone", "undo_failed", "completed"),
-    "voyage": ("undone", "undo_failed"),
+    "voyage": ("undone", "undo_failed", "completed"),
     "hasty_saga": ("undone", "undo_failed", "failed"),
 }
 REWINDABLE: Final = frozenset({"chain", "spread", "sleeper", "family"})
