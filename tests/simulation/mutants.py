@@ -734,13 +734,13 @@ MUTANTS = (
     ),  # taken too early, or kept for minutes too long
     Mutant("M3", m3_crash_not_counted, frozenset({"I8"})),
     Mutant("M5", m5_stale_leadership_kept, frozenset({"I1", "I2", "I3", "I5", "I7"}), is_loud),
-    Mutant("M6", m6_renewed_when_it_ends, frozenset({"I2", "I9"}), is_loud, begin=1_110),
+    Mutant("M6", m6_renewed_when_it_ends, frozenset({"I2", "I9"}), is_loud, begin=6_221),
     Mutant(
         "M8",
         m8_recovery_from_a_stale_read,
         frozenset({"I0", "I2", "I3", "I5", "I8"}),
         is_loud_and_unscheduled,
-        begin=341,
+        begin=626,
     ),
     Mutant("M9", m9_recovery_adopts_its_own_runs, frozenset({"I0", "I3", "I5", "I8"}), begin=5),
     Mutant("M14", m14_slot_held_by_a_dead_attempt, frozenset({"I2"})),
@@ -798,7 +798,7 @@ MUTANTS = (
     ),
     Mutant("turns in circles", it_turns_until_there_is_room, frozenset({"I0"}), is_crewed, begin=33),
     Mutant("beats in circles", it_beats_until_there_is_room, frozenset({"I17"}), is_crewed),
-    Mutant("M15", m15_it_beats_on_the_loop_of_its_steps, frozenset({"I9"}), is_crewed, begin=10),
+    Mutant("M15", m15_it_beats_on_the_loop_of_its_steps, frozenset({"I9", "I18"}), is_crewed, begin=19),
     Mutant("blind retry", tried_again_blindly, frozenset({"I6", "I8"}), is_troubled),
     Mutant("asked too early", asked_while_it_can_still_act, frozenset({"I6"}), is_troubled, begin=292),
     Mutant(
