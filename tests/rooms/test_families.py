@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.scene import LONG, LOOK_EVERY, becomes, ends
+from tests.rooms.scene import LONG, LOOK_EVERY, Ear, becomes, ends
 from watchbill import (
     Ambiguous,
     App,
@@ -18,6 +18,7 @@ from watchbill import (
     RunUndone,
     Step,
     Unknown,
+    continue_as,
     receive,
     sleep,
 )
@@ -258,6 +259,45 @@ async def test_a_child_of_the_part_before_a_rewind_is_undone_first(app: App) -> 
         with pytest.raises(RunFailed):
             await ends(run)
     assert did == ["book train", "look", "book cabin", "look", "unbook cabin", "unbook train"]
+
+
+async def test_the_end_of_a_child_that_the_part_before_gave_up_is_nothing_to_the_next_part(app: App, ear: Ear) -> None:
+    did: list[str] = []
+    book = a_booking(app, did)
+
+    @app.step
+    async def refund(cruised: str) -> None:
+        did.append("refund")
+
+    @app.workflow(undo=refund)
+    async def cruise() -> str:
+        await book("cabin")
+        await sleep("1h")
+        return "seen"
+
+    @app.workflow
+    async def rest() -> None:
+        await book("train")
+        await receive("go")
+        raise ValueError("no")
+
+    @app.workflow
+    async def trip() -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await cruise()
+        await sleep(0.1)  # it is given up while this part goes on
+        await continue_as(rest)
+
+    async with app.rooms():
+        run = await app.start(trip, id="r")
+        await is_there(app.handle("r/cruise"))
+        await becomes(app.handle("r/cruise"), lambda status: status.state == "cancelled")
+        await run.send("go", None)
+        await is_undone(run)
+    assert ear.of("turn.failed") == []
+    assert did.index("unbook cabin") < did.index("unbook train")
+    assert "refund" not in did
 
 
 async def test_who_has_given_a_child_up_and_goes_on_does_not_say_that_it_waits_for_it(app: App) -> None:

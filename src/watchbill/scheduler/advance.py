@@ -535,6 +535,7 @@ class Advance:
             return
         row = msgspec.structs.replace(resident.run, part=resident.part)
         resident.workflow, resident.steps_open, resident.rows, resident.children = workflow, 0, {}, None
+        resident.given_up = {}  # what came of these the next part cannot undo
         resident.loop = self.open_loop(workflow, part, row)
         resident.told = resident.loop.published = old.published
         resident.loop.may_act(old.acts_until)
