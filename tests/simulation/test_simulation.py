@@ -43,6 +43,8 @@ FOUND = [
     (410_129, CENTRALIZED),
     # First tries fail wherever they are tried, and the second ones are somebody else's: a host was suspended for that.
     (610_009, CENTRALIZED),
+    # Its worker was kept busy by a step that blocks; it began when it had been judged as stalled, and ran elsewhere.
+    (1_300_012, EMBEDDED),
     # Only much to do: all hands were full, and then a schedule had a long line.
     (122_122, DISTRIBUTED),
 ]

@@ -65,11 +65,19 @@ class Ship:
         self.agent = Agent(env)
         self._rows = 0
 
-    def start(self, seconds: float, *, step: str = "walk", alone: bool = False, once: bool = False):
+    def start(
+        self,
+        seconds: float,
+        *,
+        step: str = "walk",
+        alone: bool = False,
+        once: bool = False,
+        stall: Micros | None = None,
+    ):
         self._rows += 1
         args = msgspec.json.encode([self._rows, seconds])
         row = a_row(id=self._rows, step=step, args=args, losses=1)
-        attempt = self.crew.take(row, "tests", Policy(own=alone, cures=Cures(idempotent=not once)))
+        attempt = self.crew.take(row, "tests", Policy(own=alone, stall=stall, cures=Cures(idempotent=not once)))
         self.crew.start(attempt, self.agent, at=0, boot=self.env.clock.boot())
         return attempt
 
@@ -114,6 +122,23 @@ def test_an_order_that_has_slept_longer_than_the_lease_is_not_begun():
         worker.resume()
         await rest(5)
         assert errands.BEGUN == []
+        assert ship.cause_of(late) is Cause.CANCELLED, "handed back: it cost nothing"
+        assert ship.whole
+
+    play(story)
+
+
+def test_an_order_that_has_waited_until_it_may_be_somebody_elses_is_not_begun():
+    """Its worker was busy for longer than its stall: by then it is judged, and the next one has it."""
+
+    async def story(ship: Ship) -> None:
+        [worker] = ship.children
+        late, patient = ship.start(1, stall=2 * SECOND), ship.start(1)
+        worker.pause()
+        await rest(5)  # the lease lasts longer
+        worker.resume()
+        await rest(3)
+        assert [patient.row] == errands.BEGUN
         assert ship.cause_of(late) is Cause.CANCELLED, "handed back: it cost nothing"
         assert ship.whole
 

@@ -205,7 +205,7 @@ class Workers:
         remote = cast(Remote, attempt)
         remote.agent = agent
         remote.order.started_boot = boot
-        remote.order.begin_until = agent.trusted_until
+        remote.order.begin_until = _begin_until(remote, agent)
         self._free -= 1
         if remote.alone:
             self._free_alone -= 1
@@ -519,7 +519,7 @@ class Workers:
         if worker.unready is not None:
             self._kill(worker, Cause.CANCELLED)
             return
-        remote.order.begin_until = remote.agent.trusted_until
+        remote.order.begin_until = _begin_until(remote, remote.agent)
         worker.say(remote.order)
 
     def _heard(self, worker: Worker, remote: Remote, message: Ended | Moved | Saved | Finishes) -> None:
@@ -543,6 +543,12 @@ class Workers:
             remote.agent.moved(remote)
         else:
             remote.lose()
+
+
+def _begin_until(remote: Remote, agent: Tender) -> Micros:
+    """Say until when it may begin: then its lease is over, or it is looked at, and may be given to somebody else."""
+    looked_at = remote.order.started_boot + remote.policy.first_look
+    return looked_at if agent.trusted_until is None else min(agent.trusted_until, looked_at)
 
 
 def _plan(planned: "Future[Any]") -> bytes | None:
