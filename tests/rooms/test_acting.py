@@ -544,7 +544,7 @@ async def test_of_what_is_sealed_it_is_said_as_far_as_it_can_be(file: str) -> No
         run = await app.start(order, id="r")
         await Shop.says_why(run)
         stranger = App(file, keys=f"b:{base64.b64encode(bytes([1] * 32)).decode()}")
-        assert "is being undone" in str(await stranger.handle("r").explain())
+        assert "what it did is undone, last first" in str(await stranger.handle("r").explain())
         said = [event.note for event in await stranger.handle("r").timeline() if event.kind == "may_still_act"]
         assert said
         assert all("1970" not in note for note in said)
