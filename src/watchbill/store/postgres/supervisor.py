@@ -1,7 +1,7 @@
 """Supervisor: the doors of those who find what is wrong. They hold no term: each verdict repeats its evidence."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -55,6 +55,9 @@ from watchbill.store.postgres.suspensions import doings, suspend
 from watchbill.store.postgres.watchers import stand
 from watchbill.store.protocol import AVOID_FOR, Hint, NewFact, Record, Watch
 from watchbill.store.silence import Silence, Unwitnessed
+
+# In one statement: on a server that has much to do a thousand could take longer than any statement may.
+JUDGED_AT_ONCE: Final = 200
 
 
 class PostgresSupervisor:
@@ -341,10 +344,12 @@ class PostgresSupervisor:
     async def _judge(self, judgements: Sequence[Judgement]) -> list[bool]:
         applied = [False] * len(judgements)
         for places in rounds(judgements):
-            values = judge_values([judgements[place] for place in places], Blobs(self._lines.env))
-            done = {cast(int, id) for (id,) in await self._lines.rows(self._lines.others, "judge", values)}
-            for place in places:
-                applied[place] = judgements[place].id in done
+            for first in range(0, len(places), JUDGED_AT_ONCE):
+                some = places[first : first + JUDGED_AT_ONCE]
+                values = judge_values([judgements[place] for place in some], Blobs(self._lines.env))
+                done = {cast(int, id) for (id,) in await self._lines.rows(self._lines.others, "judge", values)}
+                for place in some:
+                    applied[place] = judgements[place].id in done
         hints: set[Hint] = set()
         for judgement, done_so in zip(judgements, applied, strict=True):
             if done_so:
