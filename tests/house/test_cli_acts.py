@@ -354,10 +354,19 @@ def test_a_step_is_paused_by_its_name_beside_the_process_that_drives_it(desk: De
         until(lambda: desk("run", "show", "o-1", "-o", "json"), lambda run: run["health"] == "waiting_for_dependency")
         [told] = [line for line in desk.json("run", "explain", "o-1")["sentences"] if "paused by" in line]
         assert "waits for 'step:work', paused by ann since" in told
-        [opened] = desk.json("gates", "open", "step:work")
+        doctor = {line["check"]: line for line in desk.json("doctor")}["paused"]
+        assert (doctor["level"], doctor["said"]) == ("warn", "step:work by ann, 1 wait")
+        [opened] = desk.json("gates", "open", "step:work", "--by", "bob")
         assert not opened["paused"]
         until(lambda: desk("run", "show", "o-1", "-o", "json"), lambda run: run["state"] == "completed")
     assert desk.json("gates", "list") == []
+    logged = desk.json("logbook")
+    assert [(one["by"], one["kind"], one["name"], one["act"], one["reason"]) for one in logged] == [
+        ("bob", "gate", "step:work", "open", ""),
+        ("ann", "gate", "step:work", "pause", "a flood"),
+    ]
+    assert "gate step:work" in desk("logbook").out
+    assert len(desk.json("logbook", "--limit", "1")) == 1
 
 
 def test_a_dependency_is_said_to_be_down_and_up(desk: Desk) -> None:

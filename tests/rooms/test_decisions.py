@@ -154,6 +154,9 @@ async def test_runs_that_fail_alike_are_one_incident_and_items_of_the_inbox(shop
         assert len(await shop.app.inbox()) == 3
         shop.mended = True
         await shop.app.resolve(incident.id, "resume", by="ada", reason="the line is back")
+        [logged] = await shop.app.logbook()
+        assert (logged.by, logged.kind, logged.name, logged.act) == ("ada", "incident", incident.id, "resume")
+        assert logged.reason == "", "it is kept with the runs, sealed where they are"
         assert [await ends(run) for run in runs] == ["o-1 paid 5", "o-2 paid 5", "o-3 paid 5"]
         await shop.ear.hears(INCIDENT_RESOLVED)
         assert await shop.app.incidents() == []
@@ -508,11 +511,17 @@ async def test_an_order_whose_answer_is_lost_is_carried_out_once(
 
         monkeypatch.setattr(doors, "order_incident", cut_off)
         await shop.app.resolve(incident.id, "resume", by="ada", reason="the line is back")
+        [logged] = await shop.app.logbook()
+        assert (logged.by, logged.kind, logged.name, logged.act) == ("ada", "incident", incident.id, "resume")
+        assert logged.reason == "", "it is kept with the runs, sealed where they are"
         assert lost
         assert [await ends(run) for run in runs] == ["o-1 paid 5", "o-2 paid 5"]
         await shop.ear.hears(INCIDENT_RESOLVED)
         with pytest.raises(ItemNotFound):
             await shop.app.resolve(incident.id, "resume", by="ada", reason="the line is back")
+        [logged] = await shop.app.logbook()
+        assert (logged.by, logged.kind, logged.name, logged.act) == ("ada", "incident", incident.id, "resume")
+        assert logged.reason == "", "it is kept with the runs, sealed where they are"
     assert [await shop.decisions(run) for run in runs] == [[("resume", "charge", "by ada: the line is back")]] * 2
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import cast
 
 import asyncpg
 import pytest
@@ -11,6 +12,7 @@ from tests.rooms.regional import NOWHERE, OWNER, ROLES, Harbour, Trade, a_harbou
 from tests.rooms.scene import ends
 from tests.servers import PostgresServer
 from watchbill import App, RunFailed, RunUndone, StoreError
+from watchbill.app.hall import Hall
 from watchbill.env import SystemEnv
 from watchbill.errors import InvalidOptionError, StoreOutdatedError, StoreRegionError
 from watchbill.events import Events
@@ -24,7 +26,7 @@ from watchbill.supervisor.audit import Audit
 # What a role reads of other regions, for each table there is: a new one has to be put somewhere.
 NOTHING = {
     "run", "attempt", "fact", "schedule", "journal", "decision", "chain", "blob", "log", "failed_run", "incident",
-    "alert", "lease", "scheduler", "agent", "supervisor",
+    "logbook", "alert", "lease", "scheduler", "agent", "supervisor",
 }  # fmt: skip
 WHERE_THINGS_ARE = {"shard", "queue"}  # each writes its own
 SHARED = {"gate", "stat", "policy", "orphan", "meta", "region_role"}
@@ -90,6 +92,9 @@ class World:
             return len(there) == 2 and len(await trade.app.inbox()) == 2
 
         await until(waits_for_people)
+        [agent] = await trade.app.agents()
+        await cast(Hall, trade.app._hall).order_agent(agent.id, wish="none", by="ann", reason=f"{trade.mark} is well")
+        assert [one.reason for one in await trade.app.logbook()] == [f"{trade.mark} is well"]
         assert sorted(await trade.runs(trade.ship.name)) == [f"ship-{trade.mark}"]
 
 

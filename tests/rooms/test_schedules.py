@@ -154,8 +154,13 @@ async def test_a_paused_schedule_rests_and_a_resumed_one_goes_on(kept):
         count = len(ear.of(happened.RUN_STARTED))
         await asyncio.sleep(1.2)
         assert len(ear.of(happened.RUN_STARTED)) <= count + 1, "one may have been decided before"
-        await app.resume_schedule("tick")
+        await app.resume_schedule("tick", "back again", by="bob")
         assert (await the_schedule(app)).paused_by is None
+        logged = [(one.by, one.kind, one.name, one.act, one.reason) for one in await app.logbook()]
+        assert logged == [
+            ("bob", "schedule", "tick", "resume", "back again"),
+            ("ada", "schedule", "tick", "pause", "holidays"),
+        ]
         await ear.hears(happened.RUN_COMPLETED, times=count + 2)
 
 
@@ -179,7 +184,10 @@ async def test_a_backfill_runs_the_slots_of_a_time_that_is_over_each_once(app, e
     since, until = datetime(2026, 3, 28, tzinfo=UTC), datetime(2026, 3, 31, tzinfo=UTC)
     async with app.rooms():
         await becomes(app, lambda found: found.next)
-        handles = await app.backfill_schedule("nightly", since, until)
+        handles = await app.backfill_schedule("nightly", since, until, "the disk was full", by="ada")
+        [logged] = await app.logbook()
+        assert (logged.by, logged.act, logged.reason) == ("ada", "backfill", "the disk was full")
+        assert logged.detail == f"{since:%Y-%m-%dT%H:%M}Z to {until:%Y-%m-%dT%H:%M}Z"
         assert [handle.id for handle in handles] == [
             "nightly@2026-03-28T01:00:00Z",
             "nightly@2026-03-29T01:00:00Z",

@@ -52,6 +52,8 @@ INDEXES = {
     "backlog": "attempt_ready",
     "lift_avoid": "attempt_avoid",
     "forget_incidents": "incident_resolved",
+    "logbook": "logbook_at",
+    "forget_logbook": "logbook_at",
     "old_incidents": "incident_resolved",
     "beat_starved": "attempt_agent",
     "beat_unheard": "attempt_agent",

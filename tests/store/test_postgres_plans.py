@@ -168,6 +168,9 @@ INDEXES: Mapping[str, set[str]] = {
     "rivals": {"all of agent_alive", "agent_pkey (id)"},  # for one that is suspended
     "needs_of_queues": {"queue_pkey (id)"},  # likewise
     "policies": {"policy_pkey (namespace)"},
+    "log_order": set(),
+    "logbook": {"all of logbook_at"},
+    "forget_logbook": {"logbook_at (at)", "logbook_pkey (id)"},
     "set_policy": {"policy_revision (namespace)"},
     "patch_policies": {"attempt_pkey (id)"},
     "policies_by_id": {"attempt_pkey (id)"},
@@ -660,6 +663,7 @@ def test_every_statement_is_looked_at():
         "stats", "find_stat", "make_stats", "lock_stats", "teach_stats",  # likewise: one for each step and rung
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
         "watchers", "overdue", "orphans", "count_orphans",  # likewise; one row for each process, or kind
+        "unsent_alerts",  # likewise: of incidents
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations", "role_region",  # at opening
         "role_fit", "region_texts", "keep_region", "region_roles",  # when a region gets its role
         "hand_over_incidents", "leave_incidents", "end_left_incidents", "share_incidents",  # likewise

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from watchbill.app.supervision import SupervisionStatus
     from watchbill.model.gate import GateRow
     from watchbill.model.incident import Incident
+    from watchbill.model.logbook import Logged
     from watchbill.model.policies import StepPolicy
     from watchbill.model.question import InboxItem
     from watchbill.model.report_card import Metrics
@@ -358,6 +359,15 @@ class App:
         stop_if_reading()
         return await self._hall.incidents(resolved=resolved)
 
+    async def logbook(self, limit: int = 100) -> list[Logged]:
+        """Give what people ordered of gates, policies, agents, schedules and incidents, newest first, for a year.
+
+        What was ordered of a run is in its own timeline.
+        """
+        stop_if_reading()
+        found: list[Logged] = await self._hall.read(lambda doors: doors.logbook(self._hall.namespace, limit))
+        return found
+
     async def metrics(self, within: Duration = "1d") -> Metrics:
         """Say how runs went within a time, what broke, how soon it was found, and how it was cured.
 
@@ -387,20 +397,22 @@ class App:
         """Start no slot of a schedule until it is resumed; what runs goes on."""
         await self._schedules.pause(name, reason, by)
 
-    async def resume_schedule(self, name: str) -> None:
+    async def resume_schedule(self, name: str, reason: str = "", *, by: str = "a program") -> None:
         """Let a schedule run again; its `catchup` says which slots of the meantime are made up for."""
-        await self._schedules.resume(name)
+        await self._schedules.resume(name, reason, by)
 
     async def run_schedule(self, name: str) -> Handle[Any]:
         """Start a run of a schedule now, beside its slots."""
         return Handle(self._hall, await self._schedules.run(name), self.registry.workflows.get(name))
 
-    async def backfill_schedule(self, name: str, since: datetime, until: datetime) -> list[Handle[Any]]:
+    async def backfill_schedule(
+        self, name: str, since: datetime, until: datetime, reason: str = "", *, by: str = "a program"
+    ) -> list[Handle[Any]]:
         """Start the slots from `since` up to `until`, as the schedule's `overlap` allows; those that ran do not again.
 
         At most 1,000 slots may wait at once.
         """
-        ids = await self._schedules.backfill(name, since, until)
+        ids = await self._schedules.backfill(name, since, until, reason, by)
         return [Handle(self._hall, id, self.registry.workflows.get(name)) for id in ids]
 
     @property

@@ -66,6 +66,7 @@ from watchbill.model.gate import GateAct, GateOrder, GateRow
 from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident, incident_of
 from watchbill.model.keys import Keys
+from watchbill.model.logbook import LogEntry
 from watchbill.model.needs import parse_needs, written
 from watchbill.model.policy import Policy
 from watchbill.model.profile import profile_named
@@ -451,13 +452,17 @@ class Hall:
         async with self._reading() as client:
             return [agent_status(row) for row in await client.agents(self.namespace)]
 
-    async def order_agent(self, named: str, *, wish: str | None = None, needs: str | None = None) -> str:
+    async def order_agent(
+        self, named: str, *, wish: str | None = None, needs: str | None = None, by: str = "client", reason: str = ""
+    ) -> str:
         """Say what an agent should do, or has; durable when this returns. Gives its id."""
         async with self._reading() as client:
             agent = chosen_agent(await client.agents(self.namespace), named)
         wished = None if wish is None else Wish[wish.upper()]
         have = None if needs is None else written(parse_needs(needs))
-        if not await self.write(lambda client: client.order_agent(self.namespace, agent.id, wished, have)):
+        act = "needs" if wished is None else "release" if wished is Wish.NONE else wished.name.lower()
+        entry = LogEntry("agent", agent.name, act, by, reason, ", ".join(have or ()))
+        if not await self.write(lambda client: client.order_agent(self.namespace, agent.id, wished, have, entry)):
             raise InvalidOptionError(f"agent {named!r} has just left")
         return f"{agent.id:x}"
 

@@ -24,6 +24,7 @@ from watchbill.flow.names import did_you_mean
 from watchbill.flow.values import encode, plain
 from watchbill.model.decision import Decision
 from watchbill.model.facts import FactKind, RetryAsked
+from watchbill.model.logbook import LogEntry
 from watchbill.model.member import waits_for_person
 from watchbill.model.question import CLAIM, Claim
 from watchbill.model.resolution import (
@@ -119,12 +120,12 @@ class People:
             raise await self._nothing_waits(str(id))
         number, ordered = int(id, 16), Ordered.UNKNOWN
         if call is None:
-            ordered = await self._order(number, by, body, rate)
+            ordered = await self._order(number, by, body, rate, act)
         if ordered is Ordered.RUNS:
             kind, told = _told_to_runs(act, reason, args)
-            ordered = await self._order(number, by, told, rate, kind=kind)
+            ordered = await self._order(number, by, told, rate, act, kind=kind)
         elif ordered is Ordered.FAILED:
-            ordered = await self._order(number, by, _wanted_for_failed(act, reason, args), rate, failed=True)
+            ordered = await self._order(number, by, _wanted_for_failed(act, reason, args), rate, act, failed=True)
         if ordered is Ordered.UNKNOWN:
             await self._resolve(id, number, by, body, force=force)
         elif ordered is not Ordered.DONE:
@@ -137,15 +138,18 @@ class People:
         by: str,
         body: bytes,
         rate: int,
+        act: Action,
         *,
         kind: FactKind = FactKind.RESOLVE,
         failed: bool = False,
     ) -> Ordered:
         """Want something for all members of an incident, once, also if an answer is lost and it is said again."""
         number = self._doors.env.new_id()
+        # Without why: that is kept with its runs, sealed where they are.
+        entry = LogEntry("incident", f"{incident:x}", act.value, by)
         return await self._doors.write(
             lambda doors: doors.order_incident(
-                self._namespace, incident, by, body, rate, kind=kind, failed=failed, number=number
+                self._namespace, incident, by, body, rate, kind=kind, failed=failed, number=number, entry=entry
             )
         )
 

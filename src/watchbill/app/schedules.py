@@ -11,6 +11,7 @@ from watchbill.clock import EPOCH, Micros, micros, to_datetime
 from watchbill.env import Env
 from watchbill.errors import InvalidOptionError, WatchbillError
 from watchbill.flow.names import did_you_mean
+from watchbill.model.logbook import LogEntry
 from watchbill.model.recurrence import Catchup, Overlap
 from watchbill.model.run import NewRun
 from watchbill.model.schedule import MOST_SLOTS, ScheduleOrder, ScheduleRow, slot_id
@@ -74,11 +75,13 @@ class Schedules:
         """Start no slot until it is resumed."""
         if not by:
             raise InvalidOptionError(f"schedule {name!r} cannot be paused by nobody: say who wants it")
-        await self._order(name, lambda row: _order(row, paused_by=by, paused_why=reason))
+        entry = LogEntry("schedule", name, "pause", by, reason)
+        await self._order(name, lambda row: _order(row, paused_by=by, paused_why=reason, entry=entry))
 
-    async def resume(self, name: str) -> None:
+    async def resume(self, name: str, reason: str, by: str) -> None:
         """Let it run again; the slots of the meantime were missed, and its catch-up says which are made up for."""
-        await self._order(name, lambda row: _order(row, paused_by=None, paused_why=None))
+        entry = LogEntry("schedule", name, "resume", by, reason)
+        await self._order(name, lambda row: _order(row, paused_by=None, paused_why=None, entry=entry))
 
     async def run(self, name: str) -> str:
         """Start a run of it now, beside its slots; gives the run's id."""
@@ -88,7 +91,7 @@ class Schedules:
         await self._doors.write(lambda doors: doors.submit([run]))
         return run.id
 
-    async def backfill(self, name: str, since: datetime, until: datetime) -> "Sequence[str]":
+    async def backfill(self, name: str, since: datetime, until: datetime, reason: str, by: str) -> "Sequence[str]":
         """Start the slots from `since` up to, and without, `until`, as its overlap allows; gives their runs' ids.
 
         A slot whose run is there is not started again.
@@ -107,7 +110,8 @@ class Schedules:
                 raise InvalidOptionError(
                     f"schedule {name!r} would have more than {MOST_SLOTS:,} slots waiting: fill in fewer at once"
                 )
-            return _order(row, waiting=tuple(waiting))
+            span = f"{to_datetime(first):%Y-%m-%dT%H:%M}Z to {to_datetime(end):%Y-%m-%dT%H:%M}Z"
+            return _order(row, waiting=tuple(waiting), entry=LogEntry("schedule", name, "backfill", by, reason, span))
 
         await self._order_at(name, order)
         return [slot_id(name, slot) for slot in chosen]

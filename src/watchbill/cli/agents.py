@@ -10,6 +10,8 @@ agents = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Look at the agents that run steps, and say what they should do."
 )
 
+Reason: TypeAlias = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: the logbook keeps it.")]
+By: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="Who wants it; else who gives the command.")]
 Name: TypeAlias = Annotated[
     str, typer.Argument(metavar="AGENT", help="Its name, or as much of the beginning of its id as no other has.")
 ]
@@ -32,56 +34,65 @@ def list_agents(
 
 
 @agents.command("drain")
-def drain_agent(
+def drain_agent(  # noqa: PLR0913 - each option is one
     agent: Name,
+    reason: Reason = "",
+    by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Have an agent lease nothing more, hand back what it runs, and end."""
-    _order(agent, (store, namespace, program), output, wish="drain")
+    _order(agent, (by, reason), (store, namespace, program), output, wish="drain")
 
 
 @agents.command("quarantine")
-def quarantine_agent(
+def quarantine_agent(  # noqa: PLR0913 - each option is one
     agent: Name,
+    reason: Reason = "",
+    by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Give an agent nothing more; what it runs goes on, and it stays, to be looked at."""
-    _order(agent, (store, namespace, program), output, wish="quarantine")
+    _order(agent, (by, reason), (store, namespace, program), output, wish="quarantine")
 
 
 @agents.command("release")
-def release_agent(
+def release_agent(  # noqa: PLR0913 - each option is one
     agent: Name,
+    reason: Reason = "",
+    by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Let an agent work again that was quarantined by somebody, or suspended by a supervisor."""
-    _order(agent, (store, namespace, program), output, wish="none")
+    _order(agent, (by, reason), (store, namespace, program), output, wish="none")
 
 
 @agents.command("needs")
 def change_needs(  # noqa: PLR0913
     agent: Name,
     needs: Annotated[str, typer.Argument(metavar="NAMES", help="All that it has from now on, as gpu=2,eu.")],
+    reason: Reason = "",
+    by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Say what an agent has for steps that need it; steps that waited for that start at once."""
-    _order(agent, (store, namespace, program), output, needs=needs)
+    _order(agent, (by, reason), (store, namespace, program), output, needs=needs)
 
 
-def _order(
+def _order(  # noqa: PLR0913
     agent: str,
+    why: tuple[str | None, str],
     place: tuple[str | None, str | None, str | None],
     output: Format,
     *,
@@ -90,13 +101,13 @@ def _order(
 ) -> None:
     from watchbill.app.agents import AgentStatus
     from watchbill.app.hall import Hall
-    from watchbill.cli.acting import at_the_hall
+    from watchbill.cli.acting import at_the_hall, user
     from watchbill.cli.output import print_agents
     from watchbill.cli.place import found
     from watchbill.cli.reading import check_there
 
     async def order(hall: Hall) -> list[AgentStatus]:
-        id = await hall.order_agent(agent, wish=wish, needs=needs)
+        id = await hall.order_agent(agent, wish=wish, needs=needs, by=why[0] or user(), reason=why[1])
         return [there for there in await hall.agents() if there.id == id]
 
     where = found(*place)

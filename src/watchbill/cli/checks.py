@@ -1,9 +1,9 @@
 """Checks: what a doctor looks at, and what he says about it. Pure, but for the look itself."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -11,19 +11,22 @@ from watchbill.app.chained import chained
 from watchbill.app.measuring import measured
 from watchbill.app.rollcall import supervision_of
 from watchbill.cli.card import measured as card
-from watchbill.cli.fields import Finding
+from watchbill.cli.fields import HOW_IT_IS, Finding
 from watchbill.cli.place import Where
-from watchbill.cli.reading import damage_told, read, with_keys
+from watchbill.cli.reading import damage_told, opened_incidents, read, with_keys
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreError
+from watchbill.model.breaker import BreakerState
 from watchbill.model.chain import Chained
+from watchbill.model.gate import GateRow
+from watchbill.model.incident import Incident
 from watchbill.model.report_card import Metrics
 from watchbill.model.run import code_name
 from watchbill.store.address import redacted
 from watchbill.store.open import parse_url
 from watchbill.store.owner import owner_path
-from watchbill.store.protocol import Checkup, ClientStore
+from watchbill.store.protocol import EVERY, MOST_COUNTED, Checkup, ClientStore
 
 OK: Final = "ok"
 WARN: Final = "warn"
@@ -41,6 +44,13 @@ NO_DISK: Final = 100 << 20
 _decode_identity = msgspec.json.Decoder(dict[str, str | int]).decode
 
 
+class Troubles(NamedTuple):
+    """What somebody has to know of, and what keeps calls from starting."""
+
+    incidents: list[Incident]
+    gates: list[GateRow]
+
+
 def look(where: Where, within: Micros, *, everything: bool = False) -> tuple[list[Finding], int]:
     """Look at a store, and at how its runs went within a time; gives what was found, and the exit code.
 
@@ -48,14 +58,18 @@ def look(where: Where, within: Micros, *, everything: bool = False) -> tuple[lis
     """
     shown = redacted(where.url)
 
-    async def asked(doors: ClientStore) -> tuple[Checkup, Metrics, Chained]:
+    async def asked(doors: ClientStore) -> tuple[Checkup, Troubles, Metrics, Chained]:
         seen = await doors.checkup(where.namespace, NAMED + 1)
+        troubles = Troubles(
+            opened_incidents(await doors.incidents(where.namespace, EVERY, resolved=False)),
+            await doors.gates(where.namespace),
+        )
         chains = await chained(doors, where.namespace, None if everything else MOST_CHAINS)
-        return seen, await measured(with_keys(doors), where.namespace, within), chains
+        return seen, troubles, await measured(with_keys(doors), where.namespace, within), chains
 
     try:
         with damage_told(where.url):
-            seen, metrics, chains = read(where.url, asked)
+            seen, troubles, metrics, chains = read(where.url, asked)
     except StoreError as error:
         return [Finding("store", BAD, str(error), "start the server or name the right store by --store")], UNREACHABLE
     env, path = SystemEnv(), parse_url(where.url).path
@@ -74,6 +88,10 @@ def look(where: Where, within: Micros, *, everything: bool = False) -> tuple[lis
         code(seen),
         quarantined(seen),
         held(seen),
+        incidents(troubles.incidents),
+        dependencies(troubles.gates),
+        paused(troubles.gates),
+        alerts(seen),
         *card(metrics),
     ]
     return findings, FAILED if any(found.level == BAD for found in findings) else 0
@@ -186,6 +204,46 @@ def held(seen: Checkup) -> Finding:
         return Finding("held", OK, "no run is held or diverged")
     said = _some([f"{run} ({why or 'diverged'})" for run, why in seen.held])
     return Finding("held", WARN, said, "see `watchbill run explain ID`")
+
+
+def incidents(opened: Sequence[Incident]) -> Finding:
+    """Say how many incidents are open, and what the newest say."""
+    if not opened:
+        return Finding("incidents", OK, "none is open")
+    said = _some([f"{one.id} ({one.said})" for one in opened[: NAMED + 1]])
+    return Finding("incidents", WARN, f"{len(opened):,} open: {said}", "see `watchbill incidents list`")
+
+
+def dependencies(gates: Sequence[GateRow]) -> Finding:
+    """Say which dependencies are down, or come up."""
+    troubled = [gate for gate in gates if gate.breaker not in (None, BreakerState.CLOSED.word)]
+    if not troubled:
+        return Finding("dependencies", OK, "none is known to be down")
+    said = _some([f"{gate.name} is {HOW_IT_IS[gate.breaker or '']}, {_waiting(gate)}" for gate in troubled])
+    return Finding("dependencies", WARN, said, "see `watchbill gates list`; each is tried by one call now and then")
+
+
+def paused(gates: Sequence[GateRow]) -> Finding:
+    """Say what somebody has paused by its name."""
+    stopped = [gate for gate in gates if gate.paused]
+    if not stopped:
+        return Finding("paused", OK, "nothing is paused by its name")
+    said = _some([f"{gate.name} by {gate.paused_by or 'somebody'}, {_waiting(gate)}" for gate in stopped])
+    return Finding("paused", WARN, said, "`watchbill gates open NAME` lets it go")
+
+
+def alerts(seen: Checkup) -> Finding:
+    """Say whether somebody should have been told, and was not."""
+    if not seen.unsent and not seen.given_up:
+        return Finding("alerts", OK, "none waits to be sent")
+    tried = f"{seen.unsent:,} could not be sent yet, and will be tried again" if seen.unsent else ""
+    lost = f"{seen.given_up:,} given up within a day, and told to nobody" if seen.given_up else ""
+    remedy = "mend the addresses of App(alerts=); the log of the process with the supervisor says what they answered"
+    return Finding("alerts", WARN, "; ".join(said for said in (lost, tried) if said), remedy)
+
+
+def _waiting(gate: GateRow) -> str:
+    return f"{gate.waiting:,}{' or more' if gate.waiting >= MOST_COUNTED else ''} wait"
 
 
 def _some(said: list[str]) -> str:

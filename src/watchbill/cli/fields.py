@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -17,6 +17,9 @@ from watchbill.model.question import InboxItem
 from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import RunState
 from watchbill.store.protocol import Record
+
+# How a dependency is, by its breaker. Gates open and close, too, the other way round: nobody need think of it.
+HOW_IT_IS: Final = {"closed": "up", "open": "down", "half-open": "being tried", "closing": "coming up"}
 
 
 class RunFields(msgspec.Struct, frozen=True):

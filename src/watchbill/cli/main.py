@@ -19,6 +19,7 @@ from watchbill.cli.fleet import fleet
 from watchbill.cli.gates import gates
 from watchbill.cli.inbox import inbox
 from watchbill.cli.incidents import incidents
+from watchbill.cli.logbook import logbook
 from watchbill.cli.migrate import migrate
 from watchbill.cli.policy import policy
 from watchbill.cli.runs import runs
@@ -39,6 +40,7 @@ commands.add_typer(incidents, name="incidents")
 commands.add_typer(gates, name="gates")
 commands.add_typer(policy, name="policy")
 commands.add_typer(agents, name="agents")
+commands.command("logbook")(logbook)
 commands.command("doctor")(doctor)
 commands.add_typer(schedules, name="schedules")
 commands.command("suggest")(suggest)

@@ -25,6 +25,7 @@ from watchbill.cli.options import Drawn, Format
 from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident
+from watchbill.model.logbook import Logged
 from watchbill.model.policies import StepPolicy
 from watchbill.model.suggestion import Suggestion
 from watchbill.store.protocol import Record
@@ -155,6 +156,17 @@ def print_policies(policies: Sequence[StepPolicy], format: Format) -> None:
         return drawn(list_of_policies(policies))
 
     _print_list(format, table, lambda: list(policies))
+
+
+def print_logbook(logged: Sequence[Logged], format: Format) -> None:
+    """Print what people ordered."""
+
+    def table() -> str:
+        from watchbill.cli.tables import drawn, list_of_orders
+
+        return drawn(list_of_orders(logged))
+
+    _print_list(format, table, lambda: list(logged))
 
 
 def print_suggestions(suggestions: Sequence[Suggestion], format: Format) -> None:

@@ -8,6 +8,8 @@ from watchbill.cli.options import Format, Namespace, Output, ProgramName, StoreU
 
 schedules = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at schedules, and look after them.")
 
+By: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="Who wants it; else who gives the command.")]
+Reason: TypeAlias = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: the logbook keeps it.")]
 Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name, which is its workflow's.")]
 
 # What reads, writes and prints is imported by the command that was asked for: help and completion do not wait for it.
@@ -31,7 +33,7 @@ def list_schedules(
 def pause_schedule(  # noqa: PLR0913 - each option is one
     name: Name,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why: whoever finds it paused will ask.")],
-    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who wants it; else who gives the command.")] = None,
+    by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
@@ -47,18 +49,22 @@ def pause_schedule(  # noqa: PLR0913 - each option is one
 
 
 @schedules.command("resume")
-def resume_schedule(
+def resume_schedule(  # noqa: PLR0913 - each option is one
     name: Name,
+    reason: Reason = "",
+    by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Let a schedule run again; its catchup says which slots of the meantime are made up for."""
+    from watchbill.cli.acting import user
     from watchbill.cli.ordering import ordered
     from watchbill.cli.output import print_schedules
 
-    print_schedules(ordered(*_at(store, namespace, program), name, lambda asked: asked.resume(name)), output)
+    who, where = by or user(), _at(store, namespace, program)
+    print_schedules(ordered(*where, name, lambda asked: asked.resume(name, reason, who)), output)
 
 
 @schedules.command("run")
@@ -81,6 +87,8 @@ def backfill_schedule(  # noqa: PLR0913 - each option is one
     name: Name,
     since: Annotated[str, typer.Option("--from", metavar="TIME", help="The first slot, like 2026-03-01T00:00Z.")],
     until: Annotated[str, typer.Option("--to", metavar="TIME", help="Up to here, and not this one.")],
+    reason: Reason = "",
+    by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
@@ -90,11 +98,12 @@ def backfill_schedule(  # noqa: PLR0913 - each option is one
 
     A slot whose run is there is not started again.
     """
+    from watchbill.cli.acting import user
     from watchbill.cli.ordering import order, to_time
     from watchbill.cli.output import print_ids
 
-    span = to_time(since, "--from"), to_time(until, "--to")
-    print_ids(order(*_at(store, namespace, program), lambda asked: asked.backfill(name, *span)), output)
+    who, span = by or user(), (to_time(since, "--from"), to_time(until, "--to"))
+    print_ids(order(*_at(store, namespace, program), lambda asked: asked.backfill(name, *span, reason, who)), output)
 
 
 def _at(store: str | None, namespace: str | None, program: str | None) -> tuple[str, str]:

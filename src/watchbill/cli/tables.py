@@ -19,7 +19,7 @@ from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus, T
 from watchbill.app.timeline import timeline_of
 from watchbill.app.words import moment, said_of, span, told_of
 from watchbill.cli.escape import visible, visible_json, visible_lines
-from watchbill.cli.fields import ErrorFields, Finding, IncidentPage, Question, ending_of
+from watchbill.cli.fields import HOW_IT_IS, ErrorFields, Finding, IncidentPage, Question, ending_of
 from watchbill.clock import EPOCH, to_datetime
 from watchbill.model.alarms import LATELY
 from watchbill.model.attempt import Progress
@@ -27,6 +27,7 @@ from watchbill.model.call import step_name
 from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident
+from watchbill.model.logbook import Logged
 from watchbill.model.policies import StepPolicy
 from watchbill.model.suggestion import Budget, Suggestion
 from watchbill.store.protocol import MOST_COUNTED, Record
@@ -337,13 +338,25 @@ def list_of_policies(policies: Sequence[StepPolicy]) -> list[Block]:
     return [table]
 
 
-# How a dependency is, by its breaker. Gates open and close, too, the other way round: nobody need think of it.
-_HOW_IT_IS: Final = {"closed": "up", "open": "down", "half-open": "being tried", "closing": "coming up"}
+def list_of_orders(logged: Sequence[Logged]) -> list[Block]:
+    """Give a line for each order."""
+    if not logged:
+        return [Text("nothing was ordered")]
+    table = _table("AT", "BY", "WHAT", "ORDER", "NOTE")
+    for one in logged:
+        table.add_row(
+            _cell(moment(one.at)),
+            _cell(one.by),
+            _cell(f"{one.kind} {one.name}"),
+            _cell(f"{one.act}: {one.detail}" if one.detail else one.act),
+            _cell(one.reason),
+        )
+    return [table]
 
 
 def _gate_standing(gate: GateRow) -> str:
     """Say in some words how a gate stands."""
-    how = _HOW_IT_IS.get(gate.breaker or "", gate.breaker or "")
+    how = HOW_IT_IS.get(gate.breaker or "", gate.breaker or "")
     if gate.paused:
         by = f" by {gate.paused_by}" if gate.paused_by else ""
         return f"paused{by}: {gate.paused_why}" if gate.paused_why else f"paused{by}"

@@ -28,6 +28,7 @@ from watchbill.model.breaker import (
     read_breaker,
 )
 from watchbill.model.limit import LIMIT, Allowance
+from watchbill.model.logbook import LogEntry
 from watchbill.model.policy import decode_policy
 
 WHOLE: Final = 1 - 1e-6  # of a token: what is missing was lost by rounding
@@ -100,6 +101,11 @@ class GateOrder(msgspec.Struct, frozen=True):
     act: GateAct
     by: str
     reason: str
+
+    @property
+    def entry(self) -> LogEntry:
+        """As the logbook has it."""
+        return LogEntry("gate", self.name, self.act.value, self.by, self.reason)
 
 
 class Dependency(NamedTuple):

@@ -9,6 +9,7 @@ import msgspec
 from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.errors import InvalidOptionError
 from watchbill.model.duration import to_micros
+from watchbill.model.logbook import LogEntry
 from watchbill.model.override import SPANS, Changes, Override, option_words
 from watchbill.model.usual import modes_from
 
@@ -71,6 +72,12 @@ class PolicyOrder(msgspec.Struct, frozen=True):
     by: str
     reason: str
     changes: Changes | None = None
+
+    @property
+    def entry(self) -> LogEntry:
+        """As the logbook has it."""
+        act, words = ("clear", "") if self.changes is None else ("set", changes_words(self.changes))
+        return LogEntry("policy", self.step, act, self.by, self.reason, words)
 
 
 class StepPolicy(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from watchbill.clock import SECOND, Micros, to_datetime
+from watchbill.model.logbook import LogEntry
 from watchbill.model.recurrence import ScheduleSpec
 from watchbill.model.run import NewRun
 
@@ -66,6 +67,7 @@ class ScheduleOrder(msgspec.Struct, frozen=True):
     waiting: tuple[Micros, ...]
     paused_by: str | None
     paused_why: str | None
+    entry: LogEntry | None = None  # who wants it, for the logbook
 
 
 def slot_id(name: str, slot: Micros) -> str:

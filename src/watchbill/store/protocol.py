@@ -28,6 +28,7 @@ from watchbill.model.failed import Copied, FailedGathering, FailedPage, NewFaile
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import Able, CodeLook, IncidentRow, NewIncident
 from watchbill.model.lease import Member, Terms
+from watchbill.model.logbook import LogEntry, Logged
 from watchbill.model.lost import Dead, LostAgent
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder
 from watchbill.model.metrics import History
@@ -50,6 +51,7 @@ from watchbill.model.watcher import Standing, Watcher
 INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
 EVERY: Final = (1 << 63) - 1  # as a limit
 MOST_COUNTED: Final = 1_000  # of those who wait behind a gate: more is many
+GIVEN_UP_WITHIN: Final[Micros] = 86_400 * SECOND  # alerts: what was longer ago somebody has seen by now
 MOST_TAKEN: Final = 10_000  # attempts of all agents are looked at to say who has room: beyond that nobody has much
 MOST_WAITS: Final = 100  # of the calls of one run that wait are looked at: more are alike
 DUE_OF_SHARD: Final = 100  # runs that are due are looked at for their code: behind more, schedulers are merely late
@@ -197,6 +199,8 @@ class Checkup(msgspec.Struct, frozen=True):
     watchers: tuple[Watcher, ...] = ()  # supervisors that divide the work; who is embedded does not say so
     shards: tuple[int, ...] = ()  # that they divide
     orphans: tuple[OrphanCount, ...] = ()  # found and repaired, ever
+    unsent: int = 0  # alerts that are tried again
+    given_up: int = 0  # alerts that nobody took, within the last day
 
 
 class Schedules(msgspec.Struct, frozen=True):
@@ -320,6 +324,7 @@ class ClientStore(Protocol):
         kind: FactKind = FactKind.RESOLVE,
         failed: bool = False,
         number: int | None = None,
+        entry: LogEntry | None = None,
     ) -> Ordered:
         """Write down what somebody wants for all members of an incident that wait now; each is told, in time.
 
@@ -327,6 +332,13 @@ class ClientStore(Protocol):
         `failed`: of runs that have ended, which are told nothing: they go on as new ones, or are left as they are.
         One order at a time: the first counts, until all members have been told. `number`: by which whoever repeats the
         newest one is known, because an answer was lost; it is done then, whatever has become of the incident.
+        """
+        ...
+
+    async def logbook(self, namespace: str, limit: int) -> list[Logged]:
+        """Read what people ordered of gates, policies, agents, schedules and incidents, newest first.
+
+        Each door by which that is done writes it down, in the same transaction.
         """
         ...
 
@@ -404,7 +416,12 @@ class ClientStore(Protocol):
         ...
 
     async def order_agent(
-        self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
+        self,
+        namespace: str,
+        agent: int,
+        wish: int | None = None,
+        needs: Sequence[str] | None = None,
+        entry: LogEntry | None = None,
     ) -> bool:
         """Say what is wanted of an agent (a Wish), or what it has now (as `written`); None leaves it as it is.
 
@@ -880,7 +897,10 @@ class SupervisorStore(Protocol):
         ...
 
     async def forget_incidents(self, limit: int) -> int:
-        """Forget up to so many incidents that were resolved more than RESOLVED_KEPT_FOR ago; says how many."""
+        """Forget up to so many incidents that were resolved more than RESOLVED_KEPT_FOR ago; says how many.
+
+        And some of what the logbook has kept for longer than a year.
+        """
         ...
 
     async def muster(self, limit: int, *, asks: bool = False) -> Muster:

@@ -24,6 +24,7 @@ from watchbill.model.facts import FactKind
 from watchbill.model.failed import Copied, FailedGathering, FailedRun, NewFailed
 from watchbill.model.incident import IncidentRow, NewIncident
 from watchbill.model.keys import Keys
+from watchbill.model.logbook import LogEntry
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, WaitingCall
 from watchbill.model.metrics import History
 from watchbill.model.overridden import Patch
@@ -311,6 +312,7 @@ class SealedClient:
         # What carries no bodies goes straight through.
         self.order_schedule, self.beginning = doors.order_schedule, doors.beginning
         self.delete, self.checkup, self.chains = doors.delete, doors.checkup, doors.chains
+        self.logbook = doors.logbook
         self.agents, self.order_agent, self.backlog = doors.agents, doors.order_agent, doors.backlog
         self.gates, self.order_gate = doors.gates, doors.order_gate
         self.stats, self.steps = doors.stats, doors.steps
@@ -425,11 +427,12 @@ class SealedClient:
         kind: FactKind = FactKind.RESOLVE,
         failed: bool = False,
         number: int | None = None,
+        entry: LogEntry | None = None,
     ) -> Ordered:
         """Write down what somebody wants for all members of an incident."""
         sealed = self._sealer.answer(incident, body)
         return await self._doors.order_incident(
-            namespace, incident, actor, sealed, per_second, kind=kind, failed=failed, number=number
+            namespace, incident, actor, sealed, per_second, kind=kind, failed=failed, number=number, entry=entry
         )
 
     async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:

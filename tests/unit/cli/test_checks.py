@@ -3,10 +3,27 @@
 import msgspec
 import pytest
 
-from watchbill.cli.checks import audit, clock, code, decisions, disk, held, owner, quarantined, schedulers, supervision
-from watchbill.clock import SECOND
+from watchbill.cli.checks import (
+    alerts,
+    audit,
+    clock,
+    code,
+    decisions,
+    dependencies,
+    disk,
+    held,
+    incidents,
+    owner,
+    paused,
+    quarantined,
+    schedulers,
+    supervision,
+)
+from watchbill.clock import EPOCH, SECOND
 from watchbill.env import SystemEnv, process_identity
 from watchbill.model.chain import Chained
+from watchbill.model.gate import bare_gate
+from watchbill.model.incident import Incident
 from watchbill.model.lease import Member
 from watchbill.model.orphan import OrphanCount
 from watchbill.model.watcher import Supervision, Watcher
@@ -56,6 +73,37 @@ def test_what_stands_still_is_named() -> None:
     many = held(seen(held=tuple((f"o-{n}", None) for n in range(11))))
     assert many.said.startswith("o-0 (diverged), ")
     assert many.said.endswith("and more")
+
+
+def test_incidents_that_are_open_are_counted_and_quoted() -> None:
+    assert incidents([]).level == "ok"
+    one = Incident("1f", "no agent", "open", 3, "nobody has a gpu", "", EPOCH, None)
+    found = incidents([one, msgspec.structs.replace(one, id="20", said="no code")])
+    assert (found.level, found.said) == ("warn", "2 open: 1f (nobody has a gpu), 20 (no code)")
+    assert "watchbill incidents list" in found.remedy
+    assert incidents([one] * 12).said.endswith("and more")
+
+
+def test_dependencies_that_are_down_and_what_is_paused_are_named_with_how_many_wait() -> None:
+    well = msgspec.structs.replace(bare_gate("uses:mail"), breaker="closed")
+    assert dependencies([well]).level == paused([well]).level == "ok"
+    down = msgspec.structs.replace(bare_gate("uses:bank", waiting=1_000), breaker="open")
+    coming = msgspec.structs.replace(bare_gate("uses:disk", waiting=2), breaker="closing")
+    found = dependencies([down, coming, well])
+    said = "uses:bank is down, 1,000 or more wait, uses:disk is coming up, 2 wait"
+    assert (found.level, found.said) == ("warn", said)
+    stopped = msgspec.structs.replace(bare_gate("step:charge", waiting=3), paused=True, paused_by="ann")
+    found = paused([stopped, well])
+    assert (found.level, found.said) == ("warn", "step:charge by ann, 3 wait")
+
+
+def test_alerts_that_nobody_took_are_told() -> None:
+    assert alerts(WELL).level == "ok"
+    found = alerts(seen(unsent=2, given_up=1))
+    assert found.level == "warn"
+    assert found.said == "1 given up within a day, and told to nobody; 2 could not be sent yet, and will be tried again"
+    assert "App(alerts=)" in found.remedy
+    assert alerts(seen(unsent=2)).said == "2 could not be sent yet, and will be tried again"
 
 
 def test_looks_that_nobody_takes_are_told() -> None:

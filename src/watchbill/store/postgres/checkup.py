@@ -8,7 +8,7 @@ from watchbill.store.migrate import known_schema
 from watchbill.store.postgres.audit import orphans
 from watchbill.store.postgres.connections import Session
 from watchbill.store.postgres.watchers import watchers
-from watchbill.store.protocol import Checkup
+from watchbill.store.protocol import GIVEN_UP_WITHIN, Checkup
 
 
 async def checkup(db: Session, namespace: str, limit: int) -> Checkup:
@@ -19,6 +19,8 @@ async def checkup(db: Session, namespace: str, limit: int) -> Checkup:
         return tuple([tuple(cast(Sequence[Any], row)) for row in await db.rows(name, this)])
 
     version, mode = cast(Sequence[Any], await db.row("server", {}))
+    alerts = {"namespace": namespace, "given_up_within": GIVEN_UP_WITHIN}
+    unsent, given_up = cast(Sequence[Any], await db.row("unsent_alerts", alerts))
     now, overdue = cast(Sequence[Any], await db.row("overdue", {}))
     return Checkup(
         engine=f"PostgreSQL {version}",
@@ -33,4 +35,6 @@ async def checkup(db: Session, namespace: str, limit: int) -> Checkup:
         watchers=await watchers(db),
         shards=tuple(sorted(id for id, _, _ in await asked("all_shards"))),
         orphans=await orphans(db),
+        unsent=unsent,
+        given_up=given_up,
     )

@@ -20,6 +20,7 @@ from watchbill.model.failed import MAY_BE_A_MEMBER, Copied
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import IncidentRow, IncidentState
 from watchbill.model.lease import FOREVER
+from watchbill.model.logbook import LogEntry, Logged
 from watchbill.model.metrics import History
 from watchbill.model.overridden import Patch
 from watchbill.model.policies import Policies, PolicyOrder
@@ -45,7 +46,8 @@ from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.history import history
 from watchbill.store.postgres.incidents import incident_rows
-from watchbill.store.postgres.people import desk_of_run, inbox, ordered, told
+from watchbill.store.postgres.logbook import log_order, logbook
+from watchbill.store.postgres.people import desk_of_run, inbox, order_incident, ordered, told
 from watchbill.store.postgres.policies import patch, policies, set_policy, steps
 from watchbill.store.postgres.refusals import REFUSED, is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
@@ -224,16 +226,23 @@ class PostgresClient:
         kind: FactKind = FactKind.RESOLVE,
         failed: bool = False,
         number: int | None = None,
+        entry: LogEntry | None = None,
     ) -> Ordered:
         """Write down what somebody wants for all calls of an incident that wait now."""
         hints = self._writing()
         values = {"namespace": namespace, "incident": incident, "actor": actor, "body": body, "per_second": per_second}
         values["kind"], values["failed"], values["number"] = kind.value, failed, number
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "order_incident", values))
-        became = ordered(cast(Sequence[Any], found), kind, failed=failed)
+        found = await self._lines.door(lambda: self._lines.transact(lambda db: order_incident(db, values, entry)))
+        became = ordered(found, kind, failed=failed)
         if became is Ordered.DONE:
             hints.give(Hint.SUPERVISOR)
         return became
+
+    async def logbook(self, namespace: str, limit: int) -> list[Logged]:
+        """Read what people ordered last."""
+        return await self._lines.door(
+            lambda: self._lines.run(self._lines.others, lambda db: logbook(db, namespace, limit))
+        )
 
     async def delete(self, root: int, limit: int) -> Deleted:
         """Delete a run that has ended and the tree under it, so many rows at a time."""
@@ -320,7 +329,12 @@ class PostgresClient:
         return await backlog(self._lines, namespace)
 
     async def order_agent(
-        self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
+        self,
+        namespace: str,
+        agent: int,
+        wish: int | None = None,
+        needs: Sequence[str] | None = None,
+        entry: LogEntry | None = None,
     ) -> bool:
         """Say what is wanted of an agent, or what it has now."""
         hints = self._writing()
@@ -330,7 +344,7 @@ class PostgresClient:
             "wish": None if wish is None else Wish(wish),
             "needs": None if needs is None else list(needs),
         }
-        done = bool(await self._lines.door(lambda: self._lines.rows(self._lines.others, "order_agent", values)))
+        done = await self._lines.door(lambda: self._order(namespace, "order_agent", values, entry))
         if done:
             hints.give(Hint.AGENT)
         return done
@@ -452,9 +466,18 @@ class PostgresClient:
             hints.give(Hint.SCHEDULER)
         return answers
 
+    async def _order(self, namespace: str, door: str, values: Mapping[str, object], entry: LogEntry | None) -> bool:
+        async def order(db: Session) -> bool:
+            done = bool(await db.rows(door, values))
+            if done:
+                await log_order(db, namespace, entry)
+            return done
+
+        return await self._lines.transact(order)
+
     async def _order_schedule(self, order: ScheduleOrder, hints: SharedHints) -> bool:
         values = msgspec.structs.asdict(order) | {"waiting": list(order.waiting) or None}
-        done = bool(await self._lines.rows(self._lines.others, "order_schedule", values))
+        done = await self._order(order.namespace, "order_schedule", values, order.entry)
         if done:
             hints.give(Hint.SCHEDULER)
         return done

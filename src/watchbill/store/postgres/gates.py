@@ -25,6 +25,7 @@ from watchbill.model.states import AttemptState
 from watchbill.model.wait import Helper, Wait, down_of, help_for, kept_by
 from watchbill.store.postgres.breakers import write_breakers
 from watchbill.store.postgres.connections import Session
+from watchbill.store.postgres.logbook import log_order
 from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_TAKEN, MOST_WAITS
 from watchbill.store.tour import read_gate
 
@@ -62,6 +63,7 @@ async def order_gate(db: Session, namespace: str, order: GateOrder) -> bool:
         await write_breakers(db, {GateKey(namespace, order.name): (before, ordered(before, order, found[0][1]))})
     if is_forgotten_by(order):
         await db.rows("drop_gate", where)
+    await log_order(db, namespace, order.entry)
     return True
 
 

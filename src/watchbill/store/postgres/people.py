@@ -1,11 +1,12 @@
 """People: what waits for a person, its incidents, and what people say about it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from watchbill.model.facts import FactKind
 from watchbill.model.failed import NOT_SEEN_FOR, FailedGathering, FailedRun, next_look
 from watchbill.model.incident import IncidentState, NewIncident
+from watchbill.model.logbook import LogEntry
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, UntoldQuestion, WaitingCall
 from watchbill.model.parked import FOR_PERSONS, UNTOLD
 from watchbill.model.question import Asked, DeskItem, desk_item
@@ -13,6 +14,7 @@ from watchbill.model.states import AttemptState, RunState
 from watchbill.model.stuck import StuckGathering, StuckRun
 from watchbill.store.postgres.connections import Session
 from watchbill.store.postgres.incidents import incident_rows, told_values
+from watchbill.store.postgres.logbook import log_order
 from watchbill.store.protocol import Ordered, Told
 
 
@@ -146,6 +148,14 @@ def told(found: Sequence[Any]) -> Told:
     if new or same:
         return Told.TOLD
     return Told.ANSWERED if holder is None else Told.CLAIMED
+
+
+async def order_incident(db: Session, values: Mapping[str, object], entry: LogEntry | None) -> Sequence[Any]:
+    """Write down what somebody wants for all members of an incident; gives what `ordered` reads."""
+    found = cast(Sequence[Any], await db.rows("order_incident", values))
+    if any(new for *_, new, _ in found):
+        await log_order(db, cast(str, values["namespace"]), entry)
+    return found
 
 
 def ordered(found: Sequence[Any], kind: FactKind, *, failed: bool) -> Ordered:

@@ -13,6 +13,7 @@ from watchbill.model.policies import Policies, PolicyOrder, PolicyRow, encode_ch
 from watchbill.model.stat import is_step
 from watchbill.model.states import AttemptState
 from watchbill.store.postgres.connections import Session
+from watchbill.store.postgres.logbook import log_order
 
 Rows = Sequence[tuple[int, str, bytes]]
 
@@ -37,6 +38,7 @@ async def set_policy(db: Session, namespace: str, order: PolicyOrder) -> int | N
         body = encode_changes(merged(before.get(order.step), order))
         values = {"namespace": namespace, "step": order.step, "by": order.by, "reason": order.reason, "body": body}
         await db.rows("set_policy", values)
+        await log_order(db, namespace, order.entry)
     return await _patch(db, namespace, None, 0)
 
 

@@ -38,6 +38,7 @@ from watchbill.store.postgres.fleet import backlog
 from watchbill.store.postgres.gates import able, forget_gates
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.incidents import codes, incident_rows, incident_values, opening
+from watchbill.store.postgres.logbook import forget_logbook
 from watchbill.store.postgres.lost import complement, dead_agents, miss
 from watchbill.store.postgres.people import (
     attach_runs_values,
@@ -147,6 +148,7 @@ class PostgresSupervisor:
 
     async def forget_incidents(self, limit: int) -> int:
         """Forget up to so many incidents that were resolved long ago; says how many."""
+        await self._lines.door(lambda: self._lines.run(self._lines.others, forget_logbook))
         values = {"kept_for": RESOLVED_KEPT_FOR, "limit": limit}
         return len(await self._lines.door(lambda: self._lines.rows(self._lines.others, "forget_incidents", values)))
 

@@ -7,7 +7,7 @@ import msgspec
 
 from watchbill.model.lease import Member
 from watchbill.store.migrate import known_schema
-from watchbill.store.protocol import Checkup
+from watchbill.store.protocol import GIVEN_UP_WITHIN, Checkup
 from watchbill.store.sqlite.audit import orphans
 from watchbill.store.sqlite.database import Database, Named
 from watchbill.store.sqlite.watchers import watchers
@@ -20,6 +20,7 @@ def checkup(db: Database, namespace: str, limit: int) -> Checkup:
     now = db.now()
     this: Named = {"namespace": namespace, "limit": limit, "now": now}
     (mode,) = db.run("journal_mode").fetchone()
+    unsent, given_up = db.run("unsent_alerts", {**this, "given_up_within": GIVEN_UP_WITHIN}).fetchone()
     return Checkup(
         engine=f"SQLite {sqlite3.sqlite_version}",
         mode=f"journal mode {mode}",
@@ -33,4 +34,6 @@ def checkup(db: Database, namespace: str, limit: int) -> Checkup:
         watchers=watchers(db),
         shards=tuple(sorted(id for id, _, _ in db.run("all_shards"))),
         orphans=orphans(db),
+        unsent=unsent,
+        given_up=given_up,
     )

@@ -13,6 +13,7 @@ from watchbill.model.failed import MAY_BE_A_MEMBER, Copied
 from watchbill.model.gate import GateOrder, GateRow
 from watchbill.model.incident import IncidentRow
 from watchbill.model.lease import FOREVER
+from watchbill.model.logbook import LogEntry, Logged
 from watchbill.model.metrics import History
 from watchbill.model.overridden import Patch
 from watchbill.model.policies import Policies, PolicyOrder
@@ -50,6 +51,7 @@ from watchbill.store.sqlite.gates import gates, order_gate, stopped_gates, waits
 from watchbill.store.sqlite.history import history
 from watchbill.store.sqlite.incidents import incident_rows
 from watchbill.store.sqlite.lanes import Lanes
+from watchbill.store.sqlite.logbook import log_order, logbook
 from watchbill.store.sqlite.people import claim, inbox, order_incident, say
 from watchbill.store.sqlite.policies import extend_call, extend_run, patch_rows, policies, set_policy, steps
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
@@ -212,14 +214,19 @@ class SqliteClient:
         kind: FactKind = FactKind.RESOLVE,
         failed: bool = False,
         number: int | None = None,
+        entry: LogEntry | None = None,
     ) -> Ordered:
         """Write down what somebody wants for all calls of an incident that wait now."""
         return await self._lanes.write(
             lambda db: order_incident(
-                db, namespace, incident, actor, body, per_second, kind, failed=failed, number=number
+                db, namespace, incident, actor, body, per_second, kind, failed=failed, number=number, entry=entry
             ),
             lambda became: self._lanes.hints.give(Hint.SUPERVISOR) if became is Ordered.DONE else None,
         )
+
+    async def logbook(self, namespace: str, limit: int) -> list[Logged]:
+        """Read what people ordered last."""
+        return await self._lanes.read(lambda db: logbook(db, namespace, limit))
 
     async def delete(self, root: int, limit: int) -> Deleted:
         """Delete a run that has ended and the tree under it, so many rows at a time."""
@@ -301,13 +308,18 @@ class SqliteClient:
         return await self._lanes.read(lambda db: backlog(db, namespace))
 
     async def order_agent(
-        self, namespace: str, agent: int, wish: int | None = None, needs: Sequence[str] | None = None
+        self,
+        namespace: str,
+        agent: int,
+        wish: int | None = None,
+        needs: Sequence[str] | None = None,
+        entry: LogEntry | None = None,
     ) -> bool:
         """Say what is wanted of an agent, or what it has now."""
         values: Named = {"namespace": namespace, "agent": agent, "wish": None if wish is None else Wish(wish)}
         values["needs"] = None if needs is None else json_text(needs)
         return await self._lanes.write(
-            lambda db: db.run("order_agent", {**values, "now": db.now()}).rowcount == 1,
+            lambda db: order_agent(db, namespace, values, entry),
             lambda done: self._lanes.hints.give(Hint.AGENT) if done else None,
         )
 
@@ -530,6 +542,14 @@ def schedules(db: Database, namespace: str) -> Schedules:
     return Schedules(schedule_rows(db.run("schedules", {"namespace": namespace, "now": now})), now)
 
 
+def order_agent(db: Writer, namespace: str, values: Named, entry: LogEntry | None) -> bool:
+    """Do what a person wants of an agent."""
+    if db.run("order_agent", {**values, "now": db.now()}).rowcount != 1:
+        return False
+    log_order(db, namespace, entry)
+    return True
+
+
 def order_schedule(db: Writer, order: ScheduleOrder) -> bool:
     """Do what a person wants of a schedule."""
     values: Named = {
@@ -541,4 +561,7 @@ def order_schedule(db: Writer, order: ScheduleOrder) -> bool:
         "paused_why": order.paused_why,
         "now": db.now(),
     }
-    return db.run("order_schedule", values).rowcount == 1
+    if db.run("order_schedule", values).rowcount != 1:
+        return False
+    log_order(db, order.namespace, order.entry)
+    return True

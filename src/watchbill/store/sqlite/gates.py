@@ -23,6 +23,7 @@ from watchbill.model.wait import Helper, Wait, down_of, help_for, kept_by
 from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_TAKEN, MOST_WAITS
 from watchbill.store.sqlite.breakers import write_breaker
 from watchbill.store.sqlite.database import Database, Named, Writer
+from watchbill.store.sqlite.logbook import log_order
 from watchbill.store.sqlite.rows import read_needs
 from watchbill.store.tour import read_gate
 
@@ -61,6 +62,7 @@ def order_gate(db: Writer, namespace: str, order: GateOrder) -> bool:
         write_breaker(db, GateKey(namespace, order.name), before, ordered(before, order, now), now)
     if is_forgotten_by(order):
         db.run("drop_gate", where)
+    log_order(db, namespace, order.entry)
     return True
 
 

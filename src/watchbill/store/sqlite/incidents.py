@@ -16,9 +16,11 @@ from watchbill.model.incident import (
     NewIncident,
     open_codes,
 )
+from watchbill.model.logbook import KEPT_FOR
 from watchbill.model.run import WAITS_FOR_CODE
 from watchbill.store.protocol import DUE_OF_SHARD
 from watchbill.store.sqlite.database import Database, Named, Writer
+from watchbill.store.sqlite.logbook import forget_logbook
 
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 
@@ -75,14 +77,17 @@ def tell_again(db: Writer, id: int, kind: AlertKind, now: int) -> None:
 
 
 def has_old_incidents(db: Database) -> bool:
-    """Say whether some were resolved long ago."""
-    return bool(db.run("old_incidents", {"before": db.now() - RESOLVED_KEPT_FOR}).fetchone()[0])
+    """Say whether some were resolved long ago, or something was ordered longer ago than that is kept."""
+    now = db.now()
+    values: Named = {"before": now - RESOLVED_KEPT_FOR, "ordered_before": now - KEPT_FOR}
+    return bool(db.run("old_incidents", values).fetchone()[0])
 
 
 def forget_incidents(db: Writer, limit: int) -> int:
     """Forget some that were resolved long ago; says how many."""
     forgotten = db.run("forget_incidents", {"before": db.now() - RESOLVED_KEPT_FOR, "limit": limit}).fetchall()
     db.run_many("forget_alerts", forgotten)
+    forget_logbook(db)
     return len(forgotten)
 
 

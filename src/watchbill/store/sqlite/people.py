@@ -8,6 +8,7 @@ from watchbill.model.decision import WARDROOM
 from watchbill.model.facts import FactKind
 from watchbill.model.failed import NOT_SEEN_FOR, FailedRun, next_look
 from watchbill.model.incident import IncidentState, NewIncident
+from watchbill.model.logbook import LogEntry
 from watchbill.model.member import Attached, Gathering, Muster, Order, Reminder, UntoldQuestion, WaitingCall
 from watchbill.model.parked import UNTOLD
 from watchbill.model.question import Asked, Claim
@@ -16,6 +17,7 @@ from watchbill.model.stuck import StuckGathering, StuckRun
 from watchbill.store.protocol import Ordered, Told
 from watchbill.store.sqlite.database import Database, Named, Writer
 from watchbill.store.sqlite.incidents import incident_rows, tell_again, tell_of
+from watchbill.store.sqlite.logbook import log_order
 
 # --- the supervisor's
 
@@ -248,6 +250,7 @@ def order_incident(  # noqa: PLR0913 - what is wanted, by whom
     *,
     failed: bool,
     number: int | None,
+    entry: LogEntry | None,
 ) -> Ordered:
     """Write down what is wanted for all members of an incident."""
     this: Named = {"namespace": namespace, "incident": incident}
@@ -273,4 +276,5 @@ def order_incident(  # noqa: PLR0913 - what is wanted, by whom
         return Ordered.BUSY
     if kind is FactKind.RESOLVE:
         db.run("timeless_members", {"incident": incident})
+    log_order(db, namespace, entry)
     return Ordered.DONE

@@ -9,6 +9,7 @@ from watchbill.model.stat import is_step
 from watchbill.store.protocol import Hint, NewFact
 from watchbill.store.sqlite.database import Database, Named, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
+from watchbill.store.sqlite.logbook import log_order
 
 
 def policies(db: Database, namespace: str) -> Policies:
@@ -28,6 +29,7 @@ def set_policy(db: Writer, namespace: str, order: PolicyOrder) -> int | None:
         body = encode_changes(merged(before.get(order.step), order))
         values: Named = {"namespace": namespace, "step": order.step, "by": order.by, "reason": order.reason}
         db.run("set_policy", {**values, "body": body, "now": db.now()})
+        log_order(db, namespace, order.entry)
     return patch(db, namespace, None, 0)
 
 

@@ -32,6 +32,7 @@ SUITES = (
     "incidents",
     "keeping",
     "language",
+    "logbook",
     "lost",
     "people",
     "policies",

@@ -15,7 +15,7 @@ from watchbill.model.member import Evidence, Gathering, Muster, Order, Reminder
 from watchbill.model.question import CLAIM, Patience, Question, question_in
 from watchbill.model.resolution import Wanted
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import Hint, Ordered
+from watchbill.store.protocol import GIVEN_UP_WITHIN, Hint, Ordered
 from watchbill.store.protocol import Told as Became
 from watchbill.testing.conformance.scene import NOON, Scene, a_change, a_reason, a_run, a_verdict
 
@@ -562,6 +562,28 @@ async def test_who_could_not_be_told_of_the_beginning_is_not_told_of_the_end(sce
     assert await taken(scene, "a", "b") == [(2, AlertKind.RESOLVED, "b", 1)], "only whoever was told that it is open"
     due = await doors.take_alerts(["a"], EVERY, SECOND)
     assert (due.alerts, due.next_at) == ((), None)
+
+
+async def test_a_doctor_hears_of_alerts_that_are_tried_again_and_of_those_that_nobody_took_of_late(scene, clock):
+    doors, body = scene.store.supervisor, msgspec.json.encode(Told("x"))
+    await doors.open_incidents([NewIncident(2, "default", "no agent", 1, body, "", ("a", "b", "c"))])
+
+    async def heard(namespace: str = "default") -> tuple[int, int]:
+        seen = await scene.store.client.checkup(namespace, 1)
+        return seen.unsent, seen.given_up
+
+    assert await heard() == (0, 0), "none was tried yet"
+    assert len(await taken(scene, "a", "b", "c")) == 3
+    settled = [
+        SettledAlert(2, AlertKind.OPENED, "a", AlertState.DUE, 5 * SECOND),
+        SettledAlert(2, AlertKind.OPENED, "b", AlertState.GIVEN_UP),
+        SettledAlert(2, AlertKind.OPENED, "c", AlertState.SENT),
+    ]
+    await doors.settle_alerts(settled)
+    assert await heard() == (1, 1)
+    assert await heard("other") == (0, 0)
+    clock.pass_by(GIVEN_UP_WITHIN)
+    assert await heard() == (1, 0)
 
 
 async def test_whoever_says_too_late_that_nobody_could_be_told_keeps_nobody_from_hearing_the_end(scene):

@@ -3,7 +3,7 @@
 -- Says, too, whether it is the newest one of all, repeated: then nothing is written, whatever has become of it.
 WITH asked AS MATERIALIZED (
     SELECT
-        id, state, calls, runs, failed, ordered_by, ordered = :body::bytea AND ordered_by = :actor::text AS same,
+        id, state, calls, runs, failed, ordered = :body::bytea AND ordered_by = :actor::text AS same,
         coalesce(order_no = :number::bigint, false) AS again
     FROM watchbill.incident
     WHERE id = :incident::bigint
@@ -42,5 +42,5 @@ timeless AS (
 )
 SELECT
     asked.state, asked.calls, asked.runs, asked.failed,
-    EXISTS (SELECT 1 FROM done) OR coalesce(asked.same, false), asked.ordered_by, asked.again
+    EXISTS (SELECT 1 FROM done) OR coalesce(asked.same, false), EXISTS (SELECT 1 FROM done), asked.again
 FROM asked

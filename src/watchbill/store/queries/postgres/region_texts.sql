@@ -35,6 +35,7 @@ tables AS (
                 10, 'alert', NULL, '(SELECT true FROM watchbill.incident WHERE incident.id = alert.incident)',
                 format('coalesce((SELECT %s FROM watchbill.incident_home AS home WHERE home.id = alert.incident), true)', ours)
             ),
+            (19, 'logbook', NULL, ours, NULL),
             -- Who is there, each for its region.
             (
                 11, 'lease', NULL, format('shard::bigint = ANY (%s)', shards),
