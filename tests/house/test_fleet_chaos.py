@@ -12,6 +12,7 @@ import os
 import random
 import signal
 import subprocess
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -141,6 +142,32 @@ class Client:
     def _line(self) -> str:
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
+
+
+class Standstills:
+    """Remembers when the whole machine stood still: then nobody could renew, and no fault of ours was to blame."""
+
+    LEAST = 1.0
+    EVERY = 0.1
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._look, daemon=True)
+        self._watch.start()
+
+    def _look(self) -> None:
+        seen = time.time()
+        while not self._over.wait(self.EVERY):
+            now = time.time()
+            if now - seen > self.LEAST:
+                self.spans.append(Span(seen, now))
+            seen = now
+
+    def close(self) -> None:
+        """Look no longer."""
+        self._over.set()
+        self._watch.join()
 
 
 class Nemesis:
@@ -274,6 +301,8 @@ def test_three_processes_survive_a_storm(server: PostgresServer, ledger: Ledger,
         client = Client(url, ledger.address, tmp_path / "client.log")
         cleanup.callback(client.close)
         cleanup.callback(lambda: print(*(f"--- {log.name}\n{log.read_text()[-3_000:]}" for log in logs), sep="\n"))
+        standstills = Standstills()
+        cleanup.callback(standstills.close)
         for member in crew:
             member.live()
         until(server, f"SELECT count(DISTINCT owner) = {CREW} FROM watchbill.lease")
@@ -286,7 +315,7 @@ def test_three_processes_survive_a_storm(server: PostgresServer, ledger: Ledger,
         took = time.time() - healed_at
         for member in crew:
             assert member.pid in nemesis.killed or alive(member.pid), "a process ended by itself"
-        verdict = Verdict(server.url(), ledger.lines(), nemesis)
+        verdict = Verdict(server.url(), ledger.lines(), nemesis, standstills.spans)
         verdict.calls()
         verdict.takeovers()
         survivors = [member.pid for member in crew if taken_by(member.pid) is not None]
@@ -322,10 +351,11 @@ def test_three_processes_survive_a_storm(server: PostgresServer, ledger: Ledger,
 class Verdict:
     """Judges by the store and the ledger what has become of everything."""
 
-    def __init__(self, url: str, lines: list[Line], nemesis: Nemesis) -> None:
+    def __init__(self, url: str, lines: list[Line], nemesis: Nemesis, standstills: list[Span]) -> None:
         self._url = url
         self._lines = lines
         self._nemesis = nemesis
+        self._standstills = standstills
         self.violations: list[str] = []
         self.counts: Counter[str] = Counter()
 
@@ -390,7 +420,8 @@ class Verdict:
 
     def _free(self, pid: int, window: Span) -> float:
         """Give the longest time within the window in which this process could have reached the store."""
-        disturbed = sorted([*self._nemesis.frozen[pid], *self._nemesis.outages, *self._nemesis.cuts])
+        ours = [*self._nemesis.frozen[pid], *self._nemesis.outages, *self._nemesis.cuts]
+        disturbed = sorted([*ours, *self._standstills])
         longest, at = 0.0, window.begin
         for span in disturbed:
             longest = max(longest, min(span.begin, window.end) - at)
