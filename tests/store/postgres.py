@@ -12,7 +12,7 @@ import asyncpg
 from watchbill.env import SystemEnv
 from watchbill.store.address import PostgresAddress, parse_url
 from watchbill.store.open import open_store
-from watchbill.store.postgres.connections import PLAIN, Connection, connect
+from watchbill.store.postgres.connections import HOT, PLAIN, Connection, connect
 
 T = TypeVar("T")
 
@@ -44,6 +44,10 @@ async def by_hand(url: str, sql: str, *values: object) -> list[asyncpg.Record]:
         await connection.close()
 
 
+# As the doors plan: a plan from when all was empty would read a whole table for each of five thousand rows.
+KEEPING = {**HOT, "statement_timeout": "60s"}
+
+
 class Keeper:
     """One session for what is done before and after every test, on a loop of its own: it is there for all of them.
 
@@ -67,7 +71,7 @@ class Keeper:
             except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
                 self._connection.terminate()
                 self._connection = None
-        connection = await connect(self._address, PLAIN)
+        connection = await connect(self._address, KEEPING)
         try:
             await connection.execute("SET application_name = 'tests'")  # it is none of those that tests count
             result = await work(connection)

@@ -1,5 +1,6 @@
 """Every hot statement finds its rows by the index made for it, also by a plan that was made when nothing was stored."""
 
+import asyncio
 import contextlib
 import itertools
 import json
@@ -17,7 +18,8 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.open import open_store
 from watchbill.store.postgres import connections
-from watchbill.store.postgres.connections import HOT, Connection, connect
+from watchbill.store.postgres.connections import HOT, Connection, Session, connect
+from watchbill.store.postgres.misled import look_anew
 from watchbill.store.postgres.statements import Statement, composed, statements
 from watchbill.store.postgres.turn import turn_statement
 from watchbill.store.protocol import Turn
@@ -664,6 +666,7 @@ def test_every_statement_is_looked_at():
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open
         "watchers", "overdue", "orphans", "count_orphans",  # likewise; one row for each process, or kind
         "unsent_alerts",  # likewise: of incidents
+        "misled",  # a server's own tables
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations", "role_region",  # at opening
         "role_fit", "region_texts", "keep_region", "region_roles",  # when a region gets its role
         "hand_over_incidents", "leave_incidents", "end_left_incidents", "share_incidents",  # likewise
@@ -691,6 +694,61 @@ async def test_plans_made_on_a_full_store_are_the_same(url):
         await planner.prepare(hot())
         assert await planner.used() == INDEXES
         assert await planner.by_the_clock() == set()
+
+
+async def test_whoever_finds_a_door_slow_after_a_quiet_night_has_its_tables_looked_at_anew(url, monkeypatch):
+    """All was deleted, and the server has looked: it believes in no rows, whatever comes, until it looks again."""
+    await load(url)
+    for table in sorted(LARGE | {"lease"}):
+        await by_hand(url, f"DELETE FROM watchbill.{table}")
+        await by_hand(url, f"ANALYZE watchbill.{table}")
+    await load(url)
+    async with a_planner(url) as planner:
+        await planner.prepare(hot())
+        misled = {name for name, places in (await planner.used()).items() if places != INDEXES[name]}
+        assert {"judge", "report", "turn", "beat", "load_attempts"} <= misled, "this server is not misled by it"
+    store = await open_store(url, SystemEnv())
+    believed = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relname = ANY($2)"
+    believed += " AND reltuples = $3"
+
+    async def looked_at() -> bool:
+        [(count,)] = await by_hand(url, believed, address_of(url).schema, sorted(LARGE - {"blob"}), 0.0)
+        return count == 0
+
+    assert not await looked_at()
+    monkeypatch.setattr(connections, "SLOW", 0)
+    await store.client.find("default", "o-1")
+    async with asyncio.timeout(10):
+        while not await looked_at():
+            await asyncio.sleep(0.01)
+    await store.close()
+    async with a_planner(url) as planner:
+        await planner.prepare(hot())
+        assert await planner.used() == INDEXES
+
+
+async def test_who_does_not_own_the_tables_looks_at_none_anew(url):
+    role = "looks_on"
+    await load(url)
+    for statement in (
+        "DELETE FROM watchbill.attempt",
+        "ANALYZE watchbill.attempt",
+        f"DROP ROLE IF EXISTS {role}",
+        f"CREATE ROLE {role}",
+    ):
+        await by_hand(url, statement)
+    await by_hand(url, LOAD.split(";")[1].replace("$1", "1").replace("$2", "5000").replace("$3", "1"))
+    connection = await connect(address_of(url), HOT)
+    session = Session(connection, statements(address_of(url).schema), lambda: None)
+    try:
+        await connection.execute(f"SET ROLE {role}")
+        assert await look_anew(session, address_of(url).schema) == []
+        await connection.execute("RESET ROLE")
+        assert await look_anew(session, address_of(url).schema) == [f"{address_of(url).schema}.attempt"]
+        assert await look_anew(session, address_of(url).schema) == []
+    finally:
+        await connection.close()
+        await by_hand(url, f"DROP ROLE {role}")
 
 
 async def test_every_variant_of_a_turn_finds_its_rows_by_key(url):

@@ -29,6 +29,7 @@ Values = Mapping[str, object]
 OTHERS: Final = 2  # connections for all doors but turns and renewals; with the listener five in all
 SLOW: Final[Micros] = SECOND // 20  # a door that takes longer may have a plan from when its tables were empty
 REPLAN_APART: Final[Micros] = SECOND  # planning all statements of a connection anew takes some milliseconds
+REMEDY_APART: Final[Micros] = 5 * SECOND
 FIRST_TRIES: Final = 3  # to open a store, of a process that is stopped again and again while it does
 ANSWERS_WITHIN: Final = 15.0  # seconds; longer than the server's own limit, for a server that is frozen or cut off
 
@@ -164,14 +165,19 @@ class Line:
     """One connection; whoever finds it lost opens it again."""
 
     def __init__(
-        self, address: PostgresAddress, settings: Mapping[str, str], health: Health, first: "Look[None] | None" = None
+        self,
+        address: PostgresAddress,
+        settings: Mapping[str, str],
+        health: Health,
+        slow: Callable[[], None],
+        first: "Look[None] | None" = None,
     ) -> None:
         self._address = address
         self._settings = settings
         self._health = health
         self._check = first
         self._connection: Connection | None = None
-        self._plans = Plans(health.clock)
+        self._plans = Plans(health.clock, slow)
 
     def adopt(self, connection: Connection) -> None:
         """Use a connection that is open already."""
@@ -267,8 +273,9 @@ class Plans:
     nothing told the planner that this would ever matter. Then doors become slow, and that is seen here.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, tell: Callable[[], None]) -> None:
         self.clock = clock
+        self._tell = tell
         self._slow = False
         self._discarded_at: Micros | None = None
 
@@ -287,11 +294,13 @@ class Plans:
     def gave_up(self) -> None:
         """Take note that a door was cancelled: by the same plan it would be every time."""
         self._slow = True
+        self._tell()
 
     def used_for(self, took: Micros) -> None:
         """Look how long a door took."""
         if took > SLOW:
             self._slow = True
+            self._tell()
 
 
 class Pool:
@@ -322,6 +331,9 @@ class Pool:
             await line.close()
 
 
+Remedy = Callable[[Session], Awaitable[object]]
+
+
 class Connections:
     """All ways of one process to its store."""
 
@@ -342,9 +354,11 @@ class Connections:
         self.clock = clock or env.clock
         self.now = given_time(clock)
         self.health = Health(address.shown, env.clock)
-        self.turns = Pool([Line(address, settings, self.health)])
-        self.beats = Pool([Line(address, settings, self.health)])
-        self.others = Pool([Line(address, settings, self.health, first) for _ in range(OTHERS)])
+        self.turns = Pool([Line(address, settings, self.health, self._slow)])
+        self.beats = Pool([Line(address, settings, self.health, self._slow)])
+        self.others = Pool([Line(address, settings, self.health, self._slow, first) for _ in range(OTHERS)])
+        self.remedy: Remedy | None = None  # for what may make doors slow
+        self._remedied_at: Micros | None = None
         self._under_way: set[asyncio.Task[object]] = set()
         self._closed = False
 
@@ -402,6 +416,15 @@ class Connections:
         await self.settle()
         for pool in (self.turns, self.beats, self.others):
             await pool.close()
+
+    def _slow(self) -> None:
+        """See to what may have made a door slow, beside all others, and not again and again."""
+        now = self.env.clock.boot()
+        if self.remedy is None or self._closed:
+            return
+        if self._remedied_at is None or now - self._remedied_at >= REMEDY_APART:
+            self._remedied_at = now
+            self.begin(self.run(self.others, self.remedy))
 
     def _ended(self, task: "asyncio.Task[object]") -> None:
         self._under_way.discard(task)

@@ -11,6 +11,7 @@ from watchbill.store.postgres.agent import PostgresAgent
 from watchbill.store.postgres.client import PostgresClient
 from watchbill.store.postgres.connections import HOT, PLAIN, Connection, Connections, connect_first
 from watchbill.store.postgres.hints import SharedHints
+from watchbill.store.postgres.misled import look_anew
 from watchbill.store.postgres.regions import give_regions
 from watchbill.store.postgres.scheduler import PostgresScheduler
 from watchbill.store.postgres.schema import check_readable, first_look, place_of, upgrade
@@ -90,6 +91,7 @@ async def open_postgres(address: PostgresAddress, env: Env, *, clock: Clock | No
     connection, (region, place) = await connect_first(address, HOT, env.clock, _look)
     lines = Connections(address, env, clock, region=region)
     lines.others.adopt(connection)
+    lines.remedy = lambda db: look_anew(db, address.schema)
     return PostgresStore(lines, SharedHints(lines), place)
 
 

@@ -57,7 +57,7 @@ from watchbill.store.postgres.watchers import stand
 from watchbill.store.protocol import AVOID_FOR, Hint, NewFact, Record, Watch
 from watchbill.store.silence import Silence, Unwitnessed
 
-# In one statement: on a server that has much to do a thousand could take longer than any statement may.
+# In one statement: until tables are looked at anew (misled.py), what it costs may grow with the square of it.
 JUDGED_AT_ONCE: Final = 200
 
 
