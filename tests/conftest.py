@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.servers import PostgresServer, postgres_server
+from tests.servers import PostgresServer, memory_disk, postgres_server
 
 
 def pytest_configure() -> None:
@@ -25,7 +25,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL of this test process's own, started when the first test asks for it."""
-    with postgres_server() as server:
+    with postgres_server(place=memory_disk()) as server:
         yield server
 
 

@@ -229,3 +229,9 @@ async def test_a_retry_of_a_paused_step_waits(app: App) -> None:
 async def test_what_cannot_be_ordered_is_refused_in_words(app: App, name: str, act: GateAct, said: str) -> None:
     with pytest.raises(InvalidOptionError, match=said):
         await order(app, act, name)
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, "3", None])
+async def test_a_logbook_of_no_length_is_refused(app: App, limit: Any) -> None:
+    with pytest.raises(InvalidOptionError, match="above zero"):
+        await app.logbook(limit)

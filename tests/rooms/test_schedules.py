@@ -211,6 +211,16 @@ async def test_orders_that_cannot_be_meant_are_refused(app):
             await app.pause_schedule("tock")
         with pytest.raises(InvalidOptionError, match="cannot be paused by nobody"):
             await app.pause_schedule("tick", by="")
+        for order in (
+            lambda **why: app.pause_schedule("tick", **why),
+            lambda **why: app.resume_schedule("tick", **why),
+            lambda **why: app.backfill_schedule("tick", noon, noon + timedelta(minutes=1), **why),
+        ):
+            with pytest.raises(InvalidOptionError, match="reason is text of"):
+                await order(reason="\0")
+            with pytest.raises(InvalidOptionError, match="by is a name of"):
+                await order(by="\n")
+        assert await app.logbook() == []
         with pytest.raises(InvalidOptionError, match="needs a time zone"):
             await app.backfill_schedule("tick", noon.replace(tzinfo=None), noon)
         with pytest.raises(InvalidOptionError, match="from a time to a later one"):

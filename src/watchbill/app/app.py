@@ -365,6 +365,8 @@ class App:
         What was ordered of a run is in its own timeline.
         """
         stop_if_reading()
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise InvalidOptionError(f"logbook(limit=) is a number above zero, got {limit!r:.200}")
         found: list[Logged] = await self._hall.read(lambda doors: doors.logbook(self._hall.namespace, limit))
         return found
 

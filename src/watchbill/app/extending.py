@@ -1,6 +1,5 @@
 """Extending: an operator gives a run, or one call of it, more time."""
 
-from watchbill.app.people import check_name
 from watchbill.app.schedules import Doors
 from watchbill.clock import Micros
 from watchbill.errors import InvalidOptionError, RunEnded, RunNotFound
@@ -9,7 +8,7 @@ from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.extension import EXTEND, extending, extension_of, told_extension
 from watchbill.model.facts import FactKind
-from watchbill.model.resolution import check_reason
+from watchbill.model.resolution import check_name, check_reason
 from watchbill.model.states import AttemptState
 from watchbill.store.protocol import NewFact, Record
 

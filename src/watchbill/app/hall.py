@@ -73,7 +73,7 @@ from watchbill.model.profile import profile_named
 from watchbill.model.question import InboxItem, inbox_item
 from watchbill.model.queue import QueueDepth
 from watchbill.model.report_card import Metrics
-from watchbill.model.resolution import check_reason
+from watchbill.model.resolution import check_name, check_reason
 from watchbill.model.run import NewRun, code_name, is_id
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import RunState
@@ -416,7 +416,7 @@ class Hall:
 
     async def order_gate(self, name: str, act: GateAct, *, by: str, reason: str = "") -> None:
         """Do what a person wants of a gate; durable when this returns."""
-        order = GateOrder(check_gate(name, act), act, by, reason and check_reason(reason))
+        order = GateOrder(check_gate(name, act), act, check_name(by), reason and check_reason(reason))
         if not await self.write(lambda client: client.order_gate(self.namespace, order)):
             known = did_you_mean(name, [gate.name for gate in await self.gates()])
             raise InvalidOptionError(
@@ -461,7 +461,9 @@ class Hall:
         wished = None if wish is None else Wish[wish.upper()]
         have = None if needs is None else written(parse_needs(needs))
         act = "needs" if wished is None else "release" if wished is Wish.NONE else wished.name.lower()
-        entry = LogEntry("agent", agent.name, act, by, reason, ", ".join(have or ()))
+        entry = LogEntry(
+            "agent", agent.name, act, check_name(by), reason and check_reason(reason), ", ".join(have or ())
+        )
         if not await self.write(lambda client: client.order_agent(self.namespace, agent.id, wished, have, entry)):
             raise InvalidOptionError(f"agent {named!r} has just left")
         return f"{agent.id:x}"

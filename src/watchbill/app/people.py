@@ -34,6 +34,7 @@ from watchbill.model.resolution import (
     Resolution,
     check_action,
     check_args,
+    check_name,
     check_per_second,
     check_reason,
     how_to_decide,
@@ -41,7 +42,6 @@ from watchbill.model.resolution import (
 from watchbill.model.run import is_id
 from watchbill.store.protocol import EVERY, ClientStore, Ordered, Told
 
-LONGEST_NAME: Final = 200
 ITEM: Final = re.compile(r"[0-7]?[0-9a-f]{1,15}")  # below 2**63: no store knows a larger number
 
 _encode = msgspec.json.Encoder().encode
@@ -269,10 +269,3 @@ def _wanted_for_failed(action: Action, reason: str, args: dict[str, Any] | None)
         "this incident is about runs that have ended: retry goes on with them as new runs, skip leaves them as they"
         f" are; got {action.value}"
     )
-
-
-def check_name(by: object) -> str:
-    """Refuse what nobody is called."""
-    if not isinstance(by, str) or not 1 <= len(by) <= LONGEST_NAME or not by.isprintable():
-        raise InvalidOptionError(f"by is a name of 1-{LONGEST_NAME} printable characters, got {by!r:.240}")
-    return by

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from watchbill.app.people import check_name
 from watchbill.app.schedules import Doors
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.names import did_you_mean
 from watchbill.model.policies import PolicyOrder, StepPolicy, check_step, read_changes, shown_policies
-from watchbill.model.resolution import check_reason
+from watchbill.model.resolution import check_name, check_reason
 
 
 class StepPolicies:

@@ -13,6 +13,7 @@ from watchbill.errors import InvalidOptionError, WatchbillError
 from watchbill.flow.names import did_you_mean
 from watchbill.model.logbook import LogEntry
 from watchbill.model.recurrence import Catchup, Overlap
+from watchbill.model.resolution import check_name, check_reason
 from watchbill.model.run import NewRun
 from watchbill.model.schedule import MOST_SLOTS, ScheduleOrder, ScheduleRow, slot_id
 from watchbill.model.slots import newest_slots, slots_after
@@ -75,12 +76,12 @@ class Schedules:
         """Start no slot until it is resumed."""
         if not by:
             raise InvalidOptionError(f"schedule {name!r} cannot be paused by nobody: say who wants it")
-        entry = LogEntry("schedule", name, "pause", by, reason)
+        entry = _entry(name, "pause", by, reason)
         await self._order(name, lambda row: _order(row, paused_by=by, paused_why=reason, entry=entry))
 
     async def resume(self, name: str, reason: str, by: str) -> None:
         """Let it run again; the slots of the meantime were missed, and its catch-up says which are made up for."""
-        entry = LogEntry("schedule", name, "resume", by, reason)
+        entry = _entry(name, "resume", by, reason)
         await self._order(name, lambda row: _order(row, paused_by=None, paused_why=None, entry=entry))
 
     async def run(self, name: str) -> str:
@@ -100,6 +101,8 @@ class Schedules:
         if first >= end:
             raise InvalidOptionError(f"a backfill goes from a time to a later one, got {since} to {until}")
         chosen: list[Micros] = []
+        span = f"{to_datetime(first):%Y-%m-%dT%H:%M}Z to {to_datetime(end):%Y-%m-%dT%H:%M}Z"
+        entry = _entry(name, "backfill", by, reason, span)
 
         def order(row: ScheduleRow, now: Micros) -> ScheduleOrder:
             if end > now:
@@ -110,8 +113,7 @@ class Schedules:
                 raise InvalidOptionError(
                     f"schedule {name!r} would have more than {MOST_SLOTS:,} slots waiting: fill in fewer at once"
                 )
-            span = f"{to_datetime(first):%Y-%m-%dT%H:%M}Z to {to_datetime(end):%Y-%m-%dT%H:%M}Z"
-            return _order(row, waiting=tuple(waiting), entry=LogEntry("schedule", name, "backfill", by, reason, span))
+            return _order(row, waiting=tuple(waiting), entry=entry)
 
         await self._order_at(name, order)
         return [slot_id(name, slot) for slot in chosen]
@@ -161,6 +163,10 @@ def status_of(row: ScheduleRow, now: Micros) -> ScheduleStatus:
         paused_why=row.paused_why,
         paused_at=None if row.paused_at is None else to_datetime(row.paused_at),
     )
+
+
+def _entry(name: str, act: str, by: str, reason: str, detail: str = "") -> LogEntry:
+    return LogEntry("schedule", name, act, check_name(by), reason and check_reason(reason), detail)
 
 
 def _order(row: ScheduleRow, **changes: object) -> ScheduleOrder:

@@ -11,6 +11,7 @@ from watchbill.model.facts import FactKind, read_retry
 from watchbill.model.sealed import is_sealed, shown
 
 LONGEST_REASON: Final = 2_000  # characters
+LONGEST_NAME: Final = 200  # of a person
 PER_SECOND: Final = 50  # members of an incident that go on: what has only just been mended meets no herd
 MOST_PER_SECOND: Final = 10_000
 
@@ -94,6 +95,13 @@ def check_action(action: object) -> Action:
         return Action(str(action))
     except ValueError:
         raise InvalidOptionError(f"an action is one of {', '.join(ACTIONS)}; got {action!r:.200}") from None
+
+
+def check_name(by: object) -> str:
+    """Refuse what nobody is called."""
+    if not isinstance(by, str) or not 1 <= len(by) <= LONGEST_NAME or not by.isprintable():
+        raise InvalidOptionError(f"by is a name of 1-{LONGEST_NAME} printable characters, got {by!r:.240}")
+    return by
 
 
 def check_reason(reason: object) -> str:
