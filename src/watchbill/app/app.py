@@ -364,9 +364,11 @@ class App:
 
         What was ordered of a run is in its own timeline.
         """
+        from watchbill.model.logbook import LONGEST
+
         stop_if_reading()
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise InvalidOptionError(f"logbook(limit=) is a number above zero, got {limit!r:.200}")
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LONGEST:
+            raise InvalidOptionError(f"logbook(limit=) is a number from 1 to {LONGEST:,}, got {limit!r:.200}")
         found: list[Logged] = await self._hall.read(lambda doors: doors.logbook(self._hall.namespace, limit))
         return found
 

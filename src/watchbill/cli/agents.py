@@ -4,14 +4,12 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from watchbill.cli.options import Format, Namespace, Output, ProgramName, StoreUrl
+from watchbill.cli.options import By, Format, KeptReason, Namespace, Output, ProgramName, StoreUrl
 
 agents = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Look at the agents that run steps, and say what they should do."
 )
 
-Reason: TypeAlias = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: the logbook keeps it.")]
-By: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="Who wants it; else who gives the command.")]
 Name: TypeAlias = Annotated[
     str, typer.Argument(metavar="AGENT", help="Its name, or as much of the beginning of its id as no other has.")
 ]
@@ -36,7 +34,7 @@ def list_agents(
 @agents.command("drain")
 def drain_agent(  # noqa: PLR0913 - each option is one
     agent: Name,
-    reason: Reason = "",
+    reason: KeptReason = "",
     by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
@@ -50,7 +48,7 @@ def drain_agent(  # noqa: PLR0913 - each option is one
 @agents.command("quarantine")
 def quarantine_agent(  # noqa: PLR0913 - each option is one
     agent: Name,
-    reason: Reason = "",
+    reason: KeptReason = "",
     by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
@@ -64,7 +62,7 @@ def quarantine_agent(  # noqa: PLR0913 - each option is one
 @agents.command("release")
 def release_agent(  # noqa: PLR0913 - each option is one
     agent: Name,
-    reason: Reason = "",
+    reason: KeptReason = "",
     by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
@@ -79,7 +77,7 @@ def release_agent(  # noqa: PLR0913 - each option is one
 def change_needs(  # noqa: PLR0913
     agent: Name,
     needs: Annotated[str, typer.Argument(metavar="NAMES", help="All that it has from now on, as gpu=2,eu.")],
-    reason: Reason = "",
+    reason: KeptReason = "",
     by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,

@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from watchbill.cli.options import Format, Namespace, Output, ProgramName, StoreUrl
+from watchbill.cli.options import By, Format, Namespace, Output, ProgramName, StoreUrl
 
 gates = typer.Typer(
     no_args_is_help=True,
@@ -20,7 +20,6 @@ Name: TypeAlias = Annotated[
     ),
 ]
 Reason: TypeAlias = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: whoever finds it so will ask.")]
-By: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="Who wants it; else who gives the command.")]
 
 
 @gates.command("list")

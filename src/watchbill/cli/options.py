@@ -70,3 +70,5 @@ Reason: TypeAlias = Annotated[str, typer.Option("--reason", metavar="TEXT", help
 LoggedReason: TypeAlias = Annotated[
     str, typer.Option("--reason", metavar="TEXT", help="Why; it is logged on stderr, with your name: nothing is kept.")
 ]
+By: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="Who wants it; else who gives the command.")]
+KeptReason: TypeAlias = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: the logbook keeps it.")]

@@ -4,7 +4,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from watchbill.cli.options import Format, Namespace, Output, ProgramName, StoreUrl
+from watchbill.cli.options import By, Format, Namespace, Output, ProgramName, StoreUrl
 
 policy = typer.Typer(
     no_args_is_help=True,
@@ -14,7 +14,6 @@ policy = typer.Typer(
 
 StepName: TypeAlias = Annotated[str, typer.Argument(metavar="STEP", help="The step's name.")]
 Why: TypeAlias = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; every decision by it says so.")]
-By: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="Who wants it; else who gives the command.")]
 
 
 @policy.command("list")

@@ -4,12 +4,10 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from watchbill.cli.options import Format, Namespace, Output, ProgramName, StoreUrl
+from watchbill.cli.options import By, Format, KeptReason, Namespace, Output, ProgramName, StoreUrl
 
 schedules = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at schedules, and look after them.")
 
-By: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="Who wants it; else who gives the command.")]
-Reason: TypeAlias = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: the logbook keeps it.")]
 Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name, which is its workflow's.")]
 
 # What reads, writes and prints is imported by the command that was asked for: help and completion do not wait for it.
@@ -51,7 +49,7 @@ def pause_schedule(  # noqa: PLR0913 - each option is one
 @schedules.command("resume")
 def resume_schedule(  # noqa: PLR0913 - each option is one
     name: Name,
-    reason: Reason = "",
+    reason: KeptReason = "",
     by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
@@ -87,7 +85,7 @@ def backfill_schedule(  # noqa: PLR0913 - each option is one
     name: Name,
     since: Annotated[str, typer.Option("--from", metavar="TIME", help="The first slot, like 2026-03-01T00:00Z.")],
     until: Annotated[str, typer.Option("--to", metavar="TIME", help="Up to here, and not this one.")],
-    reason: Reason = "",
+    reason: KeptReason = "",
     by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,

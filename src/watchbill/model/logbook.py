@@ -12,6 +12,7 @@ from watchbill.clock import SECOND, Micros
 
 KEPT_FOR: Final[Micros] = 365 * 86_400 * SECOND  # who is asked about last year's outage finds who paused what
 FORGOTTEN_AT_ONCE: Final = 1_000
+LONGEST: Final = 100_000  # lines that are read at once
 
 
 class LogEntry(NamedTuple):

@@ -13,11 +13,12 @@ from watchbill.store.postgres.statements import Statement
 
 LEAST: Final = 200  # rows: fewer are read in no time
 TIMES: Final = 10  # as many as is believed
+LARGEST: Final = 256 << 20  # bytes: a look at more could take longer than a statement may, and doors wait for the line
 
 
 async def look_anew(db: Session, schema: str) -> list[str]:
     """Analyse tables of which the planner believes far too little; whoever else does so is not waited for."""
-    found = await db.rows("misled", {"schema": schema, "least": LEAST, "times": TIMES})
+    found = await db.rows("misled", {"schema": schema, "least": LEAST, "times": TIMES, "largest": LARGEST})
     tables = [str(name) for (name,) in found]
     if tables:
         await db.rows(Statement(f"ANALYZE (SKIP_LOCKED) {', '.join(tables)}", ()), {})

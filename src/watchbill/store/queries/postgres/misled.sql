@@ -8,5 +8,6 @@ WHERE pg_namespace.nspname = :schema::text
     AND pg_class.relpages > 0
     AND pg_class.reltuples >= 0
     AND pg_has_role(pg_class.relowner, 'USAGE')
+    AND pg_relation_size(pg_class.oid) < :largest::bigint
     AND pg_stat_get_live_tuples(pg_class.oid) > :least::bigint + :times::bigint * pg_class.reltuples / pg_class.relpages
         * (pg_relation_size(pg_class.oid) / current_setting('block_size')::bigint)
