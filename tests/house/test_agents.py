@@ -1,6 +1,7 @@
 """Agents as processes: a host without user code, worker children, and what becomes of steps when these die or drain."""
 
 import contextlib
+import json
 import os
 import signal
 import time
@@ -289,13 +290,18 @@ def test_an_agent_that_is_told_to_drain_hands_over_and_ends(there, client, tmp_p
 def test_a_quarantined_agent_gets_nothing_more_until_it_is_released(there, client, tmp_path):
     there.rooms(YARD)
     there.agent(YARD, "--workers", "1", "--name", "only")
-    there.run("agents", "quarantine", "only")
+    there.run("agents", "quarantine", "only", "--by", "ann", "--reason", "it is hot")
     handle = client.start(yard.look)
     with pytest.raises(TimeoutError):
         handle.result(timeout=1)
     assert client.agents()[0].state == "quarantined"
-    there.run("agents", "release", "only")
+    there.run("agents", "release", "only", "--by", "bob")
     assert handle.result(timeout=PATIENCE)
+    logged = json.loads(there.run("logbook", "-o", "json"))
+    assert [(one["by"], one["kind"], one["name"], one["act"], one["reason"]) for one in logged] == [
+        ("bob", "agent", "only", "release", ""),
+        ("ann", "agent", "only", "quarantine", "it is hot"),
+    ]
 
 
 def test_a_fleet_has_no_agent_without_work_and_one_as_soon_as_there_is_some(there, client):
