@@ -1,7 +1,7 @@
 # Each target sets up what it needs: a virtual environment in .venv, pinned by constraints.txt.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check types fast soak bench pins clean
+.PHONY: help demo test check types fast soak versions coverage bench pins clean
 
 # The tests start a thousand interpreters and more: each would compile us anew where this is set.
 export PYTHONDONTWRITEBYTECODE :=
@@ -13,9 +13,9 @@ PATIENT_WORKERS ?= 4  # of those that mostly wait for other processes
 
 # Of the store what waits, freezes, kills, or goes through every door a second time comes later.
 PATIENT_TESTS := $(wildcard tests/store/sealed tests/store/test_*interleavings.py tests/store/test_guest*.py \
-	tests/store/test_lost_hints.py tests/store/test_mutants.py tests/store/test_postgres_plans.py \
+	tests/store/test_listening.py tests/store/test_lost_hints.py tests/store/test_mutants.py tests/store/test_postgres_plans.py \
 	tests/store/test_postgres_races.py tests/store/test_transactions.py tests/store/test_transitions.py \
-	tests/store/test_gates.py tests/store/test_silence.py tests/store/test_crowds.py tests/store/test_client.py \
+	tests/store/test_gates.py tests/store/test_silence.py tests/store/test_slow_inspections.py tests/store/test_crowds.py tests/store/test_client.py \
 	tests/store/test_postgres_o*.py tests/store/test_avoid.py tests/store/test_beats.py \
 	tests/store/test_people.py tests/store/test_breakers.py tests/store/test_stats.py tests/store/test_races.py \
 	tests/store/test_policies.py tests/store/test_presence.py tests/store/test_schedules.py tests/store/test_keeping.py \
@@ -23,7 +23,7 @@ PATIENT_TESTS := $(wildcard tests/store/sealed tests/store/test_*interleavings.p
 	tests/store/test_failed.py tests/store/test_budgets.py tests/store/test_lost_agents.py tests/store/test_suspensions.py \
 	tests/store/test_undecided.py tests/store/test_before_regions.py tests/store/test_region_corners.py \
 	tests/store/test_incidents.py tests/store/test_alike.py tests/store/test_owner.py tests/store/test_bad_files.py \
-	tests/store/test_blobs.py)
+	tests/store/test_blobs.py tests/store/test_crash_images.py)
 FAST_TESTS := $(wildcard tests/unit tests/store tests/arch) $(addprefix --ignore=,$(PATIENT_TESTS))
 # What takes longest comes first, one after the other in one worker, while the others do the rest.
 LONGEST_TESTS := $(wildcard tests/house/test_detection.py tests/house/test_agent_storm.py tests/house/test_kill.py)
@@ -58,22 +58,34 @@ ifneq ($(SLOW_TESTS),)
 	@$(BIN)/python -m pytest -q -n $(PATIENT_WORKERS) --dist worksteal $(SLOW_TESTS)
 endif
 
-# New seeds every time; a line that fails says which, and so it can be played again.
+# New seeds every time; a line that fails names its seed, and so it can be played again.
 SEEDS ?= 2000
 FIRST ?= $(shell date +%s)
-LONG := WATCHBILL_CHAOS_SECONDS=60 WATCHBILL_OUTAGE_SECONDS=20 WATCHBILL_KILL_RUNS=200 WATCHBILL_TRIALS=10 WATCHBILL_SOAK_REPORT=$(CURDIR)/build/soak
 
-soak: $(VENV)/ready ## Storms and outages at full length, and new seeds: some minutes, a line for each suite
-	@mkdir -p build && rm -f build/soak
-	@$(LONG) $(BIN)/python -m pytest -q tests/house/test_fleet_chaos.py tests/house/test_outage.py tests/house/test_kill.py tests/house/test_detection.py
-	@$(LONG) WATCHBILL_CHAOS_SECONDS=90 $(BIN)/python -m pytest -q tests/house/test_agent_storm.py
-	@WATCHBILL_STORIES=1000 $(BIN)/python -m pytest -q -n $(WORKERS) tests/store/test_alike.py
-	@WATCHBILL_EVERY_ZONE=1 $(BIN)/python -m pytest -q tests/unit/model/test_slots.py
-	@first=$(FIRST); last=$$((first + $(SEEDS) - 1)); middle=$$((first + $(SEEDS) / 2)); \
-		$(BIN)/python -m watchbill.testing.simulation $$first-$$((middle - 1)) >> build/soak & half=$$!; \
-		$(BIN)/python -m watchbill.testing.simulation $$middle-$$last >> build/soak; other=$$?; \
-		wait $$half && test $$other = 0 || { tail -n 50 build/soak; exit 1; }
-	@cat build/soak
+soak: $(VENV)/ready ## All suites at full length, at most two hours; writes docs/reliability.md (SUITES="kills ids" to choose)
+	@$(BIN)/python -m tests.soak --seeds $(SEEDS) --first $(FIRST) $(SUITES)
+
+versions: $(VENV)/ready ## The fast tests on every Python and PostgreSQL that is installed
+	@$(BIN)/python -m tests.versions $(FAST_TESTS)
+
+LEAST_COVERAGE := 75  # percent of branches; the aim is 95
+define COUNT_BRANCHES
+import json, sys
+totals = json.load(open("build/coverage/report.json"))["totals"]
+reached = 100 * totals["covered_branches"] / totals["num_branches"]
+print(f"coverage: {reached:.1f} % of the branches of the engine")
+sys.exit(reached < $(strip $(LEAST_COVERAGE)))
+endef
+export COUNT_BRANCHES
+
+coverage: export COVERAGE_FILE := $(CURDIR)/build/coverage/data
+coverage: $(VENV)/ready ## Branches of the engine that tests reach: fails below the least
+	@mkdir -p build/coverage && rm -f build/coverage/*
+	@$(BIN)/python -m coverage run -m pytest -q -n $(WORKERS) --timeout 300 tests/unit tests/store tests/rooms
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage report --skip-covered --sort miss > build/coverage/report.txt
+	@$(BIN)/python -m coverage json -q -o build/coverage/report.json
+	@$(BIN)/python -c "$$COUNT_BRANCHES"
 
 bench: $(VENV)/ready-bench ## Our numbers, and a rival beside us (BENCH="noop idle --quick" to choose)
 	@$(BIN)/python -m benchmarks $(BENCH)

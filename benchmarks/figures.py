@@ -297,6 +297,47 @@ QUIET = (
     Figure("PG: idle host of an agent", "pg-quiet", Reading("pg-quiet", "host"), "statements/s", 5),
 )
 
-FIGURES = ON_SQLITE + ON_POSTGRES + WITH_AGENTS + CURES + TROUBLE + ON_REQUEST + WATCHFUL + QUIET
+RETENTION = tuple(
+    figure
+    for store, program in (("SQLite", "retention"), ("PG", "pg-retention"))
+    for figure in (
+        Figure(
+            f"{store}: retention while small runs come and go",
+            program,
+            speed(program, "runs_per_s"),
+            "runs/s",
+            gate=5_000,
+            more_is_better=True,
+        ),
+        Figure("the same, a small run", program, milliseconds(program, "p99_s"), "ms p99"),
+        Figure("a small run while nothing is deleted", program, milliseconds(program, "calm_p99_s"), "ms p99"),
+    )
+)
+
+PARTS = tuple(
+    figure
+    for store, program in (("SQLite", "parts"), ("PG", "pg-parts"))
+    for figure in (
+        Figure(f"{store}: 1,000 parts, reading the run", program, milliseconds(program, "load_s"), "ms", gate=50),
+        Figure("the same, memory", program, Reading(program, "load_bytes", scale=1e-6), "MB", gate=5),
+        Figure("the last parts by the first, to make", program, Reading(program, "later_by_earlier"), "x slower"),
+    )
+)
+
+# Gigabytes of results take minutes: measured when they are named.
+LARGE = tuple(
+    figure
+    for program, place in (("large", ""), ("pg-large", "PG: "))
+    for case, what in (("many", "1,000 results of 2 MB"), ("huge", "12 results of 100 MB"))
+    for figure in (
+        Figure(f"{place}{what}", program, Reading(program, f"{case}_seconds"), "s"),
+        Figure(f"{place}{what}, small run beside", program, Reading(program, f"{case}_small_p99"), "s p99", gate=2),
+        Figure(f"{place}{what}, memory", program, Reading(program, f"{case}_peak_mib"), "MiB", gate=600),
+    )
+)
+
+FIGURES = (
+    LARGE + ON_SQLITE + ON_POSTGRES + WITH_AGENTS + CURES + TROUBLE + ON_REQUEST + WATCHFUL + QUIET + RETENTION + PARTS
+)
 PROGRAMS = tuple(dict.fromkeys(figure.program for figure in FIGURES))
 USUAL = tuple(dict.fromkeys(figure.program for figure in ON_SQLITE + ON_POSTGRES + WITH_AGENTS + CURES))

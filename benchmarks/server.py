@@ -47,6 +47,14 @@ def children(parent: int) -> list[int]:
     return [pid for pid in everybody if (fields := _stat(pid)) and int(fields[1]) == parent]
 
 
+def peak_bytes() -> int:
+    """The most memory that this process had since this was asked last."""
+    status = Path("/proc/self/status").read_text()
+    [peak] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
+    Path("/proc/self/clear_refs").write_text("5")
+    return int(peak) * 1024
+
+
 def resident_bytes(pid: int | None = None) -> int:
     """How much memory a process has now, without what it shares with files."""
     lines = Path(f"/proc/{pid or os.getpid()}/status").read_text().splitlines()

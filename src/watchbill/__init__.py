@@ -1,5 +1,6 @@
 """Watchbill: durable workflows in plain Python, under a supervisor that looks for the failures nobody reports."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,6 +58,9 @@ if TYPE_CHECKING:
     from watchbill.model.probe import Done, NotDone, Unknown
     from watchbill.model.question import InboxItem
     from watchbill.model.secret import Secret
+
+if sys.platform == "win32":  # locks between processes, forks and unix sockets are those of POSIX
+    raise ImportError("Watchbill runs on Linux and macOS, not on Windows: use it inside WSL 2 or a container.")
 
 # Where each name is: it is imported when it is first asked for. Commands and the hosts of agents need hardly any. A
 # program that has an App gets all of them with it: nothing is imported in the middle of a workflow.

@@ -6,29 +6,42 @@ import contextlib
 import functools
 import gc
 import os
-import select
+import selectors
 import signal
 import socket
 import struct
 import subprocess
 import sys
 import threading
+import weakref
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, Any, Protocol, TypeVar
+from threading import get_ident
+from typing import IO, Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from watchbill.clock import SECOND, Clock, Micros, SystemClock
+from watchbill.forks import FORKS, abandon, let_go, socket_number
 
 T = TypeVar("T")
 Job = Callable[[], T]
 Done = Callable[[T | None, BaseException | None], None]
 
-ID_EPOCH: Micros = 1_735_689_600 * SECOND  # 2025-01-01: 63 bits of microseconds and salt last until 2097
-SALT_BITS = 12
-SALTS = 512  # random bytes drawn at once
+# An id has 63 bits: 45 bits of time in ticks of 64 microseconds since 2025, which last until 2096, and 18 bits for the
+# number of its process. The arithmetic is in docs/design/ids.md.
+ID_EPOCH: Micros = 1_735_689_600 * SECOND
+TICK_BITS = 6
+NUMBER_BITS = 18
+GIVEN = 1 << (NUMBER_BITS - 1)  # set in numbers that a store gave; the others are drawn
+END_OF_TICKS = 1 << (63 - NUMBER_BITS)
+TICKS_OF_2025 = 1 << 38  # about 204 days: a process without a usable clock begins at a random tick of them
 YOUNG_OBJECTS = 20_000
+SWITCH_INTERVAL = 0.0005  # seconds
+TRACES = "/dev/shm/watchbill"  # noqa: S108 - in memory, and seen by this machine, or container, alone
+MANY_TRACES = 1_000
+TRACES_KEPT = 86_400.0  # seconds
 UNREAD = 64 * 1024  # bytes that may wait for the other end of a connection before what may be dropped is dropped
 GRACE = 1.0  # seconds that the end of a program may wait for what its loop thread is doing
 
@@ -86,6 +99,13 @@ class Env(Protocol):
         """Make a number of 63 bits, larger than the ones this process made before, unlike any made elsewhere."""
         ...
 
+    def renumber(self, number: int | None = None) -> None:
+        """Make the next ids under another number of this process: one that its store gave to it alone, or a new draw.
+
+        Draw when a store has refused an id because it is taken.
+        """
+        ...
+
     async def wait(self, event: asyncio.Event, at_most: Micros | None) -> None:
         """Wait until the event is set or the time has passed."""
         ...
@@ -124,23 +144,36 @@ class SystemEnv:
 
     def __init__(self) -> None:
         self.clock: Clock = SystemClock()
-        self._last_id = 0
-        self._salts: list[int] = []
-        os.register_at_fork(after_in_child=self._salts.clear)
+        self._ids = Ids()
+        self._thread = get_ident()
+        self._ids_of_threads = threading.local()  # of the others, such as that of `app.sync`
 
     def random(self) -> float:
         """Draw a float below 1."""
         return int.from_bytes(os.urandom(7), "big") / (1 << 56)
 
     def new_id(self) -> int:
-        """Time-ordered, so that rows are appended to their tables, salted, so that processes do not collide."""
-        salts = self._salts
-        if not salts:  # many at once: asking the kernel takes longer than all the rest
-            salts.extend(os.urandom(SALTS))
-        fresh = (self.clock.wall() - ID_EPOCH) << SALT_BITS | salts.pop() << 4 | salts.pop() & 0xF
-        # A wall clock that jumps back must not make an id twice.
-        self._last_id = max(fresh, self._last_id + 1)
-        return self._last_id
+        """Make a number of 63 bits: time-ordered, so that rows are appended to their tables."""
+        # Each thread has its own: a lock would take as long as all the rest.
+        ids = self._ids if get_ident() == self._thread else self._ids_here()
+        tick = (self.clock.wall() - ID_EPOCH) >> TICK_BITS
+        # If the clock stands still, goes back or is out of range, ids count on from the last one.
+        if not ids.tick < tick < END_OF_TICKS:
+            tick = ids.tick + 1
+        ids.tick = tick
+        return tick << NUMBER_BITS | ids.number
+
+    def renumber(self, number: int | None = None) -> None:
+        """Make the next ids of this thread under another number: one that a store gave, or a new draw."""
+        ids = self._ids if get_ident() == self._thread else self._ids_here()
+        ids.number = _drawn(GIVEN) if number is None else GIVEN | number % GIVEN
+
+    def _ids_here(self) -> "Ids":
+        others = self._ids_of_threads
+        if not hasattr(others, "ids"):
+            others.ids = Ids()
+        ids: Ids = others.ids
+        return ids
 
     async def wait(self, event: asyncio.Event, at_most: Micros | None) -> None:
         """Wait until the event is set or the time has passed."""
@@ -185,7 +218,9 @@ class SystemEnv:
                 "watchbill.flow.child",
                 str(theirs.fileno()),
                 pass_fds=(theirs.fileno(),),
-                process_group=0,  # what its steps start can be killed with it
+                # A session has a process group of its own: what a step starts can be killed with it. Not
+                # `process_group=0`: uvloop refuses that.
+                start_new_session=True,
                 # What is typed is for the program itself, not for a step of it.
                 stdin=asyncio.subprocess.DEVNULL,
             )
@@ -198,7 +233,7 @@ class SystemEnv:
         return SystemChild(process, reader, writer)
 
     def process_identity(self) -> bytes:
-        """Name this process: boot, pid namespace, pid, start time."""
+        """Name this process: machine, kernel, pid, start time, and its trace."""
         return msgspec.json.encode(process_identity())
 
     def is_dead(self, identity: bytes) -> bool:
@@ -208,6 +243,49 @@ class SystemEnv:
         except (ValueError, msgspec.MsgspecError):
             return False
         return isinstance(named, dict) and is_dead(named)
+
+
+class Ids:
+    """What the ids of one thread are made of: the last tick, and the number that tells it from all others."""
+
+    __slots__ = ("__weakref__", "number", "tick")
+
+    def __init__(self) -> None:
+        self.begin()
+        _all_ids.add(self)
+
+    def begin(self) -> None:
+        """Begin to count at a random tick, which the clock soon replaces, unless it cannot be used."""
+        self.tick = _drawn(TICKS_OF_2025)
+        self.number = _next_number()
+
+
+_all_ids: "weakref.WeakSet[Ids]" = weakref.WeakSet()
+_numbered: set[int] = set()  # this process, once it has its number, and those that it was forked from
+
+
+def _drawn(below: int) -> int:
+    """Draw a number below a power of two."""
+    return int.from_bytes(os.urandom(8), "big") % below
+
+
+def _next_number() -> int:
+    """Draw a number; but the first one of each process is its process id: on one machine they all differ."""
+    boot, namespace, pid = _boot_id(), _pid_namespace(), os.getpid()
+    if not boot or not namespace or pid in _numbered:
+        return _drawn(GIVEN)
+    _numbered.add(pid)
+    machine = f"{boot} {namespace} {os.uname().nodename}"
+    return (zlib.crc32(machine.encode()) + pid) % GIVEN
+
+
+def _renumber_forked_child() -> None:
+    # The child uses no number of its parent's again.
+    for ids in _all_ids:
+        ids.begin()
+
+
+os.register_at_fork(after_in_child=_renumber_forked_child)
 
 
 class SystemThreads:
@@ -326,22 +404,41 @@ class SystemThreads:
 
 
 class LoopThread:
-    """An event loop on a thread of its own, for synchronous programs."""
+    """An event loop on a thread of its own, for synchronous programs; started when it is first used.
+
+    A forked child has no such thread, and starts a loop of its own.
+    """
 
     def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._process = os.getpid()
-        threading.Thread(target=self.loop.run_forever, name=name, daemon=True).start()
-        atexit.register(self._cancel_all)
+        self._name = name
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._starting = threading.Lock()
+        FORKS.when_forked(self._forget)
 
-    def stop(self) -> None:
-        """End the loop and its thread."""
-        self.loop.call_soon_threadsafe(self.loop.stop)
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop of this process."""
+        if self._loop is None:
+            with self._starting:
+                if self._loop is None:
+                    self._loop = self._start()
+        return self._loop
 
-    def _cancel_all(self) -> None:
+    def _start(self) -> asyncio.AbstractEventLoop:
+        loop, process = asyncio.new_event_loop(), os.getpid()
+        threading.Thread(target=loop.run_forever, name=self._name, daemon=True).start()
+        atexit.register(lambda: self._cancel_all(loop) if os.getpid() == process else None)
+        return loop
+
+    def _forget(self) -> None:
+        loop, self._loop = self._loop, None
+        self._starting = threading.Lock()
+        abandon_loop(loop)
+
+    def _cancel_all(self, loop: asyncio.AbstractEventLoop) -> None:
         """Cancel what still waits when the program ends: connections are closed, and nobody complains."""
-        if os.getpid() != self._process or not self.loop.is_running():
-            return  # a forked child has no such thread
+        if loop is not self._loop or not loop.is_running():
+            return
 
         async def cancel() -> None:
             others = asyncio.all_tasks() - {asyncio.current_task()}
@@ -350,7 +447,13 @@ class LoopThread:
             await asyncio.gather(*others, return_exceptions=True)
 
         with contextlib.suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(cancel(), self.loop).result(GRACE)
+            asyncio.run_coroutine_threadsafe(cancel(), loop).result(GRACE)
+
+
+def abandon_loop(loop: asyncio.AbstractEventLoop | None) -> None:
+    """Leave a loop of the parent alone in a forked child, with all of its tasks: ending them would run their code."""
+    if loop is not None:
+        abandon(loop, asyncio.all_tasks(loop))
 
 
 class FramedWire:
@@ -362,6 +465,10 @@ class FramedWire:
         self._reader = reader
         self._writer = writer
         self._longest = longest
+        FORKS.when_forked(self._forget)
+
+    def _forget(self) -> None:
+        let_go(socket_number(self._writer.transport))
 
     async def send(self, message: bytes) -> None:
         """Send one message."""
@@ -532,8 +639,10 @@ class Companion:
         try:
             asked.write(len(question).to_bytes(8, "big") + question)
             asked.flush()
-            if not select.select([answered], [], [], patience)[0]:
-                return None
+            with selectors.DefaultSelector() as selector:  # `select` refuses descriptors from 1,024 on
+                selector.register(answered, selectors.EVENT_READ)
+                if not selector.select(patience):
+                    return None
             return _read_framed(answered)
         except OSError:
             return None
@@ -562,26 +671,69 @@ def _read_framed(file: IO[bytes]) -> bytes | None:
 
 
 def process_identity() -> dict[str, str | int]:
-    """Name this process so that a neighbour can prove its death: boot, pid namespace, pid, start time."""
+    """Name this process so that a neighbour can prove its death: machine, kernel, pid, start time, and its trace."""
+    pid = os.getpid()
+    return {**_machine(), "pid": pid, "started": _started(pid), "user": os.getuid(), "trace": _leave_trace(pid)}
+
+
+def _machine() -> dict[str, str | int]:
+    """Name this machine, or container: what is equal in two processes that see the same process table."""
     return {
         "boot": _boot_id(),
         "pid_namespace": _pid_namespace(),
-        "pid": os.getpid(),
-        "started": _started(os.getpid()),
-        "host": os.uname().nodename,  # for people: never who it is
+        "machine": _machine_id(),
+        "host": os.uname().nodename,
     }
 
 
 def is_dead(identity: dict[str, str | int]) -> bool:
     """True only with proof: the same machine and namespace, and that process is gone or is another one now."""
-    boot, namespace = _boot_id(), _pid_namespace()
-    if not boot or not namespace or (identity.get("boot"), identity.get("pid_namespace")) != (boot, namespace):
+    here = _machine()
+    if not here["boot"] or not here["pid_namespace"] or any(identity.get(name) != here[name] for name in here):
         return False  # another machine or container, or a system that tells nobody apart
     pid, then = identity.get("pid"), identity.get("started")
     if not isinstance(pid, int) or pid < 1 or not then:
         return False
     now = _started(pid)
-    return now != then if now else not _exists(pid)
+    gone = now != then if now else not _exists(pid)
+    return gone and _left_trace(identity, pid)
+
+
+@functools.cache
+def _leave_trace(pid: int) -> str:
+    """Leave a random text in the memory of this machine, for as long as it runs; empty where that cannot be written.
+
+    Virtual machines that are cloned from one snapshot of memory have the same boot id, machine id and host name. But a
+    process that starts after that leaves its trace in one of them alone.
+    """
+    trace, folder = os.urandom(8).hex(), f"{TRACES}-{os.getuid()}"
+    try:
+        os.makedirs(folder, mode=0o755, exist_ok=True)
+        _sweep_traces(folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with open(os.open(f"{folder}/{pid}", flags, 0o644), "w", encoding="utf-8") as file:
+            file.write(trace)
+    except OSError:
+        return ""
+    return trace
+
+
+def _left_trace(identity: dict[str, str | int], pid: int) -> bool:
+    """True if a process was on this very machine, or could leave no trace anywhere."""
+    trace = identity.get("trace")
+    return trace == "" or (trace is not None and _read(f"{TRACES}-{identity.get('user')}/{pid}") == trace)
+
+
+def _sweep_traces(folder: str) -> None:
+    """Remove traces of processes that are gone for long: they end when the machine does, and it may run for years."""
+    names = os.listdir(folder)
+    if len(names) < MANY_TRACES:
+        return
+    for name in names:
+        path = f"{folder}/{name}"
+        with contextlib.suppress(OSError):
+            if not os.path.exists(f"/proc/{name}") and os.stat(path).st_mtime < os.stat(folder).st_mtime - TRACES_KEPT:
+                os.unlink(path)
 
 
 def _exists(pid: int) -> bool:
@@ -611,6 +763,11 @@ def _boot_id() -> str:
     return _read("/proc/sys/kernel/random/boot_id").strip()
 
 
+@functools.cache
+def _machine_id() -> str:
+    return _read("/etc/machine-id").strip()
+
+
 def _pid_namespace() -> str:
     try:
         return os.readlink("/proc/self/ns/pid")
@@ -632,6 +789,53 @@ def _read(path: str) -> str:
         return ""
 
 
+class _Tuning:
+    """The interpreter's settings while components are open; several Apps of one process share them."""
+
+    def __init__(self) -> None:
+        self._users = 0
+        self._lock = threading.Lock()
+        self._interval = self._interval_before = sys.getswitchinterval()
+        self._thresholds = self._thresholds_before = gc.get_threshold()
+        FORKS.when_forked(self._forget)
+
+    def enter(self) -> None:
+        """Set them for the first user."""
+        with self._lock:
+            self._users += 1
+            if self._users > 1:
+                return
+            self._interval_before, self._thresholds_before = sys.getswitchinterval(), gc.get_threshold()
+            sys.setswitchinterval(min(self._interval_before, SWITCH_INTERVAL))
+            first, *others = self._thresholds_before
+            if first > 0:  # else somebody has turned it off
+                gc.set_threshold(max(first, YOUNG_OBJECTS), *others)
+            self._interval, self._thresholds = sys.getswitchinterval(), gc.get_threshold()
+
+    def leave(self) -> None:
+        """Put them back after the last user, unless the program has changed them meanwhile."""
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._put_back()
+
+    def _put_back(self) -> None:
+        if sys.getswitchinterval() == self._interval:
+            sys.setswitchinterval(self._interval_before)
+        if gc.get_threshold() == self._thresholds:
+            gc.set_threshold(*self._thresholds_before)
+
+    def _forget(self) -> None:
+        """Put them back in a forked child, where no component is open."""
+        self._lock = threading.Lock()
+        if self._users:
+            self._users = 0
+            self._put_back()
+
+
+_TUNING: Final = _Tuning()  # of the process, as the settings are
+
+
 @contextlib.contextmanager
 def busy_interpreter() -> Iterator[None]:
     """Tune the interpreter for many small things at once, while the rooms are open.
@@ -641,15 +845,11 @@ def busy_interpreter() -> Iterator[None]:
     with Python's default, and 10 ms with this. And the collector looks for garbage after 20,000 new objects instead of
     700: a turn makes that many at once, nearly none of them in a cycle, and looking took a seventh of all time.
     """
-    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
-    sys.setswitchinterval(min(interval, 0.0005))
-    if thresholds[0] > 0:  # else somebody has turned it off
-        gc.set_threshold(max(thresholds[0], YOUNG_OBJECTS), *thresholds[1:])
+    _TUNING.enter()
     try:
         yield
     finally:
-        sys.setswitchinterval(interval)
-        gc.set_threshold(*thresholds)
+        _TUNING.leave()
 
 
 def die_with_parent() -> None:

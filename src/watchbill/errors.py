@@ -10,11 +10,14 @@ WatchbillError
 │   ├── StoreOwnedError        another living process owns the file (.pid, .address)
 │   ├── StoreCorruptError      the file is damaged or is no Watchbill store
 │   ├── StoreReadOnlyError     the file or its folder cannot be written
-│   ├── StoreFullError         no space left for the next commit
+│   ├── StoreReplacedError     the file, its log or its owner file was deleted, moved or replaced while it was served
+│   ├── StoreClockError        its newest time is far ahead of this machine's clock (.newest, .wall)
 │   ├── StoreNewerError        written by a newer Watchbill
 │   ├── StoreOutdatedError     needs `watchbill migrate` before it can be read
 │   ├── StoreRegionError       its role has another region than was asked for, or none
 │   └── StoreUnreachableError  no answer: it may or may not have happened
+│       └── StoreFailingError  the disk refuses the file for now; a process that serves tries again by itself
+│           └── StoreFullError no space left for the next commit
 ├── SealedError                what is stored cannot be opened with the keys that are here
 ├── RunNotFound                no run has that id
 ├── DuplicateRun               that id belongs to a run with other work
@@ -24,6 +27,7 @@ WatchbillError
 ├── AlreadyDecided             somebody else's decision is on its way (.by)
 ├── ClaimedByOther             somebody else holds the item (.by)
 ├── RunInCreationError         another open transaction is creating a run with that id
+├── IdTakenError               a number that was drawn for a row belongs to another row: nothing was written
 ├── AttemptLostError           raised in a step: its attempt is somebody else's now, or has recorded its result
 ├── RunHeld                    diverged, quarantined or stuck: left open for a person (.reason)
 ├── RunFailed                  the run ended as a failure (.error, .step, .attempts)
@@ -34,8 +38,9 @@ WatchbillError
 └── Ambiguous                  raised by a step: nobody knows whether it took effect
 """
 
+import shlex
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -48,6 +53,7 @@ __all__ = [
     "ClaimedByOther",
     "DuplicateRun",
     "ErrorData",
+    "IdTakenError",
     "ImpureWorkflowError",
     "InvalidOptionError",
     "InvalidValueError",
@@ -62,14 +68,17 @@ __all__ = [
     "RunNotFound",
     "SealedError",
     "StepFailed",
+    "StoreClockError",
     "StoreCorruptError",
     "StoreError",
+    "StoreFailingError",
     "StoreFullError",
     "StoreNewerError",
     "StoreOutdatedError",
     "StoreOwnedError",
     "StoreReadOnlyError",
     "StoreRegionError",
+    "StoreReplacedError",
     "StoreUnreachableError",
     "StoreUrlError",
     "WatchbillError",
@@ -156,14 +165,35 @@ class StoreReadOnlyError(StoreError):
         super().__init__(f"store {url!r} cannot be written: {detail}; {remedy}")
 
 
-class StoreFullError(StoreError):
-    """There is no space for the next commit."""
+class StoreReplacedError(StoreError):
+    """A file of the store was deleted, moved or replaced while this process served it.
 
-    def __init__(self, url: str, detail: str) -> None:
+    Opening it again in place would serve another file: the process must not go on by itself.
+    """
+
+    def __init__(self, url: str, why: str, remedy: str) -> None:
         self.url = url
         super().__init__(
-            f"store {url!r} is full: {detail}; what was acknowledged is kept: free some space and start again"
+            f"store {url!r} cannot be served any longer: {why}; nothing is acknowledged from now on: {remedy}"
         )
+
+
+class StoreClockError(StoreError):
+    """The newest time in the store is far ahead of this machine's clock: one of the two was or is wrong."""
+
+    def __init__(self, url: str, newest: int, wall: int) -> None:
+        self.url = url
+        self.newest = newest
+        self.wall = wall
+        super().__init__(
+            f"store {url!r} has times up to {_in_utc(newest)}, and this machine's clock says {_in_utc(wall)}:"
+            " nothing was started; if this machine's clock is behind, set it and start again; if it is right, the store"
+            f" was once used with a clock that was ahead: run watchbill clock --set-back --store {shlex.quote(url)}"
+        )
+
+
+def _in_utc(at: int) -> str:
+    return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at):%Y-%m-%d %H:%M:%S} UTC"
 
 
 class StoreNewerError(StoreError):
@@ -200,6 +230,26 @@ class StoreUnreachableError(StoreError):
     """No answer came back: the request may or may not have been carried out."""
 
 
+class StoreFailingError(StoreUnreachableError):
+    """The disk refuses the store's file for now. The request may be repeated; a process that serves tries again."""
+
+    def __init__(
+        self, url: str, detail: str, remedy: str = "mend the disk", trouble: str = "cannot use its disk"
+    ) -> None:
+        self.url = url
+        super().__init__(
+            f"store {url!r} {trouble}: {detail}; what was acknowledged is kept: {remedy},"
+            " then try again (a process that serves goes on by itself)"
+        )
+
+
+class StoreFullError(StoreFailingError):
+    """There is no space for the next commit."""
+
+    def __init__(self, url: str, detail: str) -> None:
+        super().__init__(url, detail, "free some space", "is full")
+
+
 class SealedError(WatchbillError):
     """What is stored about a run is sealed, and cannot be opened with the keys that are here."""
 
@@ -230,6 +280,10 @@ class DuplicateRun(WatchbillError):
             f"run {id!r} exists already as {existing}, and was asked for as {asked}:"
             " choose another id, or give the same workflow and arguments to get the existing run"
         )
+
+
+class IdTakenError(WatchbillError, ValueError):
+    """A number that was drawn for a row belongs to another row. Nothing was written: draw again, and repeat."""
 
 
 class QuestionNotFound(WatchbillError, LookupError):

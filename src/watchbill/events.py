@@ -68,6 +68,8 @@ AGENT_LOOPING: Final = "agent.looping"  # its process ends again and again, soon
 RESULT_REFUSED: Final = "result.refused"  # an attempt was done, and its call was somebody else's by then
 METRICS: Final = "metrics"  # now and then, to whoever hears of what goes well, too: .value is what app.metrics() gives
 TURN_FAILED: Final = "turn.failed"  # a room's turn raised; the room goes on
+STORE_FAILING: Final = "store.failing"  # it does not answer, or its disk refuses it: .note says why
+STORE_RECOVERED: Final = "store.recovered"  # it answers again: .duration is how long it did not
 UNANSWERED: Final = "StoreUnreachableError"  # the cause of a turn that failed because the store did not answer
 
 

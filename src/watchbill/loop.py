@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
 from watchbill.errors import StoreError, StoreUnreachableError
-from watchbill.events import TURN_FAILED, Event, Events
+from watchbill.events import TURN_FAILED, UNANSWERED, Event, Events
 
 FIRST_PAUSE: Micros = SECOND // 20  # after a failed turn: long enough not to spin, short enough not to be noticed
 LONGEST_PAUSE: Micros = SECOND  # a store that is back is used within a second
@@ -69,7 +69,7 @@ class Loop:
                 wish, pause = pause, min(pause * 2, LONGEST_PAUSE)
                 self._tell_failed(lost)
             except StoreError as error:
-                # The store itself is gone (full, corrupt, taken): going on would only repeat it.
+                # The store itself is gone (corrupt, replaced, taken): going on would only repeat it.
                 self._tell_failed(error)
                 self.abandon()
                 raise
@@ -83,8 +83,9 @@ class Loop:
                 await self.close()
 
     def _tell_failed(self, error: Exception) -> None:
-        note = f"{type(error).__name__}: {error}"
-        self.tell([Event(TURN_FAILED, self.env.clock.boot(), self.name, cause=type(error).__name__, note=note)])
+        kind = type(error).__name__
+        cause = UNANSWERED if isinstance(error, StoreUnreachableError) else kind
+        self.tell([Event(TURN_FAILED, self.env.clock.boot(), self.name, cause=cause, note=f"{kind}: {error}")])
 
     def tell(self, events: Sequence[Event]) -> None:
         """Tell events; only after the commit that made them true."""

@@ -50,6 +50,20 @@ def composed_sql(source: str) -> list[str]:
     ]
 
 
+def retry_logic(source: str) -> list[str]:
+    """Finds workflows that catch errors inside a loop: retries belong into the policy of a step."""
+    return [
+        f"line {inner.lineno}: workflow {node.name!r} retries by itself"
+        for node in ast.walk(_tree(source))
+        if isinstance(node, ast.AsyncFunctionDef)
+        and any("workflow" in ast.unparse(mark) for mark in node.decorator_list)
+        for loop in ast.walk(node)
+        if isinstance(loop, ast.For | ast.AsyncFor | ast.While)
+        for inner in ast.walk(loop)
+        if isinstance(inner, ast.Try)
+    ]
+
+
 def hidden_imports(source: str) -> list[str]:
     """Finds TYPE_CHECKING and relative imports: both hide who knows whom."""
     return [

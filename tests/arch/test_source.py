@@ -50,6 +50,18 @@ def test_every_package_has_a_door_sign():
     assert rules.packages_without_sign(rules.PACKAGE) == []
 
 
+def test_workflows_of_the_examples_contain_no_retry_logic():
+    found = {path.name: rules.retry_logic(path.read_text()) for path in (rules.ROOT / "examples").glob("*.py")}
+    assert found
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def test_planted_retry_logic_is_caught():
+    loop = " while True:\n  try:\n   return await pay()\n  except OSError:\n   await sleep(1)\n"
+    assert rules.retry_logic(f"@app.workflow\nasync def order():\n{loop}")
+    assert rules.retry_logic(f"@app.step\nasync def order():\n{loop}") == []
+
+
 @pytest.mark.parametrize(
     "source",
     [

@@ -119,6 +119,15 @@ class Shape(NamedTuple):
     adds: int
 
 
+@app.workflow
+async def trek(n: int) -> int:
+    """Go on for some seconds, with a turn for each step."""
+    for _ in range(60):
+        n = await work(n)
+        await sleep(0.03)
+    return n
+
+
 SHAPES = [Shape(sequence, 6), Shape(fan, 3), Shape(troubled, 3), Shape(patient, 3)]
 
 

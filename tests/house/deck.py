@@ -15,8 +15,8 @@ app = App()
 def note(what: str) -> None:
     """Tell the ledger, with the key and the fence by which a sink would know an older attempt."""
     this = attempt()
-    _, run, _, call, _ = this.key.split(":")
-    record(os.environ[LEDGER], what, run, call, this.fence, this.number)
+    _, run, _, call = this.key.split(":", 3)  # the call of an undo has a colon, too
+    record(os.environ[LEDGER], what, run, call.rpartition(":")[0], this.fence, this.number)
 
 
 @app.step
@@ -51,6 +51,22 @@ async def long(n: int) -> int:
     return n + 1
 
 
+@app.step
+async def book(n: int) -> int:
+    note("BEGIN")
+    await asyncio.sleep(0.05)
+    note("EFFECT")
+    note("END")
+    return n + 1
+
+
+@book.undo
+async def unbook(booked: int | None, n: int) -> None:
+    note("BEGIN")
+    note("EFFECT")
+    note("END")
+
+
 @app.workflow
 async def sequence(n: int) -> int:
     for _ in range(5):
@@ -72,6 +88,19 @@ async def patient(n: int) -> int:
     return max(await asyncio.gather(long(n), blocking(n)))
 
 
+def fails(n: int) -> bool:
+    """True if the trip with this number fails in the end, so that everything is undone."""
+    return n % 3 == 0
+
+
+@app.workflow
+async def trip(n: int) -> int:
+    booked = await book(await book(n))
+    if fails(n):
+        raise ValueError("no seat is left")
+    return booked
+
+
 class Shape(NamedTuple):
     """A workflow, and how much it adds to its number."""
 
@@ -79,4 +108,4 @@ class Shape(NamedTuple):
     adds: int
 
 
-SHAPES: Final = (Shape(sequence, 5), Shape(fan, 2), Shape(patient, 3))
+SHAPES: Final = (Shape(sequence, 5), Shape(fan, 2), Shape(patient, 3), Shape(trip, 2))

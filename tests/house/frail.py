@@ -147,14 +147,29 @@ async def fill() -> None:
 
 
 async def fill_up() -> None:
+    """Start runs until the disk is full; then leave."""
+    full = asyncio.Event()
+
+    def hear(events: Sequence[Event]) -> None:
+        if any(event.kind == "store.failing" for event in events):
+            full.set()
+
+    app.events.subscribe(hear)
     async with app.rooms():
         await app.start(waits)
         resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, resource.RLIM_INFINITY))
-        for n in range(1_000):
-            handle = await app.start(fat, n, 50_000, id=f"fat-{n}")
-            print(f"started {handle.id}", flush=True)
-            await handle.result()
-            print(f"ended {handle.id}", flush=True)
+        starting = asyncio.get_running_loop().create_task(start_fat_runs())
+        await full.wait()
+        starting.cancel()
+    print("left", flush=True)
+
+
+async def start_fat_runs() -> None:
+    for n in range(1_000):
+        handle = await app.start(fat, n, 50_000, id=f"fat-{n}")
+        print(f"started {handle.id}", flush=True)
+        await handle.result()
+        print(f"ended {handle.id}", flush=True)
 
 
 if __name__ == "__main__":

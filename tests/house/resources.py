@@ -16,7 +16,7 @@ MOST_FILES: Final = (
 MOST_GUESTS: Final = 4  # files more that the owner of a file has open for each process beside it
 MOST_THREADS: Final = 16
 MOST_MEMORY: Final = 160 << 20  # bytes: three times what the interpreter and the program take
-CONNECTIONS: Final = 5  # of a process: turns, renewals, two for all else, and the ear
+CONNECTIONS: Final = 8  # of a process: turns, renewals, loads, the listener, 2 for inspections, 2 for the rest
 MOST_WAL: Final = 32 << 20  # bytes on a file: eight times what it is when it is moved into the store by itself
 MOST_SERVER_WAL: Final = 256 << 20  # bytes: what the server is told to keep at most
 # Rows that nobody sees any more, in one table: autovacuum begins at ten thousand of attempts, and comes once a minute.

@@ -388,7 +388,7 @@ def test_migrate_makes_a_store_and_says_so(tmp_path):
     assert made.code == again.code == 0
     after = again.json["after"]
     assert made.out == f"store {url!r} made: from schema 0 to {after}\n"
-    assert again.json == {"store": url, "before": after, "after": after, "roles": {}}
+    assert again.json == {"store": url, "before": after, "after": after, "roles": {}, "term": None}
     assert watchbill("migrate", "--store", url).out == f"store {url!r} has schema {after} already: nothing to do\n"
     assert watchbill("run", "list", "--store", url, "-o", "json").json == []
     assert watchbill("run", "list", "--store", url, "-o", "jsonl").out == ""

@@ -21,12 +21,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.facts import report
 from tests.forked import fork
 from tests.house.conftest import Kept, check_soundness
 from tests.house.crew import SHAPES
 from tests.house.ledger import Ledger, Line
 from tests.house.resources import exceeded_by, exceeded_in, taken_by
-from tests.house.witness import WITNESS, report, until
+from tests.house.witness import WITNESS, until
 from tests.servers import PostgresServer, memory_disk, postgres_server
 from tests.store.postgres import by_hand, emptied
 
@@ -122,10 +123,10 @@ class Client:
         )
         assert self._line() == "starting"
 
-    def stop(self) -> None:
+    def stop(self, requests: int = REQUESTS) -> None:
         """Start nothing more, but for the last requests."""
         assert self._process.stdin is not None
-        self._process.stdin.write(f"tail {REQUESTS}\n")
+        self._process.stdin.write(f"tail {requests}\n")
         self._process.stdin.flush()
         assert self._line() == "stopped"
 
@@ -328,7 +329,12 @@ def test_three_processes_survive_a_storm(server: PostgresServer, ledger: Ledger,
     summary = ", ".join(f"{counts[what]} {what}" for what in sorted(counts))
     summary += f", the store away for {sum(span.end - span.begin for span in nemesis.outages):.1f} s"
     print(f"fleet: seed {seed}, {SECONDS:g} s, {summary}, healed within {took:.1f} s")
-    report(f"fleet chaos: seed {seed}, {SECONDS:g} s: {summary}, {len(verdict.violations)} violations")
+    report(
+        f"fleet chaos: seed {seed}, {SECONDS:g} s: {summary}, {len(verdict.violations)} violations",
+        kills=counts["kills"],
+        restarts=len(nemesis.outages),
+        violations=len(verdict.violations),
+    )
     assert verdict.violations == []
     assert nemesis.died == []
     assert trouble == []

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -126,6 +127,23 @@ def test_what_ended_while_nobody_had_the_rooms_is_reported_later(kept: Kept) -> 
             if kept.is_file:
                 assert agent.line() == "accepted"
             successor.says("run.completed")
+    assert lossless(kept)
+
+
+def test_agent_reports_to_the_next_owner_when_the_owner_file_was_deleted(kept: Kept) -> None:
+    if not kept.is_file:
+        pytest.skip("PostgreSQL has no owner file")
+    with rooms(kept) as owner, an_agent(kept) as agent:
+        owner.say("o-1")
+        agent.says("leased")
+        Path(kept.url.removeprefix("sqlite:///") + ".owner").unlink()
+        with rooms(kept) as successor:  # while the first process is alive
+            agent.say("done")
+            # The first owner may have committed the report without an answer.
+            assert agent.line() in ("accepted", "already", "late")
+            successor.says("run.completed")
+            successor.say("o-2")
+            agent.says("leased")
     assert lossless(kept)
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.facts import report
 from tests.forked import fork
 from tests.house.conftest import check_soundness
 from tests.house.ledger import Ledger
-from tests.house.witness import WITNESS, report, until
+from tests.house.witness import WITNESS, until
 from tests.servers import PostgresServer, memory_disk, postgres_server
 from tests.store.postgres import emptied
 from watchbill import App
@@ -149,7 +150,9 @@ def test_a_long_outage_loses_and_charges_nobody(server: PostgresServer, ledger: 
     report(
         f"outage: {OUTAGE:g} s under {STEPS} steps, leases of {LEASE:g} s: {len(begun) - STEPS - 1} ran again,"
         f" {len(takeovers.splitlines())} takeovers, {len(decisions.splitlines())} charged,"
-        f" a new run ended {dispatched:.1f} s after the server was back"
+        f" a new run ended {dispatched:.1f} s after the server was back",
+        restarts=1,
+        standstill=dispatched,
     )
     assert (charged, running) == ("0", str(STEPS // 2))
     assert decisions == ""

@@ -1,6 +1,5 @@
 """A witness inside PostgreSQL: triggers of the tests' own write down who takes a shard from whom, and who is lost."""
 
-import os
 import time
 
 from tests.servers import PostgresServer
@@ -40,10 +39,3 @@ def until(server: PostgresServer, condition: str, seconds: float = 30.0) -> None
             rows = server.sql("SELECT run_id, call, state, agent, losses, failures, why FROM watchbill.attempt")
             raise AssertionError(f"not within {seconds:g} s: {condition}\n{left}\n{rows}")
         time.sleep(0.1)
-
-
-def report(line: str) -> None:
-    """Leave a line for `make soak`."""
-    if file := os.environ.get("WATCHBILL_SOAK_REPORT"):
-        with open(file, "a") as soak:
-            soak.write(line + "\n")

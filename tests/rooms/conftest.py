@@ -1,12 +1,14 @@
 """The whole product in one process: an App on every store, its rooms open, and an ear for its events."""
 
 import asyncio
+import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from tests.rooms.listener import Listener
 from tests.rooms.scene import Ear
@@ -34,6 +36,38 @@ def file(folder: Path) -> str:
 # In memory a store differs from a file below its doors alone. Every suite of those runs there, too, and whatever uses
 # the fixture `watch`; of the rooms what runs are and what they can say.
 IN_MEMORY_TOO = ("tests.rooms.test_runs", "tests.rooms.test_language", "tests.rooms.test_people")
+
+# These tests run on uvloop as well: own processes, guests' sockets, group commit, transactions, hints across processes.
+# With WATCHBILL_TEST_LOOP=uvloop the whole folder runs on uvloop alone.
+ON_UVLOOP_TOO = {
+    "test_a_step_in_a_process_of_its_own_gives_its_result",
+    "test_checkpoints_and_progress_cross_from_a_process_of_its_own",
+    "test_a_child_that_dies_is_started_again",
+    "test_cancelling_a_step_in_a_process_of_its_own_kills_the_child",
+    "test_a_process_that_ignores_signals_is_killed_and_then_undone",
+    "test_a_process_of_its_own_finishes_over_a_connection_of_its_own",
+    "test_a_guest_starts_one_and_many_and_cancels_by_the_owners_doors",
+    "test_owners_come_and_go_and_a_client_writes_all_the_same",
+    "test_sync_works_from_other_threads_while_the_rooms_are_open",
+    "test_a_handle_hears_of_a_run_that_another_house_drives",
+    "test_no_more_sync_steps_run_at_once_than_there_are_threads",
+    "test_start_many_starts_all_in_order",
+    "test_many_messages",
+}
+LOOPS: Mapping[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "asyncio": asyncio.new_event_loop,
+    "uvloop": uvloop.new_event_loop,
+}
+
+if os.environ.get("WATCHBILL_TEST_LOOP") == "uvloop":
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # for `asyncio.run`, also inside `app.run`
+
+
+def pytest_asyncio_loop_factories(item: pytest.Function) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    only = os.environ.get("WATCHBILL_TEST_LOOP")
+    if only:
+        return {only: LOOPS[only]}
+    return LOOPS if item.originalname in ON_UVLOOP_TOO else {"asyncio": LOOPS["asyncio"]}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

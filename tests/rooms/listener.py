@@ -1,6 +1,8 @@
 """A listener: a server on loopback that hears what is posted; it may refuse at first."""
 
 import threading
+from collections.abc import Callable
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -10,11 +12,13 @@ class Listener:
     def __init__(self) -> None:
         self.heard: list[tuple[dict[str, str], bytes]] = []
         self.answers: list[int] = []
+        self.saw: Callable[[Message], None] = lambda _: None  # is called with the headers of every request
         listener = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                listener.saw(self.headers)
                 status = listener.answers.pop(0) if listener.answers else 200
                 if status == 200:
                     listener.heard.append((dict(self.headers), body))

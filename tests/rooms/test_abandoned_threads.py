@@ -80,7 +80,7 @@ async def test_when_its_agent_is_gone_nobody_is_asked_to_restart_it(kept: str, *
     async with watching(kept) as here:
         agent, cause = here.scene.store.agent, "abandoned threads of agent 'embedded-1'"
         await agent.join(OTHER, "default", "", "embedded-1", as_inline(b"{}"), HOST_LEASE)
-        since = here.clock.wall_now + here.clock.boot_now - 5 * SECOND
+        since = here.clock.wall_now
         thread = Abandoned("o-1", "charge", "charge", since - SECOND, since)
         said = msgspec.json.encode(Inline((thread,), 1))
         for second in range(NAMED_AFTER // SECOND + 2):

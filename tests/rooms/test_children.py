@@ -293,10 +293,10 @@ async def test_the_end_of_a_child_waits_for_a_parent_whose_code_does_not_fit(
     writes = 0
     write = Scheduler._write
 
-    async def count(scheduler: Scheduler, turn: Turn) -> bool:
+    async def count(scheduler: Scheduler, turn: Turn, **options: bool) -> bool:
         nonlocal writes
         writes += 1
-        return await write(scheduler, turn)
+        return await write(scheduler, turn, **options)
 
     monkeypatch.setattr(Scheduler, "_write", count)
     second = App(kept)

@@ -194,8 +194,8 @@ async def test_a_long_replay_is_done_in_slices_between_the_turns_of_others(
 ) -> None:
     many, page = 1_200, 250
     monkeypatch.setattr("watchbill.scheduler.scheduler.SLICE", 0)  # a hundred entries each
-    for place in ("scheduler", "store.sqlite", "store.postgres"):
-        monkeypatch.setattr(f"watchbill.{place}.scheduler.JOURNAL_PAGE", page)
+    for place in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"watchbill.store.{place}.scheduler.JOURNAL_PAGE", page)
     pages: list[bool] = []
     read_on = Scheduler._read_on
 
@@ -250,8 +250,8 @@ async def test_a_long_replay_is_done_in_slices_between_the_turns_of_others(
 async def test_a_long_run_that_cannot_be_driven_is_read_once_for_what_it_cannot_hear(
     kept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place in ("scheduler", "store.sqlite", "store.postgres"):
-        monkeypatch.setattr(f"watchbill.{place}.scheduler.JOURNAL_PAGE", 5)
+    for place in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"watchbill.store.{place}.scheduler.JOURNAL_PAGE", 5)
     reads = 0
     read_on = Scheduler._read_on
 

@@ -16,6 +16,7 @@ from watchbill import (
     InvalidOptionError,
     QuestionNotFound,
     Retry,
+    RunCancelled,
     RunNotFound,
     ask,
     receive,
@@ -278,14 +279,23 @@ async def test_what_ended_long_ago_is_forgotten_with_its_children(url: str) -> N
         await live.cancel()
 
 
-async def test_runs_of_code_that_is_not_here_are_kept(kept: str) -> None:
+async def test_runs_of_code_that_is_gone_are_kept_as_their_program_wanted(kept: str) -> None:
     other = App(kept)
 
     @other.workflow
     async def theirs() -> None: ...
 
+    @other.workflow(retention="50ms")
+    async def brief() -> None:
+        await receive("end", int)
+
     async with other.rooms():
         await ends(await other.start(theirs, id="theirs"))
+        run = await other.start(brief, id="brief")
+        await run.cancel()
+        with pytest.raises(RunCancelled):
+            await ends(run)
+    await other.close()
     app = App(kept, retention=0)
 
     @app.workflow
@@ -293,6 +303,7 @@ async def test_runs_of_code_that_is_not_here_are_kept(kept: str) -> None:
 
     async with app.rooms():
         await gone(await app.start(ours, id="ours"))
+        await gone(app.handle("brief"))
         assert await ids(app) == ["theirs"]
 
 

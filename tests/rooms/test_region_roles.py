@@ -29,7 +29,7 @@ NOTHING = {
     "logbook", "alert", "lease", "scheduler", "agent", "supervisor",
 }  # fmt: skip
 WHERE_THINGS_ARE = {"shard", "queue"}  # each writes its own
-SHARED = {"gate", "stat", "policy", "orphan", "meta", "region_role"}
+SHARED = {"gate", "stat", "policy", "orphan", "retention", "meta", "region_role"}
 VIEWS = {"steps", "workflows", "run_home", "incident_home", "attempt_place"}
 QUOTING = NOTHING - {"chain", "alert", "lease", "scheduler", "agent", "supervisor"} | {"steps", "workflows"}
 

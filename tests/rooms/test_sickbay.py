@@ -61,7 +61,7 @@ class Ward:
 
     @property
     def now(self) -> Micros:
-        return self.clock.wall_now + self.clock.boot_now - 5 * SECOND
+        return self.clock.wall_now
 
     async def passes(self, span: Micros) -> None:
         """Let time pass; whoever looks looks when it is due, and the agents stay."""

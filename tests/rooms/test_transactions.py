@@ -166,6 +166,22 @@ async def test_the_same_id_with_equal_work_is_the_run_that_is_there(program, use
         await user.rollback()  # before the rooms close: on SQLite they would wait for it
 
 
+async def test_a_number_that_is_taken_is_drawn_again_inside_of_the_transaction(program, user, monkeypatch):
+    app: Any = program.app
+    async with app.rooms():
+        assert await ends(await app.start(program.double, 1, id="o-1")) == 2
+        taken = (await app._hall._store.client.find("default", "o-1")).num
+        env = app._hall.env
+        draw, drawn = env.new_id, [taken]
+        monkeypatch.setattr(env, "new_id", lambda: drawn.pop() if drawn else draw())
+        await user.note("mine")
+        handle = await app.start(program.double, 4, id="o-2", tx=user.connection)
+        assert not drawn
+        await user.commit()
+        assert await asyncio.wait_for(handle.result(), LONG) == 8
+        assert await user.notes() == ["mine"]
+
+
 async def test_other_work_under_the_same_id_is_refused_and_the_transaction_can_go_on(program, user):
     app = program.app
     await app.start(program.double, 4, id="o-1")

@@ -119,8 +119,9 @@ def m2_local_clock_leases(patch: Patch) -> None:
         def __init__(self, leases):
             self._store, self._skew = leases._store, leases._env.clock.skew
 
-        async def take(self, owner, shards, lasting, *, expired):
-            return await self._store.take(owner, shards, lasting and lasting + self._skew, expired=expired)
+        async def take(self, owner, shards, lasting, *, expired, above):
+            ends = lasting and lasting + self._skew
+            return await self._store.take(owner, shards, ends, expired=expired, above=above)
 
         async def renew(self, owner, terms, lasting):
             return await self._store.renew(owner, terms, lasting + self._skew)
@@ -205,8 +206,8 @@ def m5_stale_leadership_kept(patch: Patch) -> None:
 
     write, begin_anew, renew = Scheduler._write, Scheduler._begin_anew, Leases.renew
 
-    async def believe(self, turn):
-        await write(self, turn)
+    async def believe(self, turn, **options):
+        await write(self, turn, **options)
         return True
 
     async def stay(self, cause, unwritten):
@@ -607,19 +608,6 @@ def it_acts_on_when_its_lease_has_ended(patch: Patch) -> None:
     patch.setattr(Held, "stop_in_silence", not_for_a_minute)
 
 
-def what_was_stopped_in_silence_is_forgotten(patch: Patch) -> None:
-    """Nobody may have missed the agent: then it counts as running there until its timeout."""
-
-    def forget(self, boot, silence):
-        if silence >= SILENCE:
-            for attempt in [one for one in self._running.values() if one.may_repeat and not self._is_over(one)]:
-                self.lose(attempt)
-        stop(self, boot, min(silence, SILENCE - 1))
-
-    stop = Held.stop_in_silence
-    patch.setattr(Held, "stop_in_silence", forget)
-
-
 def what_came_before_the_last_try_is_forgotten(patch: Patch) -> None:
     for there in (failures, advance):
         patch.setattr(there, "is_unknown", lambda final: is_unknown(msgspec.structs.replace(final, unsure=None)))
@@ -812,7 +800,6 @@ MUTANTS = (
     ),
     Mutant("drained blindly", what_a_drain_stopped_is_handed_back, frozenset({"I8"}), is_troubled, begin=61),
     Mutant("acts in silence", it_acts_on_when_its_lease_has_ended, frozenset({"I6"}), is_troubled, begin=391),
-    Mutant("forgotten in silence", what_was_stopped_in_silence_is_forgotten, frozenset({"I2"}), begin=909),
     Mutant("before the last", what_came_before_the_last_try_is_forgotten, frozenset({"I14", "I2"}), begin=194),
     Mutant("one retry more", a_rung_has_a_retry_more, frozenset({"I8"}), is_troubled),
     Mutant("no fresh budget", what_failed_below_counts_above, frozenset({"I8"}), is_troubled),

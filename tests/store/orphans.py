@@ -18,7 +18,8 @@ from watchbill.store.postgres.statements import statements
 from watchbill.store.protocol import EVERY, Store
 from watchbill.store.queries import load_queries
 from watchbill.store.sqlite import audit as sqlite
-from watchbill.store.sqlite.database import Database, StoreTime
+from watchbill.store.sqlite.database import Database
+from watchbill.store.sqlite.time import StoreTime
 
 MEMORY = "sqlite:///:memory:"
 Wrong = list[Orphan | OrphanCount]

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from tests.store.postgres import address_of, emptied
 from tests.store.wire import Wire
-from watchbill.clock import Micros
 from watchbill.store.open import open_store
 from watchbill.store.postgres.connections import PLAIN, Connection, Session, connect
 from watchbill.store.postgres.statements import Statement, in_schema
@@ -26,17 +25,6 @@ T = TypeVar("T")
 OURS = "application_name = 'watchbill' AND datname = current_database()"
 PATIENCE = 10.0  # seconds: reached only by a test that fails
 LOOK_EVERY = 0.005
-
-
-class StageClock(HandClock):
-    """A clock by which also those agree who open the store later."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._began = self.boot_now
-
-    def wall(self) -> Micros:
-        return self.wall_now + self.boot_now - self._began
 
 
 class Pin:
@@ -62,7 +50,7 @@ class Stage:
 
     def __init__(self, url: str, folder: Path, server: Connection) -> None:
         self.url = url
-        self.clock = StageClock()
+        self.clock = HandClock()
         self.schema = address_of(url).schema
         self._folder = folder
         self._server = server
@@ -160,7 +148,7 @@ class Stage:
         """Count the entries of an index that were read so far, those of dead rows included."""
         assert isinstance(store, PostgresStore)
         lines = store._lines
-        for pool in (lines.turns, lines.beats, lines.others):
+        for pool in (lines.turns, lines.beats, lines.others, lines.inspections, lines.loads):
             all_at_once = asyncio.Barrier(len(pool._lines))
 
             async def flush(db: Session, barrier: asyncio.Barrier = all_at_once) -> None:

@@ -70,7 +70,9 @@ def test_a_database_in_postgresql_is_not_in_memory():
         ("postgresql://host:port/shop", "is no port"),
         ("postgresql://host:99999/shop", "is no port"),
         ("postgresql://[::1/shop", "is no address"),
-        ("postgresql://one,two/shop", "more than one server"),
+        ("postgresql://one,,two/shop", "the name of a server is missing"),
+        ("postgresql://one:1,two:x/shop", "is no port"),
+        ("postgresql:///shop?synchronous_commit=maybe", "synchronous_commit= is one of on, off, local"),
         ("postgresql://host/shop/flows", "one name, that of the database"),
     ],
 )
@@ -122,3 +124,27 @@ def test_addresses_without_a_password_are_shown_whole():
     ):
         assert redacted(url) == url
     assert redacted("postgresql://ada:pw@host/shop?schema=x") == "postgresql://ada:***@host/shop?schema=x"
+
+
+@pytest.mark.parametrize(
+    ("url", "servers"),
+    [
+        ("postgresql://one,two:6000/shop", (("one", 5432), ("two", 6000))),
+        ("postgresql://me:secret@one:1,[::1]:2/shop", (("one", 1), ("::1", 2))),
+        ("postgresql://me@/shop?host=/run/one,/run/two", (("/run/one", 5432), ("/run/two", 5432))),
+        ("postgresql://one/shop", ()),
+    ],
+)
+def test_an_address_names_several_servers(url: str, servers: tuple[tuple[str, int], ...]) -> None:
+    address = parse_url(url).postgres
+    assert address is not None
+    assert (address.servers, address.database) == (servers, "shop")
+    assert "secret" not in address.shown
+
+
+def test_synchronous_commit_is_what_the_address_names() -> None:
+    named = parse_url("postgresql:///shop?synchronous_commit=off").postgres
+    plain = parse_url("postgresql:///shop").postgres
+    assert named is not None
+    assert plain is not None
+    assert (named.commit, named.forgetful, plain.commit, plain.forgetful) == ("off", True, None, False)

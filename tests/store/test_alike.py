@@ -311,12 +311,12 @@ SAID = (submit, turn, turn, turn, turn, lease, lease, report, report, beat, judg
 @pytest.fixture
 async def scenes(postgres_url: str) -> AsyncIterator[list[Scene]]:
     await emptied(postgres_url)
-    for (name,) in await by_hand(postgres_url, "SELECT sequencename FROM pg_sequences WHERE schemaname = 'watchbill'"):
-        await by_hand(postgres_url, f"SELECT setval('watchbill.{name}', 1, false)")  # else it counts on
     scenes = []
     for url in ("sqlite:///:memory:", postgres_url):
         clock = HandClock()
         scenes.append(Scene(await open_store(url, SystemEnv(), clock=clock), clock))
+    for (name,) in await by_hand(postgres_url, "SELECT sequencename FROM pg_sequences WHERE schemaname = 'watchbill'"):
+        await by_hand(postgres_url, f"SELECT setval('watchbill.{name}', 1, false)")  # else it counts on
     for scene in scenes:
         await scene.open()
         for agent in AGENTS:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from watchbill.env import SystemEnv
-from watchbill.errors import StoreError
 from watchbill.store.guest import Guest, GuestDoors
 from watchbill.store.migrate import new_store
 from watchbill.store.open import Driven, open_store, receiving_guests, visit_owner
@@ -15,7 +14,7 @@ from watchbill.store.protocol import Store
 from watchbill.testing.conformance.agent import *  # noqa: F403
 from watchbill.testing.conformance.client import *  # noqa: F403
 from watchbill.testing.conformance.hints import *  # noqa: F403
-from watchbill.testing.conformance.scene import HandClock, a_run
+from watchbill.testing.conformance.scene import HandClock
 
 
 class Beside:
@@ -41,11 +40,3 @@ async def store(folder: Path, clock: HandClock) -> AsyncIterator[Any]:
         yield Beside(store, guest)
         await guest.close()
     await store.close()
-
-
-async def test_a_number_that_belongs_to_another_run_is_refused(  # type: ignore[no-redef]  # it is no error of the house
-    scene,
-):
-    await scene.submit(a_run(1, "o"))
-    with pytest.raises(StoreError, match="ValueError: run number 1 is taken"):
-        await scene.submit(a_run(1, "p"))

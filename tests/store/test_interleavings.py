@@ -220,18 +220,21 @@ class Frozen:
 
 
 async def the_fifth_step_is_bs(frozen: Frozen, a_term: int) -> int:
-    """B: unclean, replays 1..4; call s5 rowless: inserts row failed/lost; judged, leased, runs; gives its fence."""
+    """B: unclean, replays 1..4; call s5 rowless: inserts row failed/lost; judged, leased, runs; gives its fence.
+
+    The row has the first fence of the term, as a rowless attempt would; the lease adds one.
+    """
     b_term = await frozen.term()
     assert b_term > a_term
     record = await frozen.record()
     assert record.run.status is RunState.COMPLETED
     steps = [entry for entry in record.journal if entry.kind == Kind.STEP]
     assert [entry.seq for entry in steps][:4] == [1, 2, 3, 4]
-    assert [entry.fence for entry in steps][:5] == [*[a_term << 20 | 1] * 4, b_term << 20 | 1]
+    assert [entry.fence for entry in steps][:5] == [*[a_term << 20 | 1] * 4, b_term << 20 | 2]
     [(decision, _), *_] = record.decisions
-    assert (decision.actor, decision.fence) == ("supervisor", b_term << 20)
+    assert (decision.actor, decision.fence) == ("supervisor", b_term << 20 | 1)
     assert b'"lost"' in decision.body
-    return b_term << 20 | 1
+    return b_term << 20 | 2
 
 
 @pytest.mark.parametrize("frozen", ["committed"], indirect=True)

@@ -9,16 +9,19 @@ import pytest
 
 from tests.store.stage import Stage, a_stage
 from tests.store.test_interleavings import done_with
+from watchbill.clock import SECOND
 from watchbill.model.agent import Act
+from watchbill.model.attempt import AttemptRow
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState
-from watchbill.store.postgres.marks import RESCAN, OpenRows
+from watchbill.store.postgres.marks import COSTLY, RESCAN, UNKNOWN, Jumps, OpenRows, Sight
 from watchbill.store.protocol import Look
 from watchbill.testing.conformance.scene import AGENT, KNOWN, LIMIT, Scene, a_run, a_verdict
 
 BATCH = 50
 BATCHES = 20
 DEAD = BATCH * BATCHES
+SETTLED_AFTER = 4  # leases, until an agent knows of all jumps, if no transaction is open
 
 
 @pytest.fixture
@@ -62,16 +65,106 @@ def forget_heads(scene: Scene) -> None:
     scene.store.agent._heads.clear()  # type: ignore[attr-defined]
 
 
+async def past_the_first(scene: Scene, run: RunRow, count: int) -> AttemptRow:
+    """Make rows, and lease some of them until the agent begins behind them; gives the first one, which runs."""
+    await make(scene, run, count)
+    [first] = await scene.lease(limit=1)
+    for _ in range(SETTLED_AFTER):
+        assert len(await scene.lease(limit=1)) == 1
+    assert scene.store.agent._heads[AGENT].jumps._next is None, "it knows of all jumps"  # type: ignore[attr-defined]
+    return first
+
+
+async def test_a_retry_before_the_mark_is_the_next_one(stage: Stage):
+    scene = await stage.scene()
+    [run] = await scene.submit(a_run(1))
+    first = await past_the_first(scene, run, 10)
+    await scene.report(first, Act.FAILED, b"{}")
+    assert await scene.judge(a_verdict(await scene.row(first.id), AttemptState.READY))
+    assert [row.id for row in await scene.lease(limit=1)] == [first.id]
+
+
+async def test_an_attempt_that_is_handed_back_is_the_next_one(stage: Stage):
+    scene = await stage.scene()
+    [run] = await scene.submit(a_run(1))
+    first = await past_the_first(scene, run, 10)
+    await scene.report(first, Act.HAND_BACK)
+    assert [row.id for row in await scene.lease(limit=1)] == [first.id]
+
+
+async def test_a_call_of_a_run_that_goes_on_is_the_next_one(stage: Stage):
+    scene = await stage.scene()
+    [paused, run] = await scene.submit(a_run(1), a_run(2, "o-2"))
+    row = scene.a_row(paused)
+    await scene.turn(attempts=[row], holds=[(paused.num, True)])
+    await past_the_first(scene, run, 10)
+    await scene.turn(holds=[(paused.num, False)])
+    assert [row.id for row in await scene.lease(limit=1)] == [row.id]
+
+
+async def test_urgent_calls_of_another_process_come_before_all_ordinary_ones(stage: Stage):
+    scene = await stage.scene()
+    elsewhere = await stage.store()
+    [run] = await scene.submit(a_run(1))
+    await past_the_first(scene, run, 300)
+    urgent = []
+    for _ in range(5):
+        rows = [scene.a_row(run, rank_ahead=60 * SECOND) for _ in range(2)]
+        assert (await elsewhere.scheduler.turn(scene.a_turn(attempts=rows))).applied
+        urgent += [row.id for row in rows]
+        for row in rows:
+            assert [leased.id for leased in await scene.lease(limit=1)] == [row.id]
+    assert len(urgent) == 10
+    [ordinary] = await scene.lease(limit=1)
+    assert ordinary.id not in urgent
+
+
+async def test_a_jump_that_is_committed_late_is_the_next_one(stage: Stage):
+    """Its number is seen before its row: the agent must not believe that it has seen the row, too."""
+    scene = await stage.scene()
+    [run] = await scene.submit(a_run(1))
+    first = await past_the_first(scene, run, 30)
+    await scene.report(first, Act.FAILED, b"{}")
+    late = await stage.pin("UPDATE watchbill.attempt SET state = 0 WHERE id = $1", first.id)
+    for _ in range(2 * SETTLED_AFTER):
+        assert [row.id for row in await scene.lease(limit=1)] != [first.id]
+    await late.commit()
+    assert [row.id for row in await scene.lease(limit=1)] == [first.id]
+
+
+async def test_an_ordinary_call_comes_before_those_of_low_priority(stage: Stage):
+    scene = await stage.scene()
+    [run] = await scene.submit(a_run(1))
+    await scene.turn(attempts=[scene.a_row(run, call=f"low.{n}", rank_ahead=-60 * SECOND) for n in range(20)])
+    for _ in range(SETTLED_AFTER + 1):
+        assert len(await scene.lease(limit=1)) == 1
+    ordinary = scene.a_row(run)
+    await scene.turn(attempts=[ordinary])
+    assert [row.id for row in await scene.lease(limit=1)] == [ordinary.id]
+
+
+async def test_jumps_are_ignored_for_a_while_when_reading_all_takes_long(stage: Stage):
+    """While an old snapshot is open, and rows jump all the time, each lease would read all dead entries."""
+    jumps = Jumps(stage.clock)
+    assert jumps.known == UNKNOWN
+    jumps.saw(Sight(jumps=7, transaction=10, oldest=9), COSTLY + 1)
+    assert jumps.known is None
+    stage.clock.pass_by(RESCAN)
+    assert jumps.known == UNKNOWN
+
+
+def ignore_jumps(scene: Scene) -> None:
+    """Let an agent believe that reading all takes long."""
+    jumps = scene.store.agent._heads[AGENT].jumps  # type: ignore[attr-defined]
+    jumps.saw(Sight(jumps=1 << 40, transaction=1, oldest=0), COSTLY + 1)
+
+
 async def test_a_row_before_the_mark_is_leased_when_all_is_read_again(stage: Stage):
     scene = await stage.scene()
     [run] = await scene.submit(a_run(1))
-    await make(scene, run, 10)
-    [first, *_] = await scene.lease(limit=2)
-    [_] = await scene.lease(limit=1)
-
-    # It is tried again, and keeps its rank, which lies before the mark.
-    await scene.report(first, Act.FAILED, b"{}")
-    assert await scene.judge(a_verdict(await scene.row(first.id), AttemptState.READY))
+    first = await past_the_first(scene, run, 10)
+    ignore_jumps(scene)
+    await scene.report(first, Act.HAND_BACK)
     for _ in range(3):
         [other] = await scene.lease(limit=1)
         assert other.id != first.id
@@ -82,9 +175,8 @@ async def test_a_row_before_the_mark_is_leased_when_all_is_read_again(stage: Sta
 async def test_a_row_before_the_mark_is_leased_at_once_when_there_is_nothing_else(stage: Stage):
     scene = await stage.scene()
     [run] = await scene.submit(a_run(1))
-    await make(scene, run, 3)
-    [first, _] = await scene.lease(limit=2)
-    [_] = await scene.lease(limit=1)
+    first = await past_the_first(scene, run, SETTLED_AFTER + 1)
+    ignore_jumps(scene)
     await scene.report(first, Act.HAND_BACK)
     assert [row.id for row in await scene.lease(limit=1)] == [first.id]
 

@@ -158,12 +158,12 @@ MUTANTS = (
     ),
     Mutant(
         "M31 lease without the agent's lock: the lease is first",
-        sql("lease", "    FOR SHARE\n),\ncandidates", "),\ncandidates"),
+        sql("lease", "    FOR SHARE\n),\njumps", "),\njumps"),
         interleaving.test_7_lost_agent_leasing_and_the_lease_is_first,
     ),
     Mutant(
         "M31 lease without the agent's lock: the mark is first",
-        sql("lease", "    FOR SHARE\n),\ncandidates", "),\ncandidates"),
+        sql("lease", "    FOR SHARE\n),\njumps", "),\njumps"),
         interleaving.test_7_lost_agent_leasing_and_the_mark_is_first,
     ),
     Mutant(
@@ -231,8 +231,23 @@ MUTANTS = (
     Mutant("M38 volatile clock in lease", sql("lease", *NO_SUB_SELECT), plans_made_on_an_empty_store),
     Mutant(
         "lease without a mark",
-        sql("lease", "AND (waiting.rank, waiting.id) >= (mine.rank, mine.id)", ""),
+        sql("lease", "CASE WHEN (SELECT known FROM jumps) THEN", "CASE WHEN false THEN"),
         marked.test_a_lease_does_not_read_again_what_was_leased,
+    ),
+    Mutant(
+        "lease that ignores jumps",
+        sql("lease", "CASE WHEN (SELECT known FROM jumps) THEN", "CASE WHEN true THEN"),
+        marked.test_a_retry_before_the_mark_is_the_next_one,
+    ),
+    Mutant(
+        "urgent calls count no jump",
+        sql("turn_jumped", "nextval('watchbill.jump')", "1"),
+        marked.test_urgent_calls_of_another_process_come_before_all_ordinary_ones,
+    ),
+    Mutant(
+        "a jump is known before its row",
+        lambda patch: patch.setattr(marks.Jumps, "saw", lambda self, sight, took: setattr(self, "_known", sight.jumps)),
+        marked.test_a_jump_that_is_committed_late_is_the_next_one,
     ),
     Mutant(
         "look without a mark",

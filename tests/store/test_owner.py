@@ -1,6 +1,7 @@
 """One living process owns a file: refusals name it, its death frees it at once, and what it left is found unclean."""
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -180,3 +181,38 @@ async def main():
 asyncio.run(main())
 """
     return subprocess.run([sys.executable, "-c", script, url], capture_output=True, text=True, check=True).stdout
+
+
+async def test_forked_child_does_not_empty_the_owner_file(url, folder):
+    store = await open_store(url, SystemEnv())
+    assert isinstance(store, SqliteStore)
+    assert store._owner is not None
+    named = (folder / "store.db.owner").read_bytes()
+    child = os.fork()
+    if child == 0:
+        store._owner.release()  # as the end of an interpreter does
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert named == (folder / "store.db.owner").read_bytes() != b""
+    assert "refused" in another_process_opens(url)
+    await store.close()
+
+
+async def test_reading_the_owner_file_inside_the_owner_keeps_the_lock(url, folder):
+    store = await open_store(url, SystemEnv())
+    (folder / "store.db.owner").read_bytes()  # closing it drops the record lock
+    assert "refused" in another_process_opens(url)
+    await store.close()
+    assert "opened" in another_process_opens(url)
+
+
+async def test_store_opens_where_the_kernel_has_no_description_locks(url, monkeypatch):
+    def refuse(descriptor: int, command: int, argument: object = 0) -> object:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr("fcntl.fcntl", refuse)
+    store = await open_store(url, SystemEnv())
+    await store.client.submit([a_run(1)])
+    assert "refused" in another_process_opens(url)
+    await store.close()
+    assert "opened" in another_process_opens(url)

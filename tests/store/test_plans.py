@@ -22,7 +22,13 @@ INDEXES = {
     "look_finals": "attempt_final",
     "live_runs": "run_live",
     "runs": "run_list",
-    "old_runs": "run_list",
+    "ended_codes": "run_ended",
+    "last_part": "journal_part",
+    "ended_parts": "journal_ended_part",
+    "late_entries": "journal_part",
+    "expired_roots": "run_ended",
+    "tree_members": "run_tree",
+    "delete_all_attempts": "attempt_run",
     "inbox": "attempt_asked",
     "inbox_calls": "attempt_person",
     "waiting_calls": "attempt_person",
@@ -80,14 +86,17 @@ def connection(request: pytest.FixtureRequest) -> Iterator[sqlite3.Connection]:
 
 
 def plan(connection: sqlite3.Connection, name: str) -> list[str]:
-    numbers = [int(number) for number in re.findall(r"\?(\d+)", SQL[name])]
-    values = [None] * max(numbers, default=SQL[name].count("?"))
-    named: defaultdict[str, None] = defaultdict(lambda: None)
+    values = [None] * len(re.findall(r"\?(?!\d)", SQL[name]))
+    named: defaultdict[str, None] = defaultdict(lambda: None)  # a numbered parameter has its number as its name
     rows = connection.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", values or named)
     return [detail for *_, detail in rows]
 
 
-@pytest.mark.parametrize("name", sorted(SQL))
+# An operator runs these once, while no process serves the store: after a restore, and when a clock was wrong.
+OFFLINE = {"raise_fences", "count_timers_ahead", "set_back_attempts", "set_back_schedules"}
+
+
+@pytest.mark.parametrize("name", sorted(SQL.keys() - OFFLINE))
 def test_no_statement_reads_a_whole_table(connection, name):
     for step in plan(connection, name):
         for table in WHOLE.findall(step):
@@ -101,10 +110,10 @@ def test_the_hot_ones_use_the_index_made_for_them(connection, name, index):
 
 
 @pytest.mark.parametrize(
-    "name", ["look_due", "look_facts", "look_finals", "lease_pick", "watch_due", "runs", "old_runs", "inbox"]
+    "name", ["look_due", "look_facts", "look_finals", "lease_pick", "watch_due", "runs", "expired_roots", "inbox"]
 )
 def test_the_head_of_a_list_is_read_without_sorting_all_of_it(connection, name):
     steps = plan(connection, name)
     sorts = [step for step in steps if "TEMP B-TREE" in step]
     # Shares of several shards or queues are merged; each of them is read in order.
-    assert len(sorts) == {"watch_due": 0, "runs": 0, "old_runs": 0, "lease_pick": 3}.get(name, 1), steps
+    assert len(sorts) == {"watch_due": 0, "runs": 0, "expired_roots": 0, "lease_pick": 3}.get(name, 1), steps

@@ -13,6 +13,7 @@ import pytest
 
 from tests.servers import PostgresServer, free_port, postgres_server
 from tests.store.postgres import address_of, by_hand, emptied
+from watchbill.borrowed import numbered
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
 from watchbill.errors import (
@@ -221,7 +222,8 @@ async def test_an_empty_database_becomes_a_store(new_url):
     store = await open_store(new_url, SystemEnv())
     await store.client.submit([a_run(1)])
     await store.close()
-    assert await by_hand(new_url, "SELECT convert_from(value, 'UTF8') FROM watchbill.meta") == [(str(KNOWN_SCHEMA),)]
+    [(schema,)] = await by_hand(new_url, "SELECT convert_from(value, 'UTF8') FROM watchbill.meta WHERE key = 'schema'")
+    assert schema == str(KNOWN_SCHEMA)
 
 
 async def test_many_that_open_an_empty_database_at_once_make_one_store(new_url):
@@ -441,3 +443,46 @@ async def test_a_time_to_connect_that_is_over_while_we_stood_still_is_begun_agai
         for _ in range(came):
             await left.acquire()
     assert came == tries
+
+
+@pytest.mark.parametrize(
+    ("server", "option", "turns", "others"),
+    [
+        ("off", "", "on", "on"),
+        ("local", "", "on", "on"),
+        ("remote_apply", "", "remote_apply", "remote_apply"),
+        ("remote_write", "", "remote_write", "remote_write"),
+        ("on", "off", "off", "on"),
+        ("off", "local", "local", "local"),
+    ],
+)
+async def test_sessions_commit_to_the_disk_unless_the_address_names_less(new_url, server, option, turns, others):
+    database = (await by_hand(new_url, "SELECT current_database()"))[0][0]
+    await by_hand(new_url, f'ALTER DATABASE "{database}" SET synchronous_commit = {server}')
+    try:
+        store = await open_store(f"{new_url}&synchronous_commit={option}" if option else new_url, SystemEnv())
+        lines = store._lines  # type: ignore[attr-defined]
+        shown = numbered("SELECT current_setting('synchronous_commit')")
+        pools = (lines.turns, lines.beats, lines.others)
+        assert [(await lines.row(pool, shown, {}))[0] for pool in pools] == [turns, others, others]
+        await store.close()
+    finally:
+        await by_hand(new_url, f'ALTER DATABASE "{database}" RESET synchronous_commit')
+
+
+async def test_store_that_became_another_server_issues_no_number_twice(new_url):
+    """As a backup that was restored elsewhere: what says which server it is has changed."""
+    store = await open_store(new_url, SystemEnv())
+    shards = await store.scheduler.shards("default", "")
+    before = (await store.scheduler.take(1, shards, None)).taken[0].term
+    await by_hand(new_url, "UPDATE watchbill.meta SET value = 'another' WHERE key = 'server'")
+    other = await open_store(new_url, SystemEnv())
+    assert (await other.scheduler.take(1, shards, None)).taken[0].term >= before + 1_000_000
+    [(floor,)] = await by_hand(
+        new_url, "SELECT convert_from(value, 'UTF8')::bigint FROM watchbill.meta WHERE key = 'fence_floor'"
+    )
+    assert floor >= (before + 1_000_000) << 20
+    third = await open_store(new_url, SystemEnv())
+    assert (await third.scheduler.take(1, shards, None)).taken[0].term < before + 1_000_100, "it jumps once"
+    for opened in (store, other, third):
+        await opened.close()

@@ -108,7 +108,26 @@ INDEXES: Mapping[str, set[str]] = {
         "run_pkey (num)",
         "failed_run_pkey (run)",
     },
-    "old_runs": {"run_list ((namespace || ''::text), created_at, num)"},
+    "ended_codes": {"run_ended (namespace)", "run_ended (namespace, workflow, version)", "all of scheduler"},
+    "expired_roots": {
+        "run_ended (namespace, workflow, version, ended_at, num)",
+        "journal_pkey (run)",
+        "decision_pkey (run)",
+        "run_tree (root)",
+    },
+    "forget_chains": {"run_pkey (num)", "run_tree (root)", "decision_pkey (run)"},
+    "delete_trees": {
+        "run_pkey (num)",
+        "run_tree (root)",
+        "decision_pkey (run)",
+        "attempt_run (run)",
+        "log_pkey (run)",
+        "fact_run_kind_ref_key (run)",
+        "blob_pkey (run)",
+        "journal_pkey (run)",
+        "chain_pkey (run)",
+        "failed_run_pkey (run)",
+    },
     "decisions_of_run": {"decision_pkey (run)"},
     "onsets": {"decision_pkey (run, call, fence, n)"},
     "copy": {"run_pkey (num)", "journal_pkey (run, seq)", "blob_pkey (run, n)", "failed_run_pkey (run)"},
@@ -236,16 +255,20 @@ INDEXES: Mapping[str, set[str]] = {
         "policy_revision (namespace)",
     },
     "look_schedules": {"schedule_pkey (id)", "run_pkey (num)"},
-    "look_due": {"run_pkey (num)"},
+    "look_due": {"run_pkey (num)", "blob_pkey (run, n)"},
     "look_facts": {"fact_pkey (id)"},
-    "look_finals": {"attempt_pkey (id)"},
+    "look_finals": {"attempt_pkey (id)", "blob_pkey (run, n)"},
     "live_runs": {"run_live (shard, (num + 0))"},
-    "load_runs": {"run_pkey (num)"},
-    "load_journal": {"journal_pkey (run, seq)"},
+    "load_runs": {"run_pkey (num)", "blob_pkey (run)", "fact_run_kind_ref_key (run)"},
+    "load_journal": {"journal_pkey (run, seq)", "blob_pkey (run, n)"},
+    "ended_parts": {"journal_ended_part (at, run, seq)", "run_pkey (num)"},
+    "trim": {"journal_pkey (run, seq)", "blob_pkey (run, n)"},
+    "load_last_parts": {"journal_part (run, kind)", "journal_part (run, kind, seq)", "journal_pkey (run, seq)"},
     "load_attempts": {"attempt_run (run)"},
     "load_facts": {"fact_run_kind_ref_key (run)"},
     "turn_is_there": {"attempt_pkey (id)", "fact_pkey (id)", "journal_pkey (run, seq)"},
     "turn": {
+        "journal_pkey (run, seq)",
         "lease_pkey (role, shard)",
         "run_pkey (num)",
         "fact_pkey (id)",
@@ -267,6 +290,7 @@ INDEXES: Mapping[str, set[str]] = {
         "queue_newest ((namespace || ''::text), (region || ''::text))",
     },
     "lease": {
+        "meta_pkey (key)",
         "agent_alive (id)",
         "attempt_ready (queue, (alone OR (losses >= 2)), rank, id)",
         "attempt_pkey (id)",
@@ -274,6 +298,7 @@ INDEXES: Mapping[str, set[str]] = {
         "attempt_retry (queue)",
     },
     "lease_stopped": {
+        "meta_pkey (key)",
         "agent_alive (id)",
         "attempt_ready (queue, (alone OR (losses >= 2)), rank, id)",
         "attempt_pkey (id)",
@@ -312,6 +337,7 @@ INDEXES: Mapping[str, set[str]] = {
     "lock_gates": {"agent_alive (id)"},
     "gates_locked": {"gate_pkey (namespace, name)", "attempt_gate (gate)", "queue_pkey (id)"},
     "lease_limited": {
+        "meta_pkey (key)",
         "gate_pkey (namespace, name)",
         "attempt_pkey (id)",
         "all of gate_stopped",  # has what is paused or in trouble, and nothing else
@@ -464,7 +490,7 @@ RARE_PARTS: Mapping[str, set[str]] = {
     "decided": {"attempt_pkey (id)"},
     "failed": set(),
 }
-HELD = {"lease_pkey (role, shard)"}
+HELD = {"lease_pkey (role, shard)", "journal_pkey (run, seq)"}  # and the entries that the turn follows
 
 
 def texts() -> dict[str, Statement]:
@@ -480,7 +506,7 @@ def texts() -> dict[str, Statement]:
         "report_uses": composed(SCHEMA, (("accepted", "report_uses"),), "report_answer_uses", ()),
         "report_rows": statements(SCHEMA)["report_rows"],
         "turn_is_there": statements(SCHEMA)["turn_is_there"],
-        "turn": turn_statement(SCHEMA, a_turn(*PARTS), large=True),
+        "turn": turn_statement(SCHEMA, a_turn(*PARTS), large=True, urgent=True),
     }
 
 
@@ -660,6 +686,11 @@ async def load(url: str, queue: int = 1) -> None:
 def test_every_statement_is_looked_at():
     others = {
         "notify", "isolation", "place", "store_time", "lock_witness", "unlock_witness",  # read nothing of ours
+        "listening_to",  # likewise
+        "draw_number",  # likewise, once for each opening
+        "keep", "kept",  # a few rows for each namespace: one for each workflow and version
+        "living_processes", "raise_term", "raise_fences",  # an operator's, after a restore: all that is open
+        "polling",  # a doctor's: one row for each process
         "queues", "make_shards", "make_queue", "queue_by_id", "all_shards",  # a few rows for each namespace
         "lock_policies", "shards_of_namespace", "steps_met",  # when an operator has given an order
         "stats", "find_stat", "make_stats", "lock_stats", "teach_stats",  # likewise: one for each step and rung
@@ -667,6 +698,7 @@ def test_every_statement_is_looked_at():
         "watchers", "overdue", "orphans", "count_orphans",  # likewise; one row for each process, or kind
         "unsent_alerts",  # likewise: of incidents
         "misled",  # a server's own tables
+        "greet", "recognise",  # when a connection is opened
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations", "role_region",  # at opening
         "role_fit", "region_texts", "keep_region", "region_roles",  # when a region gets its role
         "hand_over_incidents", "leave_incidents", "end_left_incidents", "share_incidents",  # likewise

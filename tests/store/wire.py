@@ -14,6 +14,10 @@ from urllib.parse import quote
 
 from tests.store.postgres import address_of
 
+# "E", the length, the fields, and an end: what a server sends when an operator ends a session.
+_FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+GOODBYE = b"E" + (4 + len(_FIELDS)).to_bytes(4) + _FIELDS
+
 
 class Strand:
     """One connection: the client's end and the server's."""
@@ -22,7 +26,8 @@ class Strand:
         self.client = client
         self.server = server
         self.said = b""  # by the client
-        self.deaf = False
+        self.deaf = False  # the server hears nothing of the client
+        self.mute = False  # the client hears nothing of the server
         self.severed = False
 
 
@@ -67,6 +72,18 @@ class Wire:
     def lose(self, message: bytes) -> None:
         """Lose messages with these words, and whatever else is said on their connections."""
         self._lost = message
+
+    def silence(self, message: bytes) -> None:
+        """Carry nothing more, in either direction, on connections whose client has sent these words: half-open."""
+        for strand in self._strands:
+            if message in strand.said:
+                strand.deaf = strand.mute = True
+
+    def say_goodbye(self, message: bytes) -> None:
+        """Send the server's last message on connections whose client has sent these words, but no end of file yet."""
+        for strand in self._strands:
+            if message in strand.said and not strand.client.is_closing():
+                strand.client.write(GOODBYE)
 
     def gag(self) -> None:
         """Carry no more answers."""
@@ -142,7 +159,7 @@ class Wire:
 
     async def _back(self, from_server: asyncio.StreamReader, strand: Strand) -> None:
         while message := await _read(from_server):
-            if not (strand.severed or self._gagged or self._frozen.is_set()):
+            if not (strand.severed or strand.mute or self._gagged or self._frozen.is_set()):
                 strand.client.write(message)
         if not self._frozen.is_set():
             strand.client.close()

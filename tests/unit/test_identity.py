@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from watchbill.env import SystemEnv
+from watchbill.env import SystemEnv, _leave_trace
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="proof of death needs /proc")
 
@@ -41,6 +41,31 @@ def test_a_killed_process_is_provably_dead(env, gone):
     assert env.is_dead(said(gone))
 
 
+def test_a_process_of_a_clone_of_this_machine_is_not_provably_dead(env, gone, monkeypatch, tmp_path):
+    # All that a clone has in memory is equal; only what was written after it was cloned is not there.
+    monkeypatch.setattr("watchbill.env.TRACES", str(tmp_path / "other"))
+    assert not env.is_dead(said(gone))
+
+
+def test_a_process_that_could_leave_no_trace_is_judged_by_the_process_table(env, gone):
+    assert env.is_dead(said({**gone, "trace": ""}))
+
+
+def test_a_process_of_an_older_version_that_left_no_trace_is_not_judged(env, gone):
+    del gone["trace"]
+    assert not env.is_dead(said(gone))
+
+
+def test_traces_are_few_however_many_processes_there_were(monkeypatch, tmp_path):
+    monkeypatch.setattr("watchbill.env.TRACES", str(tmp_path / "traces"))
+    monkeypatch.setattr("watchbill.env.MANY_TRACES", 10)
+    monkeypatch.setattr("watchbill.env.TRACES_KEPT", -1.0)
+    folder = tmp_path / f"traces-{os.getuid()}"
+    for pid in range(2**30, 2**30 + 30):
+        _leave_trace(pid)
+    assert len(list(folder.iterdir())) <= 11
+
+
 def test_nobody_is_dead_to_himself(env):
     assert not env.is_dead(env.process_identity())
 
@@ -57,6 +82,13 @@ def test_a_pid_that_was_given_away_again_is_proof_too(env):
         {"boot": ""},
         {"pid_namespace": "pid:[1]"},
         {"pid_namespace": ""},
+        {"machine": "another"},
+        {"machine": None},
+        {"host": "another"},
+        {"trace": "0123456789abcdef"},
+        {"trace": None},
+        {"user": 1},
+        {"user": "../x"},
         {"pid": "12"},
         {"pid": 0},
         {"pid": -1},

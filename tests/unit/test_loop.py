@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from watchbill.env import SystemEnv
-from watchbill.errors import StoreError, StoreFullError, StoreUnreachableError
+from watchbill.errors import StoreCorruptError, StoreError, StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.loop import Loop
 
@@ -135,13 +135,13 @@ async def test_after_a_failing_turn_it_comes_back_by_itself() -> None:
 
 
 async def test_a_store_that_failed_ends_it_and_stop_says_so() -> None:
-    room = Room(failing(StoreFullError("sqlite:///x.db", "disk"), 1))
+    room = Room(failing(StoreCorruptError("sqlite:///x.db", "disk"), 1))
     task = room.start()
     await asyncio.wait([task], timeout=LONG)
-    with pytest.raises(StoreFullError):
+    with pytest.raises(StoreCorruptError):
         await room.stop()
     assert room.did == ["open", "turn", "abandon"]
-    assert [event.cause for event in room.told] == ["StoreFullError"]
+    assert [event.cause for event in room.told] == ["StoreCorruptError"]
 
 
 async def test_an_opening_that_fails_is_tried_again() -> None:

@@ -383,6 +383,9 @@ class Agent(Loop):
             room = to_try if self._probation.suspended else room  # else it is too early: what only it can do goes on
         if room.slots <= 0:
             return
+        if self._reports.crowded:
+            self._asked = True  # again when some of it was reported, which the next turn does first
+            return
         left, cut = room.slots, False
         for served in await self._requests.in_turn():
             if self._stopping:

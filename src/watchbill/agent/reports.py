@@ -16,13 +16,16 @@ from watchbill.agent.held import Held
 from watchbill.agent.lessons import Lessons
 from watchbill.agent.membership import Membership
 from watchbill.clock import Micros
+from watchbill.errors import StoreError
 from watchbill.events import log
 from watchbill.flow.context import Checkpoint
 from watchbill.model.agent import Act, Answer, Report
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
 from watchbill.store.protocol import AgentStore
+from watchbill.store.refused import words_of
 
+MOST_UNSAID: Final = 32 << 20  # bytes of outcomes that are to be reported: beyond it nothing more is leased
 REPORTED_AT_ONCE: Final = 4 << 20  # bytes of a report: beyond, the rest is said after a beat
 
 _encode = msgspec.json.Encoder().encode
@@ -58,6 +61,16 @@ class Reports:
     def __bool__(self) -> bool:
         """True when there is something to send, and it need not wait for an answer."""
         return any(True for _ in self._sayable())
+
+    @property
+    def crowded(self) -> bool:
+        """True while so much is to be said that nothing more should begin."""
+        size = 0
+        for item in self._all():
+            size += len(item.report.body or b"")
+            if size >= MOST_UNSAID:
+                return True
+        return False
 
     @property
     def rows(self) -> set[int]:
@@ -151,7 +164,7 @@ class Reports:
             return
         self._under_way.append(sending)
         try:
-            answers = await self._store.report(self._membership.id, [item.report for item in sending])
+            answers = await self._report([item.report for item in sending])
         except BaseException:
             self._items[:0] = sending  # before whatever was to be said of the same rows since
             self._unsure.update([item.report.id for item in sending])
@@ -170,6 +183,31 @@ class Reports:
                     self._refused.append(attempt)  # else it may be its own report, or its transaction, that came first
                 self._held.forget(attempt)
         self._unsure.difference_update([item.report.id for item in sending])
+
+    async def _report(self, reports: list[Report]) -> list[Answer]:
+        """Send reports, all at once; if the store refuses that, each alone, so that none waits for one that is."""
+        try:
+            return await self._store.report(self._membership.id, reports)
+        except StoreError:
+            raise
+        except Exception as error:
+            if len(reports) == 1:
+                return [await self._report_refused(reports[0], error)]
+        return [answer for report in reports for answer in await self._report([report])]
+
+    async def _report_refused(self, report: Report, error: Exception) -> Answer:
+        """Report that the store refuses to write an outcome: as a failure, or, if it refuses that, too, as a loss."""
+        failure = Failure("Refused", f"the store refuses to write its outcome: {words_of(error)}")
+        act = Act.DIED if report.act in (Act.FAILED, Act.CHECKPOINT) else Act.FAILED
+        instead = Report(report.id, report.fence, act, _encode(failure))
+        try:
+            [answer] = await self._store.report(self._membership.id, [instead])
+        except StoreError:
+            raise
+        except Exception:
+            log.warning("row %x: %s; its attempt is left to the supervisor", report.id, failure.message)
+            return Answer.LATE
+        return Answer.LATE if report.act == Act.CHECKPOINT else answer  # it must not believe that this was kept
 
     def take_refused(self) -> list[Errand]:
         """Take those that were done, and came too late."""

@@ -24,9 +24,10 @@ from watchbill.flow.program import stop_if_reading
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step, StepOptions
 from watchbill.flow.workflows import START_KEYWORDS, Workflow, WorkflowOptions
+from watchbill.forks import FORKS
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.keys import given_keys
-from watchbill.model.run import NewRun, check_id, check_region
+from watchbill.model.run import MOST_SLOTS, NewRun, check_id, check_region, unique_text
 
 if TYPE_CHECKING:
     from watchbill.app.agents import AgentStatus
@@ -90,6 +91,10 @@ class App:
         self._making = threading.Lock()
         self._made_hall: Client | None = None
         self._made_sync: object = None
+        FORKS.when_forked(self._forget)
+
+    def _forget(self) -> None:
+        self._making = threading.Lock()  # another thread of the parent may have held the old one
 
     # --- what an author writes
 
@@ -194,8 +199,10 @@ class App:
         profile_named(profile)
         supervision_named(supervision)
         for name, value in (("slots", slots), ("threads", threads)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InvalidOptionError(f"rooms({name}=) must be above zero, and a whole number, got {value!r}")
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_SLOTS:
+                raise InvalidOptionError(
+                    f"rooms({name}=) must be above zero, a whole number, and at most {MOST_SLOTS:,}, got {value!r:.200}"
+                )
         async with self._hall.rooms(
             scheduler=scheduler,
             agent=agent,
@@ -437,9 +444,12 @@ class App:
 
         return Schedules(self._hall)
 
-    @functools.cached_property
+    # Not `functools.cached_property`: in Python 3.11 it has a lock, which a forked child may find taken for ever.
+    @property
     def sync(self) -> Any:
         """The same client for synchronous programs: `app.sync.start(wf, 1).result()`."""
+        if self._made_sync is not None:
+            return self._made_sync
         from watchbill.app.sync import Sync
 
         with self._making:
@@ -452,20 +462,17 @@ class App:
 
     def meet_in(self, hall: Client) -> Callable[[], None]:
         """Meet in another hall than this App's own from now on, a test's; gives the function that goes back."""
-        own = vars(self)
-        before = own.get("_hall")
-        own["_hall"] = hall
+        before, self._made_hall = self._made_hall, hall
 
         def back() -> None:
-            if before is None:
-                del own["_hall"]
-            else:
-                own["_hall"] = before
+            self._made_hall = before
 
         return back
 
-    @functools.cached_property
+    @property
     def _hall(self) -> Client:
+        if self._made_hall is not None:
+            return self._made_hall
         # The rooms and the store are half of the import time, and a program that only defines steps needs neither.
         from watchbill.app.hall import Hall
 
@@ -509,7 +516,7 @@ class App:
 
     def _new_run_id(self, workflow: Workflow[..., Any]) -> str:
         name = re.sub(r"[^A-Za-z0-9._:-]", "_", getattr(workflow, "name", "run"))[:100]
-        return f"{name}-{self._hall.env.new_id():x}"
+        return f"{name}-{unique_text(self._hall.env)}"
 
 
 def _given_routes(alerts: str | Iterable[str] | None) -> Any:

@@ -35,7 +35,7 @@ from watchbill.app.words import moment, span, told_of
 from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.flow.drain import ENDLESS
 from watchbill.flow.finish import DEADLINE_EXCEEDED, STOPPED
-from watchbill.flow.parts import acting_in, why_stopping
+from watchbill.flow.parts import Hole, acting_in, hole_in, why_stopping
 from watchbill.flow.values import plain
 from watchbill.model.attempt import AttemptRow, RowKind
 from watchbill.model.call import Kind
@@ -322,6 +322,23 @@ def _paused(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
 # --- where it stands
 
 
+def _with_a_hole(record: Record, hole: Hole, held: str | None, facts: dict[str, Any]) -> Standstill:
+    """Advise what to do about a journal with a hole: no code fits it."""
+    id = record.run.id
+    if why_stopping(record.journal) is not None or hole.before is None:
+        does, who = f"`watchbill run cancel {shlex.quote(id)}` ends it without its code", "whoever cancels it"
+    else:
+        does = (
+            f"`watchbill run rewind {shlex.quote(id)} {shlex.quote(hole.before)}` does that call and all after it again"
+        )
+        who = f"whoever rewinds it to {hole.before}"
+    return Standstill(
+        Because.DIVERGED,
+        f"It stands still, because {held or hole}. No code fits such a journal; {does}.{_of_incident(record, facts)}",
+        _teller(record) or who,
+    )
+
+
 def _state(record: Record, facts: dict[str, Any], rows: Sequence[AttemptRow]) -> Iterator[Standstill]:
     run, held = record.run, held_reason(record)
     if run.status is RunState.DIVERGED:
@@ -329,6 +346,9 @@ def _state(record: Record, facts: dict[str, Any], rows: Sequence[AttemptRow]) ->
         does, acts = "`rewind` does the rest again with the code that is here", "rewinds"
         if why_stopping(record.journal) is not None:  # a rewind would take that back, and is refused
             does, acts = "`cancel` ends it without its code", "cancels"
+        if (hole := hole_in(record.journal)) is not None:
+            yield _with_a_hole(record, hole, held, facts)
+            return
         yield Standstill(
             Because.DIVERGED,
             f"It stands still, because its code no longer fits its journal: {held}."

@@ -9,6 +9,7 @@ from watchbill.model.duration import Duration, to_micros
 from watchbill.model.extension import EXTEND, extending, extension_of, told_extension
 from watchbill.model.facts import FactKind
 from watchbill.model.resolution import check_name, check_reason
+from watchbill.model.run import unique_text
 from watchbill.model.states import AttemptState
 from watchbill.store.protocol import NewFact, Record
 
@@ -29,6 +30,7 @@ class Wish:
         self._reason = reason
         self._who = who
         self._number = doors.env.new_id()  # of what is written down
+        self._ref = unique_text(doors.env)
         self._until: Micros | None = None
 
     async def of_run(self, id: str) -> bool:
@@ -43,7 +45,7 @@ class Wish:
         if seen >= until:
             return True
         body = told_extension(until, self._by, self._reason)
-        fact = NewFact(self._doors.namespace, id, FactKind.EXTEND, f"{self._number:x}", self._who, body)
+        fact = NewFact(self._doors.namespace, id, FactKind.EXTEND, self._ref, self._who, body)
         return await self._doors.write(lambda client: client.extend_run(seen, until, fact))
 
     async def of_call(self, id: str, call: str) -> bool:

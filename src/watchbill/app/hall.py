@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import itertools
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -16,6 +15,7 @@ from watchbill.app.explain import explain
 from watchbill.app.handle import Handle
 from watchbill.app.house import House
 from watchbill.app.measuring import measured
+from watchbill.app.redrawing import submit_runs
 from watchbill.app.report import log_shown, status_of
 from watchbill.app.residence import check_residence
 from watchbill.app.rollcall import supervision_of
@@ -29,8 +29,9 @@ from watchbill.app.visit import ONE_DOOR, PATIENCE, Visit, open_to_own, while_th
 from watchbill.app.waiting import POLL, Waiting
 from watchbill.borrowed import borrow, check_kind, must_be_awaited
 from watchbill.clock import SECOND, Micros
-from watchbill.env import Env, SystemEnv, busy_interpreter
+from watchbill.env import Env, SystemEnv, abandon_loop, busy_interpreter
 from watchbill.errors import (
+    IdTakenError,
     ImpureWorkflowError,
     InvalidOptionError,
     RunEnded,
@@ -39,12 +40,13 @@ from watchbill.errors import (
     RunNotFound,
     SealedError,
     StoreError,
+    StoreFailingError,
     StoreOutdatedError,
     StoreOwnedError,
     StoreUnreachableError,
     WatchbillError,
 )
-from watchbill.events import RUN_DELETED, Event, Events
+from watchbill.events import RUN_DELETED, STORE_FAILING, STORE_RECOVERED, Event, Events
 from watchbill.flow import copies
 from watchbill.flow.endings import error_of
 from watchbill.flow.execute import DEFAULT_SLOTS, DEFAULT_THREADS
@@ -56,6 +58,7 @@ from watchbill.flow.replay import current
 from watchbill.flow.scan import scan
 from watchbill.flow.values import encode, plain
 from watchbill.flow.workflows import Workflow
+from watchbill.forks import FORKS, abandon, forget_wakeups
 from watchbill.model.agent import Wish
 from watchbill.model.alert import Route
 from watchbill.model.call import JournalRow
@@ -74,7 +77,7 @@ from watchbill.model.question import InboxItem, inbox_item
 from watchbill.model.queue import QueueDepth
 from watchbill.model.report_card import Metrics
 from watchbill.model.resolution import check_name, check_reason
-from watchbill.model.run import NewRun, code_name, is_id
+from watchbill.model.run import NewRun, code_name, is_id, unique_text
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import RunState
 from watchbill.model.stop import check_gate
@@ -92,6 +95,7 @@ from watchbill.store.open import (
 )
 from watchbill.store.protocol import (
     EVERY,
+    REDRAWN,
     ClientStore,
     Deleted,
     Ending,
@@ -110,6 +114,8 @@ T = TypeVar("T")
 
 FIRST_PAUSE: Final[Micros] = SECOND // 10
 LONGEST_PAUSE: Final[Micros] = SECOND
+# How long a request waits for a disk that refuses: a person has to mend it, and the program should hear of it soon.
+DISK_PATIENCE: Final[Micros] = 5 * SECOND
 
 LONGEST_REFERENCE: Final = 200
 PAGE: Final = 100  # runs that are read at a time
@@ -152,6 +158,18 @@ class Hall:
         self._waiting: Waiting | None = None
         self._house: House | None = None
         self._deaf: list[Callable[[], None]] = []
+        FORKS.when_forked(self._forget)
+
+    def _forget(self) -> None:
+        """Forget in a forked child what its parent has open: loops, stores, components."""
+        if self.loop is not None:
+            forget_wakeups()
+        for loop in {self.loop, *self._opened, *self._visits}:
+            abandon_loop(loop)
+        abandon(self._store, self._opened, self._visits, self._waiting, self._house, tuple(self._deaf))
+        self._stop_listening()
+        self.loop = self._store = self._waiting = self._house = None
+        self._opened, self._visits = WeakKeyDictionary(), {}
 
     @contextlib.asynccontextmanager
     async def rooms(
@@ -225,6 +243,7 @@ class Hall:
         self._deaf = [
             self._events.listen(waiting.notice),
             store.listen(Hint.CLIENT, waiting.hint, elsewhere=True),
+            store.health.listen(self._tell_health),
         ]
         self._house = house = House(
             self.env,
@@ -252,6 +271,15 @@ class Hall:
         for deaf in self._deaf:
             deaf()
         self._deaf.clear()
+
+    def _tell_health(self, error: StoreError | None, lasted: Micros) -> None:
+        """Tell those who have subscribed that the store fails, or is back. Its own time may be unknown now."""
+        now = self.env.clock.wall()
+        if error is None:
+            event = Event(STORE_RECOVERED, now, "store", duration=lasted)
+        else:
+            event = Event(STORE_FAILING, now, "store", cause=type(error).__name__, note=str(error))
+        self._events.tell([event])
 
     async def failed(self) -> None:
         """Wait until one of the open rooms has ended by itself: its store cannot be used any more."""
@@ -301,9 +329,9 @@ class Hall:
         if self._store is not None:
             self._check_place()
             client = self._store.client
-            submitted = await self._insist(lambda: client.submit(runs))
+            submitted = await submit_runs(self.env, runs, lambda work: self._insist(lambda: work(client)))
         else:
-            submitted = await self.write(lambda client: client.submit(runs))
+            submitted = await submit_runs(self.env, runs, self.write)
         return [
             Handle(self, there.run.id, workflow, there.run.num)
             for (workflow, _), there in zip(asked, submitted, strict=True)
@@ -375,7 +403,7 @@ class Hall:
 
     async def timeline(self, id: str) -> list[TimelineEvent]:
         """Give what has happened to a run."""
-        return timeline_of(await self.record(id))
+        return timeline_of(await self.record(id, earlier=True))
 
     async def graph(self, id: str) -> Graph:
         """Give which calls of a run waited for which."""
@@ -492,7 +520,7 @@ class Hall:
         """Tell a run something; durable when this returns. With the same reference it is told once."""
         self._check_id(id)
         told_as = encode(body, what=f"what is told to run {id!r}", sealed=self._seal is not None)
-        reference = f"{self.env.new_id():x}" if ref is None else check_reference(ref)
+        reference = unique_text(self.env) if ref is None else check_reference(ref)
         fact = NewFact(self.namespace, id, kind, reference, by, told_as)
         (told,) = await self.write(lambda client: client.tell([fact]))
         if told is Told.UNKNOWN:
@@ -567,29 +595,40 @@ class Hall:
                     " its code is not in this App"
                 )
             part = part._replace(input=code.signature.with_changes(part.input, changes))
+        n, redrawn = 2, 0
         num = self.env.new_id()
-        first = copies.beginning(record, part, num)
-        for n in itertools.count(2):
+        while True:
             new = copies.copy_of(record, part, num, n)
             if not is_id(new.id):
                 raise WatchbillError(f"run {run.id!r} has too long an id for a copy: {new.id!r}")
+            first = copies.beginning(record, part, num)
             copying = partial(_copied, new, run.num, origin.kept, loose=bool(changes), first=first, member=member)
-            match await self.write(copying):
+            try:
+                became = await self.write(copying)
+            except IdTakenError:
+                if redrawn == REDRAWN:
+                    raise
+                redrawn += 1
+                self.env.renumber()
+                num = self.env.new_id()
+                continue
+            match became:
                 case Copied.MADE:
                     return Handle(self, new.id, workflow, num)
+                case Copied.TAKEN:
+                    n += 1
                 case Copied.GONE:
                     await self.record(run.id)  # it may have been deleted meanwhile
                     raise WatchbillError(
                         f"somebody has seen to run {run.id!r} meanwhile, with all of its incident: `watchbill run list`"
                         " shows as which run it goes on, if it does; retry it once more to have another one"
                     )
-        raise AssertionError("there is always a next number")
 
-    async def record(self, id: str) -> Record:
-        """Read all that is stored about a run."""
+    async def record(self, id: str, *, earlier: bool = False) -> Record:
+        """Read all that is stored about a run; `earlier`: also the parts of its journal before the last one."""
         self._check_id(id)
         async with self._reading() as client:
-            record = await client.record(self.namespace, id)
+            record = await client.record(self.namespace, id, earlier=earlier)
         if record is None:
             raise RunNotFound(id, self.namespace)
         return record
@@ -730,14 +769,15 @@ class Hall:
 
     async def _insist(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do what may be repeated safely until the store answers, within patience."""
-        until = pause = None
+        since = pause = None
         while True:
             try:
                 return await work()
-            except StoreUnreachableError:
+            except StoreUnreachableError as error:
                 boot = self.env.clock.boot()
-                until = until if until is not None else boot + PATIENCE
-                if boot >= until:
+                patience = DISK_PATIENCE if isinstance(error, StoreFailingError) else PATIENCE
+                since = since if since is not None else boot
+                if boot >= since + patience:
                     raise
                 pause = FIRST_PAUSE if pause is None else min(2 * pause, LONGEST_PAUSE)
                 await self.env.wait(asyncio.Event(), pause)

@@ -21,7 +21,7 @@ from watchbill.model.needs import written
 from watchbill.model.profile import PROFILES, Profile, lease_of
 from watchbill.model.watcher import Supervision
 from watchbill.scheduler.experience import Experience
-from watchbill.scheduler.pruner import Pruner, shortest
+from watchbill.scheduler.pruner import Pruner
 from watchbill.scheduler.recoveries import Recoveries
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.store.protocol import Hint, Store
@@ -124,17 +124,10 @@ class House:
                 ),
             )
 
-            if shortest(registry, retention) is not None:
-                self.rooms.append(
-                    Pruner(
-                        env,
-                        events,
-                        store=store.scheduler,
-                        registry=registry,
-                        namespace=namespace,
-                        retention=retention,
-                    )
-                )
+            pruner = Pruner(
+                env, events, store=store.scheduler, registry=registry, namespace=namespace, retention=retention
+            )
+            self.rooms.append(pruner)
 
     def _supervise(
         self,

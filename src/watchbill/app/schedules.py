@@ -7,6 +7,7 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
+from watchbill.app.redrawing import submit_runs
 from watchbill.clock import EPOCH, Micros, micros, to_datetime
 from watchbill.env import Env
 from watchbill.errors import InvalidOptionError, WatchbillError
@@ -14,7 +15,7 @@ from watchbill.flow.names import did_you_mean
 from watchbill.model.logbook import LogEntry
 from watchbill.model.recurrence import Catchup, Overlap
 from watchbill.model.resolution import check_name, check_reason
-from watchbill.model.run import NewRun
+from watchbill.model.run import NewRun, unique_text
 from watchbill.model.schedule import MOST_SLOTS, ScheduleOrder, ScheduleRow, slot_id
 from watchbill.model.slots import newest_slots, slots_after
 from watchbill.store.protocol import ClientStore
@@ -87,10 +88,11 @@ class Schedules:
     async def run(self, name: str) -> str:
         """Start a run of it now, beside its slots; gives the run's id."""
         row = await self._found(name)
-        num = self._doors.env.new_id()
-        run = NewRun(num, self._namespace, f"{name}@now-{num:x}", name, row.version, row.input, shard=row.shard)
-        await self._doors.write(lambda doors: doors.submit([run]))
-        return run.id
+        env = self._doors.env
+        id = f"{name}@now-{unique_text(env)}"
+        run = NewRun(env.new_id(), self._namespace, id, name, row.version, row.input, shard=row.shard)
+        [submitted] = await submit_runs(env, [run], self._doors.write)
+        return submitted.run.id
 
     async def backfill(self, name: str, since: datetime, until: datetime, reason: str, by: str) -> "Sequence[str]":
         """Start the slots from `since` up to, and without, `until`, as its overlap allows; gives their runs' ids.

@@ -39,7 +39,7 @@ class _Call(NamedTuple):
 def steps_of(record: Record) -> tuple[StepStatus, ...]:
     """Give the calls of steps in the order in which they were made."""
     decided = [Decided(row, decision_in(row.body), at) for row, at in record.decisions]
-    judged, parts = _judged(decided), _parts(record.journal)
+    judged, parts = _judged(decided), _Parts(record)
     calls = [*_ended(record, decided, judged, parts), *_open(record, judged)]
     known = {call.step.key for call in calls}
     calls += [call for call in _let_go(record, decided, judged, parts) if call.step.key not in known]
@@ -71,10 +71,10 @@ def undos_in(journal: Sequence[JournalEntry]) -> list[JournalEntry]:
     return [entry for entry in journal if entry.kind == Kind.STEP and entry.key.startswith(UNDO)]
 
 
-def _undos(journal: Sequence[JournalEntry], parts: Sequence[JournalEntry]) -> list[tuple[int, str]]:
+def _undos(journal: Sequence[JournalEntry], parts: "_Parts") -> list[tuple[int, str]]:
     """Give the undos that are done: in which part, and the key of what was undone."""
     return [
-        (bisect_left(parts, entry.seq, key=_place), entry.key.removeprefix(UNDO))
+        (parts.of(entry), entry.key.removeprefix(UNDO))
         for entry in undos_in(journal)
         if entry.outcome != Outcome.FAILED
     ]
@@ -100,9 +100,23 @@ def _undone(call: _Call) -> _Call:
 # --- in which order
 
 
-def _parts(journal: Sequence[JournalEntry]) -> list[JournalEntry]:
-    """Give the entries at which a part of a run ended: keys are counted anew after each."""
-    return [entry for entry in journal if entry.kind in (Kind.REWOUND, Kind.CONTINUED)]
+class _Parts:
+    """The entries at which a part of a run ended: keys are counted anew after each."""
+
+    def __init__(self, record: Record) -> None:
+        journal = record.journal
+        self._ends = [entry for entry in journal if entry.kind in (Kind.REWOUND, Kind.CONTINUED)]
+        # Earlier parts may not have been read.
+        is_whole = not journal or journal[-1].seq == len(journal)
+        self._unread = 0 if is_whole else max(0, record.run.part - len(self._ends))
+
+    def of(self, entry: JournalEntry) -> int:
+        """Give the number of the part that an entry belongs to."""
+        return self._unread + bisect_left(self._ends, entry.seq, key=_place)
+
+    def at(self, at: Micros) -> int:
+        """Give the number of the part at a time."""
+        return self._unread + bisect_right(self._ends, at, key=_when)
 
 
 def _place(end: JournalEntry) -> int:
@@ -179,14 +193,14 @@ def _ended(
     record: Record,
     decided: Sequence[Decided],
     judged: Mapping[str, list[AttemptStatus]],
-    parts: Sequence[JournalEntry],
+    parts: _Parts,
 ) -> Iterator[_Call]:
     probed = told_by_probe(decided)
     for entry in record.journal:
         if entry.kind == Kind.STEP:
             earlier = judged.get(entry.key, [])
             began = entry.started_at if entry.started_at is not None else entry.at
-            part = bisect_left(parts, entry.seq, key=_place)
+            part = parts.of(entry)
             ran = (entry.key, entry.seq) not in probed and not given_by_person(entry)
             yield _Call(part, _first(began, earlier), entry.seq, _ended_step(entry, earlier, ran=ran))
 
@@ -264,7 +278,7 @@ def _let_go(
     record: Record,
     decided: Sequence[Decided],
     judged: Mapping[str, list[AttemptStatus]],
-    parts: Sequence[JournalEntry],
+    parts: _Parts,
 ) -> Iterator[_Call]:
     """Give calls that are neither in the journal nor open: their run wanted them no more.
 
@@ -283,7 +297,7 @@ def _let_go(
         if call not in unwanted and not record.run.status.terminal:
             continue
         attempts = judged.get(call, [])
-        part = bisect_right(parts, one.at, key=_when)
+        part = parts.at(one.at)
         failed = one.decision.chosen == GiveUp.chosen and one.decision.cause not in (None, Cause.CANCELLED)
         state = StepState.FAILED if failed else _unwanted(attempts)
         step = StepStatus(call, one.decision.step or step_name(call), state, None, tuple(attempts))

@@ -79,7 +79,7 @@ class Sync(Bridge):
     def __init__(self, target: object, loop_of: LoopOf, own: LoopThread | None = None) -> None:
         super().__init__(target)
         self._loop_of = loop_of
-        self._own = own
+        self._own = own or LoopThread("watchbill sync")
 
     def _call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         loop = self._loop()
@@ -107,11 +107,7 @@ class Sync(Bridge):
     def _loop(self) -> asyncio.AbstractEventLoop:
         """Give the loop of the open rooms; without rooms, one of our own on a thread."""
         rooms = self._loop_of()
-        if rooms is not None:
-            return rooms
-        if self._own is None:
-            self._own = LoopThread("watchbill sync")
-        return self._own.loop
+        return self._own.loop if rooms is None else rooms
 
 
 def _ask(jobs: "queue.SimpleQueue[Callable[[], None] | None]", job: Callable[[], T]) -> "asyncio.Future[T]":

@@ -119,6 +119,7 @@ class Waiting:
                     await self._env.wait(asyncio.Event(), POLL)
                     self._to_check.update(num for num in nums if num in self._waiting)
                     continue
+                self._let_go(set(nums) - {ending.num for ending in endings})
                 for ending in endings:
                     if ending.status.terminal or ending.held is not None:
                         self._answer(ending)
@@ -126,6 +127,13 @@ class Waiting:
             self.fail(error)
         finally:
             self._checking = None
+
+    def _let_go(self, gone: set[int]) -> None:
+        """Let clients look for runs themselves that are no longer there: deleted, or lost with a server."""
+        for num in gone:
+            for waiter in self._waiting.get(num, ()):
+                if not waiter.future.done():
+                    waiter.future.set_result(None)
 
     async def _poll(self) -> None:
         never = asyncio.Event()

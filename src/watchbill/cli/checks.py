@@ -1,6 +1,9 @@
 """Checks: what a doctor looks at, and what he says about it. Pure, but for the look itself."""
 
+import asyncio
+import shlex
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -24,9 +27,13 @@ from watchbill.model.incident import Incident
 from watchbill.model.report_card import Metrics
 from watchbill.model.run import code_name
 from watchbill.store.address import redacted
-from watchbill.store.open import parse_url
+from watchbill.store.open import parse_url, visit_owner
 from watchbill.store.owner import owner_path
-from watchbill.store.protocol import EVERY, MOST_COUNTED, Checkup, ClientStore
+from watchbill.store.protocol import EVERY, MOST_COUNTED, Checkup, ClientStore, Durability
+from watchbill.store.sqlite.database import LOG_LIMIT
+from watchbill.store.sqlite.log import Log, look_at_log
+from watchbill.store.sqlite.time import FAR
+from watchbill.store.wire import Condition
 
 OK: Final = "ok"
 WARN: Final = "warn"
@@ -38,8 +45,10 @@ NAMED: Final = 10  # of many
 MOST_CHAINS: Final = 1_000  # runs: a doctor is asked often, and reads what was decided about the newest of them
 MOST_SKEW: Final[Micros] = 2 * SECOND  # between this host and the store: leases are judged by the store's clock alone
 MOST_OVERDUE: Final[Micros] = 10 * SECOND  # a supervisor at work looks several times a second
+ANSWER: Final = 5.0  # seconds within which a living owner says whether it can write
 LOW_DISK: Final = 1 << 30
 NO_DISK: Final = 100 << 20
+LONG_LOG: Final = 2 * LOG_LIMIT  # a log is cut off at its limit when nothing holds it back
 
 _decode_identity = msgspec.json.Decoder(dict[str, str | int]).decode
 
@@ -76,12 +85,21 @@ def look(where: Where, within: Micros, *, everything: bool = False) -> tuple[lis
     findings = [
         Finding("store", OK, f"{shown} answers: {seen.engine}, {seen.mode}"),
         Finding("schema", OK, f"{seen.schema}, as this Watchbill needs it"),
-        clock(env.clock.wall(), seen.now),
+        *durability(seen.durability),
+        clock(env.clock.wall(), seen.now, is_file=path is not None),
     ]
     if path is not None:
-        findings += [owner(_named_owner(path), env), disk(shutil.disk_usage(path.resolve().parent).free)]
+        file = path.resolve()
+        findings += [
+            owner(_named_owner(path), env),
+            *writes(_asked_owner(where.url)),
+            files(stat.S_IMODE(file.stat().st_mode), file),
+            log(look_at_log(file)),
+            disk(shutil.disk_usage(file.parent).free),
+        ]
     findings += [
         *schedulers(seen),
+        *listening(seen),
         *supervision(seen),
         audit(seen),
         decisions(chains),
@@ -97,13 +115,41 @@ def look(where: Where, within: Micros, *, everything: bool = False) -> tuple[lis
     return findings, FAILED if any(found.level == BAD for found in findings) else 0
 
 
-def clock(here: Micros, there: Micros) -> Finding:
+def durability(kept: Durability | None) -> Iterator[Finding]:
+    """Say what a crash of the server, or the promotion of a standby, can lose of what was acknowledged."""
+    if kept is None:
+        return
+    if not kept.fsync:
+        said = "fsync is off: a crash of the machine can destroy the store"
+        yield Finding("durability", BAD, said, "set fsync = on in postgresql.conf")
+    if kept.turns == "off":
+        said = (
+            "the address says synchronous_commit=off: a crash of the server loses the last turns;"
+            " steps that had ended are done again"
+        )
+        yield Finding("durability", BAD, said, "leave synchronous_commit out of the address")
+    elif kept.server == "off":
+        said = (
+            f"synchronous_commit is off at the server; Watchbill commits with {kept.turns!r},"
+            " but a crash loses runs started in your own transactions (tx=)"
+        )
+        yield Finding("durability", WARN, said, "set synchronous_commit = on for the server, the database and the role")
+    if kept.standbys and not (kept.synchronous and kept.turns not in ("off", "local")):
+        counted = "1 standby is" if kept.standbys == 1 else f"{kept.standbys} standbys are"
+        said = f"{counted} connected, and no commit waits for one: a promotion loses the last acknowledged starts"
+        yield Finding("durability", WARN, said, "set synchronous_standby_names, or accept the loss")
+
+
+def clock(here: Micros, there: Micros, *, is_file: bool = False) -> Finding:
     """Compare the host's clock with the store's."""
     skew = (there - here) / SECOND
     if abs(skew) * SECOND <= MOST_SKEW:
         return Finding("clock", OK, f"{abs(skew):.1f} s from this host's")
     side = "ahead of" if skew > 0 else "behind"
     said = f"the store's clock is {abs(skew):.1f} s {side} this host's"
+    if there - here > FAR and is_file:
+        remedy = "set this host's clock if it is behind; if it is right: `watchbill clock --set-back`"
+        return Finding("clock", BAD, said, remedy)
     return Finding("clock", WARN, said, "set the clocks of both by NTP: times that people read come from the store")
 
 
@@ -120,12 +166,46 @@ def owner(identity: bytes | None, env: SystemEnv) -> Finding:
     return Finding("owner", OK, f"process {pid} owns the file, and is not known to be dead")
 
 
+def writes(condition: Condition | None) -> Iterator[Finding]:
+    """Say whether the process that owns the file can write to it; nothing if no process serves the file."""
+    if condition is None:
+        return
+    if condition.trouble:
+        lasted = f"for {condition.lasted / SECOND:.0f} s: " if condition.lasted else ""
+        remedy = "mend that; the owner tries again every few seconds, and goes on by itself"
+        yield Finding("writes", BAD, f"the owner cannot write, {lasted}{condition.trouble}", remedy)
+    else:
+        yield Finding("writes", OK, "the owner's last commit succeeded")
+
+
 def disk(free: int) -> Finding:
     """Judge the space that is left beside the file."""
     said = f"{free / (1 << 30):.1f} GiB free"
     if free < NO_DISK:
-        return Finding("disk", BAD, said, "free some space now: a full disk stops the store, though nothing is lost")
+        return Finding("disk", BAD, said, "free some space now: on a full disk nothing moves, though nothing is lost")
     return Finding("disk", WARN, said, "free some space soon") if free < LOW_DISK else Finding("disk", OK, said)
+
+
+def files(mode: int, file: Path) -> Finding:
+    """Judge who may read the file."""
+    if mode & 0o007:
+        said = f"every user of this machine can open {str(file)!r} (mode {mode:04o})"
+        return Finding("files", WARN, said, f"stop what serves it, then `chmod 600 {shlex.quote(str(file))}*`")
+    return Finding(
+        "files", OK, f"mode {mode:04o}: no other user" if not mode & 0o070 else f"mode {mode:04o}: its group"
+    )
+
+
+def log(seen: Log) -> Finding:
+    """Judge the length of the write-ahead log."""
+    said = f"{seen.size / (1 << 20):.1f} MiB"
+    if seen.size <= LONG_LOG:
+        return Finding("log", OK, said)
+    if not seen.readers:
+        return Finding("log", WARN, said, "it is written back by the process that serves the store: start one")
+    held = f"{said}: it cannot be written back while a process reads an old state of the file"
+    pids = ", ".join(str(pid) for pid in seen.readers)
+    return Finding("log", WARN, held, f"end the long transaction of one of these processes: {pids}")
 
 
 def schedulers(seen: Checkup) -> Iterator[Finding]:
@@ -138,6 +218,14 @@ def schedulers(seen: Checkup) -> Iterator[Finding]:
         return
     for member in seen.schedulers:
         yield Finding("schedulers", OK, f"{member.id:x} attends, and knows {_some(list(member.knows)) or 'nothing'}")
+
+
+def listening(seen: Checkup) -> Iterator[Finding]:
+    """Name the processes that hear no hints."""
+    for who in seen.polling:
+        said = f"{who} hears no hints and polls once a second: each of its steps may wait that long"
+        remedy = "read its log; behind a transaction pooler (?pooler=transaction) no process can listen"
+        yield Finding("hints", WARN, said, remedy)
 
 
 def supervision(seen: Checkup) -> Iterator[Finding]:
@@ -248,6 +336,25 @@ def _waiting(gate: GateRow) -> str:
 
 def _some(said: list[str]) -> str:
     return ", ".join(said[:NAMED]) + (", and more" if len(said) > NAMED else "")
+
+
+def _asked_owner(url: str) -> Condition | None:
+    async def ask() -> Condition | None:
+        owner = await visit_owner(url, SystemEnv())
+        if owner is None:
+            return None
+        try:
+            async with asyncio.timeout(ANSWER):
+                return await owner.condition.ask()
+        finally:
+            await owner.close()
+
+    try:
+        return asyncio.run(ask())
+    except TimeoutError:
+        return Condition(f"it does not answer within {ANSWER:g} s")
+    except StoreError as error:
+        return Condition(str(error))
 
 
 def _named_owner(path: Path) -> bytes | None:

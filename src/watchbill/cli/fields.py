@@ -113,6 +113,27 @@ class Migrated(msgspec.Struct, frozen=True):
     before: int
     after: int
     roles: dict[str, str] = {}  # by role of the database: the region that it was given; a region may have several
+    term: int | None = None  # the new term of a store that was restored from a backup
+
+
+class ClockRead(msgspec.Struct, frozen=True):
+    """A store's time, before and after it was set back, and this machine's clock."""
+
+    store: str
+    before: datetime
+    after: datetime
+    here: datetime
+    waiting: int = 0  # live runs that wait for a time which was computed while the clock was ahead
+
+
+class BackedUp(msgspec.Struct, frozen=True):
+    """A copy of a store, which passed its integrity check."""
+
+    store: str
+    backup: str
+    bytes: int
+    schema: int
+    keys: bool = False  # never in a backup
 
 
 def question_fields(item: InboxItem) -> Question:

@@ -19,7 +19,7 @@ from watchbill.flow.program import Named, named_program
 from watchbill.model.duration import to_micros
 from watchbill.model.needs import parse_needs, written
 from watchbill.model.profile import LONGEST_LEASE, profile_named
-from watchbill.model.run import check_region
+from watchbill.model.run import MOST_SLOTS, check_region
 from watchbill.store.address import redacted
 
 BEATS_PER_LEASE = 4
@@ -65,8 +65,10 @@ def employment(  # noqa: PLR0913 - each option is one
     }
     for word, number in numbers.items():
         if number is not None:
-            if number < 1:
-                raise InvalidOptionError(f"--{word.replace('_', '-')} must be above zero, got {number}")
+            if not 1 <= number <= MOST_SLOTS:
+                raise InvalidOptionError(
+                    f"--{word.replace('_', '-')} must be above zero and at most {MOST_SLOTS:,}, got {number}"
+                )
             given[word] = number
     if beat is not None:
         given["beat"] = to_micros(beat, what="--beat", at_least=50_000)

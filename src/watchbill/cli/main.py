@@ -11,7 +11,9 @@ import typer
 
 from watchbill.cli.agent import agent
 from watchbill.cli.agents import agents
+from watchbill.cli.backup import backup
 from watchbill.cli.check import check
+from watchbill.cli.clock import clock
 from watchbill.cli.dev import dev
 from watchbill.cli.doctor import doctor
 from watchbill.cli.escape import visible
@@ -45,6 +47,8 @@ commands.command("doctor")(doctor)
 commands.add_typer(schedules, name="schedules")
 commands.command("suggest")(suggest)
 commands.command("migrate")(migrate)
+commands.command("backup")(backup)
+commands.command("clock")(clock)
 commands.command("check")(check)
 commands.command("dev")(dev)
 commands.command("up")(up)

@@ -17,21 +17,35 @@ RegionRoles = Annotated[
 
 
 def migrate(
-    store: StoreUrl = None, program: ProgramName = None, region: RegionRoles = None, output: Output = Format.TABLE
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    region: RegionRoles = None,
+    restored: Annotated[
+        bool,
+        typer.Option(
+            "--restored", help="It was restored from a backup: raise its fences above all that others have seen."
+        ),
+    ] = False,
+    output: Output = Format.TABLE,
 ) -> None:
     """Make the store, or upgrade it for this version of Watchbill; and give regions roles of their own."""
     from watchbill.cli.fields import Migrated
     from watchbill.cli.output import print_migrated
     from watchbill.cli.place import found
-    from watchbill.cli.reading import damage_told
+    from watchbill.cli.reading import check_there, damage_told
+    from watchbill.env import SystemEnv
     from watchbill.store import open as stores
     from watchbill.store.address import redacted
 
     roles = [read_role(given) for given in region or ()]
     url = found(store, None, program).url
     with damage_told(url):
+        if restored:
+            check_there(url)
         before, after = stores.migrate(url, roles)
-    print_migrated(Migrated(redacted(url), before, after, {role: name for name, role in roles}), output)
+        raised = stores.raise_fences(url, SystemEnv().clock) if restored else None
+    given = {role: name for name, role in roles}
+    print_migrated(Migrated(redacted(url), before, after, given, None if raised is None else raised.term), output)
 
 
 def read_role(given: str) -> tuple[str, str]:

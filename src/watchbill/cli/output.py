@@ -12,6 +12,8 @@ from watchbill.app.status import AttemptLog, Explanation
 from watchbill.cli.escape import visible, visible_json, visible_lines
 from watchbill.cli.fields import (
     Acted,
+    BackedUp,
+    ClockRead,
     Finding,
     IncidentPage,
     Migrated,
@@ -263,6 +265,28 @@ def print_migrated(migrated: Migrated, format: Format) -> None:
     _print_one(format, lambda: "\n".join(visible_lines(_told(migrated))), lambda: migrated)
 
 
+def print_clock(read: ClockRead, format: Format) -> None:
+    """Print a store's time and this machine's."""
+    said = (
+        f"store {read.store!r} has {read.after:%Y-%m-%d %H:%M:%S} UTC, this machine {read.here:%Y-%m-%d %H:%M:%S} UTC"
+    )
+    if read.before != read.after:
+        said += f"\nIt was set back from {read.before:%Y-%m-%d %H:%M:%S} UTC."
+    if read.waiting:
+        runs = "1 run waits" if read.waiting == 1 else f"{read.waiting:,} runs wait"
+        said += f"\n{runs} for a time that was computed ahead: see watchbill run list, then rewind or cancel."
+    _print_one(format, lambda: "\n".join(visible_lines(said)), lambda: read)
+
+
+def print_backed_up(made: BackedUp, format: Format) -> None:
+    """Print what a backup is."""
+    said = (
+        f"store {made.store!r} is backed up to {made.backup!r}: {made.bytes:,} bytes, schema {made.schema}, checked\n"
+        "Keys are not in it: without them a restored store cannot open what is sealed."
+    )
+    _print_one(format, lambda: "\n".join(visible_lines(said)), lambda: made)
+
+
 def print_line(value: object) -> None:
     """Print one value as JSON, in one line."""
     _write(_json_line(value))
@@ -306,6 +330,8 @@ def _told(migrated: Migrated) -> str:
         f"region {region!r} has role {role!r}, which reads and writes the rows of that region and no others"
         for role, region in migrated.roles.items()
     ]
+    if migrated.term is not None:
+        given.append(f"fences are above all that others have seen: the term is {migrated.term} now")
     if migrated.before == migrated.after:
         nothing = "" if given else ": nothing to do"
         return "\n".join([f"store {migrated.store!r} has schema {migrated.after} already{nothing}", *given])

@@ -154,14 +154,14 @@ async def read_logs(doors: ClientStore, namespace: str, id: str) -> list[Attempt
     return [log_shown(log) for log in await with_keys(doors).logs(namespace, run.id)]
 
 
-async def named(doors: ClientStore, namespace: str, id: str) -> Record:
-    """Read the run of that id, or the only one whose id begins so."""
-    record = await doors.record(namespace, id)
+async def named(doors: ClientStore, namespace: str, id: str, *, earlier: bool = False) -> Record:
+    """Read the run of that id, or the only one whose id begins so; `earlier`: with the parts before its last one."""
+    record = await doors.record(namespace, id, earlier=earlier)
     if record is None and id:
         fitting = await doors.beginning(namespace, id, CANDIDATES + 1)
         if len(fitting) > 1:
             raise InvalidOptionError(_ambiguous(id, sorted(fitting)))
-        record = await doors.record(namespace, fitting[0]) if fitting else None
+        record = await doors.record(namespace, fitting[0], earlier=earlier) if fitting else None
     if record is None:
         raise RunNotFound(id, namespace)
     return record

@@ -59,6 +59,10 @@ def show_run(  # noqa: PLR0913
     reveal: Annotated[
         bool, typer.Option("--reveal", help="Show a sealed result, and the Secrets in it; needs $WATCHBILL_KEYS.")
     ] = False,
+    earlier: Annotated[
+        bool,
+        typer.Option("--earlier", help="Show also the parts before the last `continue_as`."),
+    ] = False,
     output: Output = Format.TABLE,
 ) -> None:
     """Show one run: how it stands, its steps and their attempts, what happened when, its result or error.
@@ -71,7 +75,8 @@ def show_run(  # noqa: PLR0913
 
     where = found(store, namespace, program)
     with damage_told(where.url):
-        [record] = opened([read(where.url, lambda doors: named(doors, where.namespace, id))], reveal=reveal)
+        found_run = read(where.url, lambda doors: named(doors, where.namespace, id, earlier=earlier))
+        [record] = opened([found_run], reveal=reveal)
         print_run(record, output)
 
 

@@ -144,6 +144,12 @@ def name_of(coroutine: object) -> str:
 
 
 def _unambiguous(name: str) -> str:
-    """Keep a name apart from what keys are made of: `a.2` is the second `a`, and `/` ends a branch."""
+    """Keep a name apart from what keys are made of: `a.2` is the second `a`, and `/` ends a branch.
+
+    A task may have any name, and keys are stored: what no store can hold is escaped, as `repr()` shows it.
+    """
+    if not name.isprintable():
+        # Lone surrogates, as os.fsdecode() makes them, are no UTF-8; PostgreSQL has no NUL in a text.
+        name = name.replace("\0", "\\x00").encode(errors="backslashreplace").decode()
     name = name.replace("/", "_")
     return name + "_" if re.search(_NUMBERED, name) else name

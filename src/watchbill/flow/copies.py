@@ -117,7 +117,14 @@ def check_call(record: Record, call: str) -> None:
         return
     if any(entry.key == call and entry.kind in OUTCOMES for entry in part.entries):
         raise _behind(record, part.entries[_stop(part)], call, known)
-    raise InvalidOptionError(f"run {record.run.id!r} has no outcome of a call {call!r}{did_you_mean(call, known)}")
+    behind = (
+        ""
+        if all(entry.kind != Kind.CONTINUED for entry in record.journal)
+        else "; it went on by continue_as, and calls of its earlier parts can no longer be named"
+    )
+    raise InvalidOptionError(
+        f"run {record.run.id!r} has no outcome of a call {call!r}{did_you_mean(call, known)}{behind}"
+    )
 
 
 def _stop(part: Part) -> int:

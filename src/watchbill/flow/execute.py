@@ -20,6 +20,10 @@ from watchbill.model.policy import OWN_CHILD_FROM
 DEFAULT_SLOTS: Final = 1_000  # attempts at once in one process; beyond it calls wait, visibly
 DEFAULT_THREADS: Final = 32  # sync steps at once; beyond it they wait for a thread
 CHILDREN: Final = 4  # processes of their own at once: each is a whole interpreter
+LARGE: Final = 64 << 10  # bytes: smaller outcomes are not counted
+MOST_KEPT: Final = 32 << 20  # bytes of large outcomes that wait to be written: runs that have some begin no more
+MOST_KEPT_OF_A_RUN: Final = 16 << 20  # the same for one run: twice what a turn takes of it
+PUT_OFF: Final = BlockingIOError("its run begins nothing before its large outcomes are written")
 NEVER_BEGUN: Final = Failure(NOT_BEGUN, "cancelled before it began", cause=Cause.CANCELLED)
 
 
@@ -39,6 +43,10 @@ class Executor:
         self.on_room: list[Callable[[], None]] = []  # called when there is room again after there was none
         self._loop = asyncio.get_running_loop()
         self._ready: deque[Attempt] = deque()  # async attempts that begin in the next task
+        self._kept = 0  # bytes of large outcomes that wait to be written
+        self._kept_of: dict[str, int] = {}  # the same by run
+        self._coming: dict[Attempt, int] = {}  # large outcomes of threads that the loop has not seen yet
+        self._parked: dict[str, list[Attempt]] = {}  # attempts by run that may not begin before these are written
         self._threads = env.threads("watchbill step", threads)
         self._for_threads: deque[Attempt] = deque()  # a job takes the next one: the same job for all, and no closures
         self.in_threads: dict[Attempt, None] = {}  # sync attempts that run or wait for a thread, in order of start
@@ -62,8 +70,7 @@ class Executor:
         else:
             attempt.queued = True
             self.in_threads[attempt] = None
-            self._for_threads.append(attempt)
-            self._threads.submit(self._next_in_thread, self._left_thread)
+            self._begin(attempt)
 
     def take_rows(self, host: Host) -> None:
         """From now on this host tends rows; before, nothing may begin that could get one: it would be nobody's."""
@@ -88,6 +95,8 @@ class Executor:
         What waits for a thread has ended: all threads may hang, and nobody is to wait for them because of it.
         """
         again, attempt.cancelled = attempt.cancelled, True
+        if self._parked:
+            self._unpark(attempt.run)  # it ends by beginning
         if attempt.queued:
             self._leave_queue(attempt)
         # A child is killed the first time; a second time would only keep us from waiting for its end. What has not
@@ -112,6 +121,64 @@ class Executor:
         if self._children:
             await asyncio.wait(self._children.values())
 
+    # --- large outcomes that wait to be written
+
+    def keep(self, attempt: Attempt) -> None:
+        """Count the large outcome of an attempt until it is released: its run begins no more than it can write."""
+        size = len(attempt.body)
+        self._kept += size
+        self._kept_of[attempt.run] = self._kept_of.get(attempt.run, 0) + size
+
+    def release(self, attempt: Attempt) -> None:
+        """Count a large outcome no more, and let what had to wait for that begin."""
+        size, run = len(attempt.body), attempt.run
+        self._kept -= size
+        self._kept_of[run] -= size
+        if not self._kept_of[run]:
+            del self._kept_of[run]
+        self._unpark_some()
+
+    def _unpark_some(self) -> None:
+        for run in list(self._parked):
+            if not self._is_crowded(run):
+                self._unpark(run)
+
+    def _is_crowded(self, run: str) -> bool:
+        """True when a run begins nothing more: its large outcomes wait to be written, or those of many runs do."""
+        kept, kept_in_all = self._kept_of.get(run, 0), self._kept
+        for attempt, size in list(self._coming.items()):  # a copy: threads add to it
+            kept_in_all += size
+            kept += size if attempt.run == run else 0
+        return kept > 0 and (kept >= MOST_KEPT_OF_A_RUN or kept_in_all >= MOST_KEPT)
+
+    def _must_wait(self, attempt: Attempt) -> bool:
+        return not attempt.cancelled and attempt.host is not None and self._is_crowded(attempt.run)
+
+    def _park(self, attempt: Attempt) -> None:
+        """Let an attempt wait until its run may begin more; others use its slot meanwhile."""
+        if not self._must_wait(attempt):
+            self._begin(attempt)
+            return
+        self._parked.setdefault(attempt.run, []).append(attempt)
+        self.free += 1
+        if self.free == 1:
+            self._tell_room()
+
+    def _unpark(self, run: str) -> None:
+        for attempt in self._parked.pop(run, ()):
+            self.free -= 1
+            self._begin(attempt)
+
+    def _begin(self, attempt: Attempt) -> None:
+        """Let an attempt begin on the loop, or in a thread."""
+        if attempt.step.is_async:
+            self._ready.append(attempt)
+            if len(self._ready) == 1:
+                self._loop.create_task(self._run_ready())
+        else:
+            self._for_threads.append(attempt)
+            self._threads.submit(self._next_in_thread, self._left_thread)
+
     # --- the three places
 
     async def _run_ready(self) -> None:
@@ -126,6 +193,9 @@ class Executor:
         try:
             while ready and rest is None and not (task is not None and task.cancelling()):
                 attempt = ready[0]
+                if (self._kept or self._coming) and self._must_wait(attempt):
+                    self._park(ready.popleft())
+                    continue
                 context = copy_context()
                 coroutine = self._on_loop(attempt)
                 try:
@@ -188,6 +258,8 @@ class Executor:
             attempt = self._for_threads.popleft()
         except IndexError:
             return None  # the one that it was for has left the queue
+        if (self._kept or self._coming) and self._must_wait(attempt):
+            return attempt, PUT_OFF
         try:
             copy_context().run(self._in_thread, attempt)
         except BaseException as error:
@@ -212,6 +284,8 @@ class Executor:
                 if step.verified_by is not None:
                     verify(step, value, attempt.args, attempt.kwargs)
                 attempt.body, attempt.value = step.signature.encode_result(value)
+                if len(attempt.body) > LARGE:
+                    self._coming[attempt] = len(attempt.body)
                 return
             except Exception as error:
                 if not _tries_again(attempt, error, given):
@@ -223,6 +297,11 @@ class Executor:
         if left is None:
             return
         attempt, error = left
+        if error is PUT_OFF:
+            self._park(attempt)
+            return
+        if self._coming:
+            self._coming.pop(attempt, None)
         del self.in_threads[attempt]
         if self.abandoned:
             self.abandoned.pop(attempt, None)
@@ -230,6 +309,8 @@ class Executor:
         if error is not None:
             _note(attempt, error)
         self._end(attempt)
+        if self._parked:
+            self._unpark_some()  # nobody may want its outcome
 
     async def _in_child(self, attempt: Attempt) -> None:
         attempt.task = self._children[attempt]

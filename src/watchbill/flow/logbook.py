@@ -12,6 +12,7 @@ from typing import Any, Final, TextIO
 from watchbill.flow.context import Attempt
 from watchbill.flow.logs import NAME
 from watchbill.flow.steps import attempt_here
+from watchbill.forks import FORKS
 from watchbill.model.agent import LOG_LIMIT
 from watchbill.model.secret import redacted
 
@@ -29,6 +30,10 @@ class Logbook:
         self._size = 0
         self._cut = False
         self._writing = threading.Lock()
+        FORKS.when_forked(self._forget)
+
+    def _forget(self) -> None:
+        self._writing = threading.Lock()  # another thread of the parent may have held the old one
 
     def write(self, text: str) -> None:
         """Add to it; the oldest of it is forgotten for that."""

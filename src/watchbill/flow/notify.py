@@ -1,10 +1,12 @@
 """Notify: tells somebody over HTTP how a run ended. A run of its own, so that it is durable and retried like a step."""
 
 import zlib
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from watchbill.errors import InvalidOptionError
 from watchbill.flow.steps import Step
 from watchbill.flow.workflows import Workflow
 from watchbill.model.policy import Retry
@@ -12,6 +14,7 @@ from watchbill.model.run import LONGEST_ID, NewRun
 from watchbill.posting import post
 
 NAME: Final = "watchbill:notify"
+VERSION: Final = 1
 
 _encode = msgspec.json.Encoder().encode
 
@@ -26,24 +29,54 @@ class News(msgspec.Struct, frozen=True):
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 
-post_step: Step[[str, str, str], int] = Step(
-    post, name="watchbill:post", retry=Retry(20, backoff="1s", factor=2, cap="10m"), timeout="1m"
-)
+OF_WORKFLOW: Final = "workflow:"
 
 
-async def notify(url: str, delivery: str, body: str) -> int:
-    """Tell it, until somebody has heard it."""
-    return await post_step(url, delivery, body)
+class Notifier(NamedTuple):
+    """The step and the workflow that deliver the news of one App."""
+
+    step: Step[[str, str, str], int]
+    workflow: Workflow[[str, str, str], int]
 
 
-workflow: Workflow[[str, str, str], int] = Workflow(notify, name=NAME)
+def notifier(address_of: Callable[[str], str | None]) -> Notifier:
+    """Make them; `address_of` gives the address that a workflow has in this program, by name and version.
+
+    The address is often a secret, so a run does not store it: the step reads it from the program.
+    """
+
+    def post_news(to: str, delivery: str, body: str) -> int:
+        return post(_address(to, address_of), delivery, body)
+
+    step: Step[[str, str, str], int] = Step(
+        post_news, name="watchbill:post", retry=Retry(20, backoff="1s", factor=2, cap="10m"), timeout="1m"
+    )
+
+    async def notify(to: str, delivery: str, body: str) -> int:
+        return await step(to, delivery, body)
+
+    return Notifier(step, Workflow(notify, name=NAME, version=VERSION))
 
 
-def delivery(num: int, home: tuple[str, str], url: str, news: News, root: int) -> NewRun:
-    """Make the run that tells somebody how another one ended: once, its id says of which."""
+def _address(to: str, address_of: Callable[[str], str | None]) -> str:
+    """Find where to post; runs of earlier releases store the address itself."""
+    if not to.startswith(OF_WORKFLOW):
+        return to
+    code = to.removeprefix(OF_WORKFLOW)
+    address = address_of(code)
+    if address is None:
+        raise InvalidOptionError(
+            f"workflow {code} has no notify= in this program, so nothing is posted: give it back its address, or cancel"
+            " this run"
+        )
+    return address
+
+
+def delivery(num: int, home: tuple[str, str], code: str, news: News, root: int) -> NewRun:
+    """Make the run that posts the news about another run; its id follows from that run, so there is one."""
     id = f"{news.id}@notify"
     if len(id) > LONGEST_ID:
         id = f"{news.id[: LONGEST_ID - 20]}~{zlib.crc32(news.id.encode()):08x}@notify"
-    input: Any = (url, id, _encode(news).decode())
+    input: Any = (OF_WORKFLOW + code, f"run_{num:x}", _encode(news).decode())
     namespace, region = home
-    return NewRun(num, namespace, id, NAME, workflow.version, _encode(input), root=root, region=region)
+    return NewRun(num, namespace, id, NAME, VERSION, _encode(input), root=root, region=region)

@@ -4,7 +4,7 @@ A journal only grows. An entry may say that a part has ended there: `REWOUND` ma
 after it; `CONTINUED` begins anew, as another function with other arguments.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,6 +14,7 @@ from watchbill.flow.mailbox import Mailbox, Message
 from watchbill.model.call import JournalEntry, Kind
 from watchbill.model.run import RunRow
 from watchbill.model.sealed import is_sealed
+from watchbill.model.stuck import LACKS
 
 _decode_message = msgspec.json.Decoder(tuple[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
@@ -77,6 +78,41 @@ def why_stopping(journal: Iterable[JournalEntry]) -> str | None:
     """Say why the part that is in force is being stopped, if it is; reads no body: that may be sealed."""
     _, kept = _in_force(journal)
     return next((STOPS[Kind(entry.kind)] for entry in kept if entry.kind in STOPS), None)
+
+
+class Hole(NamedTuple):
+    """Entries that a store has lost and that nothing masks."""
+
+    first: int
+    last: int
+    before: str | None  # the last call with an outcome before the hole: a rewind to it masks the hole
+
+    def __str__(self) -> str:
+        span = f"entry {self.first}" if self.first == self.last else f"entries {self.first} to {self.last}"
+        return f"{LACKS} {span}, which the store has lost"
+
+
+def hole_in(journal: Sequence[JournalEntry]) -> Hole | None:
+    """Find the first hole that counts: one before the newest `continue_as`, or masked by a rewind, does not."""
+    before, newest, hole = None, 0, None
+    kept: list[JournalEntry] = []
+    for entry in journal:
+        # The newest part may be all that is kept: it begins with its own entry.
+        if entry.seq > newest + 1 and hole is None and entry.kind != _CONTINUED:
+            hole = Hole(newest + 1, entry.seq - 1, before)
+        newest = entry.seq
+        if entry.kind == _CONTINUED:
+            hole, before, kept = None, None, []
+        elif entry.kind == _REWOUND:
+            kept = rewound(kept, entry.key)
+            before = next((one.key for one in reversed(kept) if one.kind in OUTCOMES), None)
+            if hole is not None and not any(one.seq > hole.last and one.kind not in _STAYS for one in kept):
+                hole = None
+        else:
+            kept.append(entry)
+            if entry.kind in OUTCOMES:
+                before = entry.key
+    return hole
 
 
 def _in_force(journal: Iterable[JournalEntry]) -> tuple[JournalEntry | None, list[JournalEntry]]:

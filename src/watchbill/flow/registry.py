@@ -51,9 +51,18 @@ class Registry:
         from watchbill.flow import notify  # urllib takes long to import, and few programs tell anybody
 
         if notify.NAME not in self._workflows:
-            self._steps[notify.post_step.name] = notify.post_step
-            self._versions[notify.NAME, notify.workflow.version] = notify.workflow
-            self._workflows[notify.NAME] = notify.workflow
+            made = notify.notifier(self._address_of)
+            self._steps[made.step.name] = made.step
+            self._versions[notify.NAME, notify.VERSION] = made.workflow
+            self._workflows[notify.NAME] = made.workflow
+
+    def _address_of(self, code: str) -> str | None:
+        """Give the notify= address of a workflow, by `code_name`; of its newest version if that one is gone."""
+        for workflow in self._versions.values():
+            if code_name(workflow.name, workflow.version) == code:
+                return workflow.notify
+        newest = self._workflows.get(code.rpartition("@")[0])
+        return None if newest is None else newest.notify
 
     def find(self, name: str, version: int) -> Workflow[..., Any] | None:
         """Give the code of a run, if it is here."""

@@ -26,6 +26,7 @@ T = TypeVar("T")
 SCHEDULE_OPTIONS: Final = ("cron", "every", "tz", "overlap", "catchup")
 ON_FAILURE: Final = ("undo", "keep")
 # The keywords of app.start: all others go to the workflow, so no parameter of a workflow may be called like one.
+LAST_VERSION: Final = (1 << 31) - 1  # as large as a column for it is, in every store
 START_KEYWORDS: Final = frozenset({"id", "priority", "at", "delay", "tags", "region", "deadline", "tx"})
 
 
@@ -107,15 +108,24 @@ class Workflow(Generic[P, T]):
 
 def check_url(url: object, owner: str) -> str | None:
     """Refuse what nothing can be posted to."""
-    if url is not None and not (isinstance(url, str) and url.startswith(("http://", "https://"))):
-        raise InvalidOptionError(f"notify of {owner} must be an http or https URL, got {url!r}")
+    if url is None:
+        return None
+    from watchbill.public_url import REST, WEB, public_part  # few programs post anything
+
+    shown = public_part(url) if isinstance(url, str) else REST
+    if not isinstance(url, str) or shown.partition("://")[0] not in WEB or shown.endswith(f"://{REST}"):
+        # The value is not quoted: a mistyped address is a secret, too.
+        got = f"a text of {len(url)} characters" if isinstance(url, str) else type(url).__name__
+        raise InvalidOptionError(f"notify of {owner} must be an http or https URL with a host, got {got}")
     return url
 
 
 def check_version(version: object, owner: str) -> int:
     """Refuse a version that no run could be of."""
-    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < 1 << 31:
-        raise InvalidOptionError(f"version of {owner} must be a number from 1 on, got {version!r}")
+    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= LAST_VERSION:
+        raise InvalidOptionError(
+            f"version of {owner} must be a whole number from 1 to {LAST_VERSION:,}, got {version!r:.200}"
+        )
     return version
 
 

@@ -12,6 +12,7 @@ import msgspec
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import InvalidOptionError
 from watchbill.model.incident import IncidentRow, told_by
+from watchbill.public_url import public_part
 
 VARIABLE: Final = "WATCHBILL_ALERTS"
 MOST_TRIES: Final = 20  # with the pauses between them, a good two hours
@@ -70,9 +71,7 @@ class Route(NamedTuple):
     @property
     def shown(self) -> str:
         """The address as everybody may see it."""
-        scheme = self.url.partition("://")[0].lower()
-        host = urlsplit(self.url).hostname if self.is_http else None
-        return f"{scheme}://{host or '...'}"
+        return public_part(self.url)
 
 
 class Alert(NamedTuple):

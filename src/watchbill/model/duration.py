@@ -24,10 +24,13 @@ _PART: Final = r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)"
 
 def to_micros(value: Duration, *, what: str, at_least: Micros = 0) -> Micros:
     """Read a duration; `what` names it in the error."""
-    span = _read(value, what)
+    try:
+        span = _read(value, what)
+    except OverflowError:
+        span = LONGEST + 1
     if not at_least <= span <= LONGEST:
         bound = "above zero" if at_least else "zero or more"
-        raise InvalidOptionError(f"{what} must be {bound} and at most 100 years, got {value!r}")
+        raise InvalidOptionError(f"{what} must be {bound} and at most 100 years, got {value!r:.200}")
     return span
 
 

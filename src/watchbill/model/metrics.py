@@ -73,6 +73,7 @@ class History(msgspec.Struct, frozen=True):
     heard: tuple[tuple[int, Micros], ...]  # agents that are gone, and when each was last heard, where that is known
     overdue: Micros = 0  # for how long the oldest row is due that a supervisor has to look at
     orphans: int = 0  # found by self-audits and repaired, ever
+    polling: tuple[str, ...] = ()  # schedulers, agents and supervisors that hear no hints
 
 
 class Trouble(NamedTuple):
@@ -128,6 +129,7 @@ def metrics_of(history: History, backlog: Iterable[QueueDepth]) -> Metrics:
         violations=history.orphans,
         queue_age=_span(max((queue.age for queue in waiting), default=0)),
         queued=sum(queue.moving for queue in waiting),
+        polling=history.polling,
         cards=(
             *(_card(cause, troubles, ends) for cause in Cause if any(one.cause is cause for one in troubles)),
             *(card for chosen in OF_RUNS if (card := _card_of_runs(chosen, read)) is not None),

@@ -56,3 +56,4 @@ class Metrics(msgspec.Struct, frozen=True):
     queue_age: timedelta  # for how long the oldest call is ready that something could start
     queued: int  # calls that are ready
     cards: tuple[Card, ...]  # the report card, by symptom
+    polling: tuple[str, ...] = ()  # schedulers, agents and supervisors that hear no hints: each step waits for a poll

@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -12,6 +12,7 @@ from watchbill.model.states import RunState
 
 SHARDS_PER_REGION: Final = 16
 LONGEST_ID: Final = 200
+MOST_SLOTS: Final = 1_000_000  # of an agent: more than a process has memory for
 BY_START: Final = "by start()"
 # How the reason begins when a run was live at an unclean end and nobody who came after had its code: what it had under
 # way cannot be counted before somebody replays it.
@@ -198,6 +199,21 @@ def started_by(id: str, parent: str | None) -> str:
     if which == "notify":
         return f"by the end of run {name!r}"
     return f"by schedule {name!r}, " + ("by hand" if which.startswith("now-") else f"slot {which}")
+
+
+class Draws(Protocol):
+    """Draws ids and chance."""
+
+    def new_id(self) -> int:
+        """Make a number that no other process makes."""
+
+    def random(self) -> float:
+        """Draw a float below 1."""
+
+
+def unique_text(draws: Draws) -> str:
+    """Make a text that no other process makes: a time-ordered id, and 64 random bits."""
+    return f"{draws.new_id():x}{int(draws.random() * (1 << 32)):08x}{int(draws.random() * (1 << 32)):08x}"
 
 
 def is_id(id: object) -> bool:

@@ -9,6 +9,7 @@ from watchbill.model.incident import NewIncident
 from watchbill.model.states import RunState
 
 DIVERGED: Final = "diverged"
+LACKS: Final = "the journal lacks"  # entries: no code fits a journal with a hole
 QUARANTINED: Final = "quarantined"
 HELD: Final = "held"
 _PLACE: Final = r"'([^']+)'"  # the call that does not fit, as the sentence quotes it

@@ -148,7 +148,7 @@ class Advance:
         if resident.gone and not resident.status.terminal:
             return
         batch.turn.terms[resident.shard] = resident.term
-        batch.turn.finals_done.append(row.id)
+        batch.put(batch.turn.finals_done, resident.num, (row.id,))
         self.note_acting(resident, row, batch)
         call = None if resident.gone else resident.loop.calls.get(row.call)
         if call is None or not _is_row_of(resident, row):

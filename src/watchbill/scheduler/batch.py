@@ -1,8 +1,10 @@
 """Batch: one turn while it is made: what it will write, and what may happen only after its commit."""
 
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from watchbill.clock import SECOND, Micros
 from watchbill.events import Event
@@ -11,10 +13,12 @@ from watchbill.flow.replay import Call
 from watchbill.model.attempt import first_fence
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.decision import SCHEDULER, Decision, DecisionRow
+from watchbill.model.run import NewRun
 from watchbill.model.states import RunState
+from watchbill.scheduler.division import Division, Origin
 from watchbill.scheduler.recoveries import Recovered
 from watchbill.scheduler.residence import Resident
-from watchbill.store.protocol import Turn
+from watchbill.store.protocol import AskedAgain, Turn, TurnFact
 
 WORTH_A_LOOK: Final[Micros] = SECOND  # of what is over sooner nobody asks when it will end
 
@@ -27,11 +31,14 @@ class Batch:
     __slots__ = (
         "_changed",
         "_journal",
+        "_run_of",
+        "_tellers",
         "asked_to_stop",
         "events",
         "evicted",
         "handed_over",
         "lasted",
+        "left_out",
         "not_begun",
         "now",
         "recovered",
@@ -50,6 +57,10 @@ class Batch:
         self.turn = Turn(owner, {})
         self._journal = self.turn.journal
         self._changed: dict[int, Resident] = {}
+        # The run behind each row, fact and started run of the turn, and behind each fact for another run: a turn that
+        # the store refuses is divided by runs.
+        self._run_of: dict[int, int] = {}
+        self._tellers: list[int] = []
         self.started: list[tuple[Resident, Call]] = []  # calls to start on the rowless lane
         self.stopped: list[Attempt] = []  # local attempts nobody wants any more
         self.asked_to_stop: list[Attempt] = []  # local attempts that shall end; whether they took effect is waited for
@@ -66,6 +77,7 @@ class Batch:
         self.lasted: list[
             tuple[str, int, Micros]
         ] = []  # workflow and version of runs that complete, and how long they took
+        self.left_out: set[Origin] = set()  # runs and schedules whose part of the turn the store has refused
         self.slot_ended = False  # a run of a schedule ends with this turn: a slot may have waited for that
 
     def append(
@@ -104,6 +116,27 @@ class Batch:
         self.turn.terms[resident.shard] = resident.term
         self._changed[resident.num] = resident
 
+    def put(self, part: list[int], run: int, ids: Iterable[int]) -> None:
+        """Put rows or facts into a part of the turn on behalf of a run."""
+        for id in ids:
+            part.append(id)
+            self._run_of[id] = run
+
+    def ask_again(self, run: int, again: AskedAgain) -> None:
+        """Let people decide again about a call of a run."""
+        self.turn.asked_again.append(again)
+        self._run_of[again.row] = run
+
+    def start(self, run: int, new: NewRun) -> None:
+        """Start a run on behalf of another one."""
+        self.turn.starts.append(new)
+        self._run_of[new.num] = run
+
+    def tell(self, run: int, fact: TurnFact) -> None:
+        """Tell another run something on behalf of a run."""
+        self.turn.facts.append(fact)
+        self._tellers.append(run)
+
     def stay(self, resident: Resident) -> None:
         """Leave a run in memory that was to leave it: it goes on by this very turn."""
         self.evicted = [one for one in self.evicted if one is not resident]
@@ -129,6 +162,51 @@ class Batch:
             self.handed_over.remove(attempt)
             attempt.row = None
         return True
+
+    def redraw(self, new_id: Callable[[], int], residents: Mapping[int, Resident]) -> None:
+        """Give other ids to all that the turn inserts: the store has refused it, because one belongs to another row."""
+        turn = self.turn
+        new = {row.id: new_id() for row in turn.attempts}
+        for row in turn.attempts:
+            resident = residents.get(row.run)
+            if resident is not None:
+                resident.renumber_rows(new)
+        for attempt in self.handed_over:
+            if attempt.row is not None:
+                attempt.row = new.get(attempt.row, attempt.row)
+        turn.attempts[:] = [row._replace(id=new[row.id]) for row in turn.attempts]
+        for moved in (turn.finals_done, turn.dropped, turn.decided, turn.released):
+            moved[:] = [new.get(id, id) for id in moved]
+        turn.asked_again[:] = [again._replace(row=new.get(again.row, again.row)) for again in turn.asked_again]
+        # What is decided about a question is kept under the id of its row.
+        turn.decisions[:] = [one._replace(fence=new.get(one.fence, one.fence)) for one in turn.decisions]
+        new |= {run.num: new_id() for run in turn.starts}
+        turn.starts[:] = [replace(run, num=new[run.num]) for run in turn.starts]
+        self._run_of = {new.get(id, id): run for id, run in self._run_of.items()}
+        turn.schedules[:] = [
+            replace(change, starts=tuple([replace(run, num=new_id()) for run in change.starts]))
+            for change in turn.schedules
+        ]
+
+    def divided(self) -> Division:
+        """Divide the turn by the runs and schedules that it is about."""
+        return Division(self.turn, self._run_of, self._tellers)
+
+    def leave_out(self, origins: Collection[Origin], ids: Collection[str]) -> list[Attempt]:
+        """Let nothing out of these runs: the store has refused their parts. `ids`: the same runs by their ids.
+
+        Gives their attempts that were to be stopped: no store knows of them any more.
+        """
+        self.left_out.update(origins)
+        stopped = [one for one in (*self.stopped, *self.asked_to_stop) if one.owner[0].num in origins]
+        self.started = [one for one in self.started if one[0].num not in origins]
+        for name in ("stopped", "asked_to_stop", "handed_over", "reported"):
+            setattr(self, name, [one for one in getattr(self, name) if one.owner[0].num not in origins])
+        self.evicted = [one for one in self.evicted if one.num not in origins]
+        self.reloaded = {num: shard for num, shard in self.reloaded.items() if num not in origins}
+        self.events = [event for event in self.events if event.run not in ids]
+        self.recovered = [one for one in self.recovered if one.event.run not in ids]
+        return stopped
 
     @property
     def takes_in_something(self) -> bool:

@@ -47,13 +47,12 @@ class Children:
             return _not_started(id, RunError("StoreRegionError", refused_home(id, region, self._bound)))
         at, span = workflow.deadline
         batch.turn.terms[resident.shard] = resident.term
-        batch.turn.starts.append(
-            NewRun(
-                self._env.new_id(), self._namespace, id, workflow.name, workflow.version, call.body,
-                priority=workflow.priority or resident.priority, deadline=at, deadline_in=span,
-                parent=resident.num, root=resident.root, region=region,
-            )
+        new = NewRun(
+            self._env.new_id(), self._namespace, id, workflow.name, workflow.version, call.body,
+            priority=workflow.priority or resident.priority, deadline=at, deadline_in=span,
+            parent=resident.num, root=resident.root, region=region,
         )  # fmt: skip
+        batch.start(resident.num, new)
         return None
 
     def cancel(self, resident: Resident, call: Call, batch: Batch) -> bool:
@@ -78,7 +77,7 @@ class Children:
     def cancel_run(self, resident: Resident, id: str, batch: Batch) -> None:
         """Have a run cancelled: by a fact, like everybody else."""
         batch.turn.terms[resident.shard] = resident.term
-        batch.turn.facts.append(cancelling(self._namespace, resident.id, id))
+        batch.tell(resident.num, cancelling(self._namespace, resident.id, id))
 
 
 def family_of(loaded: Loaded) -> set[str] | None:

@@ -30,18 +30,19 @@ def end(loaded: Loaded, term: int, batch: Batch) -> None:
     reason = next(readable(fact).body for fact in loaded.facts if fact.kind is FactKind.CANCEL)
     turn = batch.turn
     turn.terms[run.shard] = term
-    turn.facts_done.extend(fact.id for fact in loaded.facts)
-    turn.dropped.extend(row.id for row in loaded.attempts)
+    batch.put(turn.facts_done, run.num, [fact.id for fact in loaded.facts])
+    batch.put(turn.dropped, run.num, [row.id for row in loaded.attempts])
     if run.paused:
         turn.holds.append((run.num, False))  # nobody can resume what has ended
-    seq = len(loaded.journal) + 1
+    seq = _newest(loaded) + 1
     turn.journal.append(
         (run.num, seq, Kind.END.value, "", 0, 0, Outcome.CANCELLED.value, None, None, batch.now, reason)
     )
     turn.runs.append(change_of(run)._replace(status=RunState.CANCELLED, wake_at=None, held=None))
     if run.parent is not None:
-        turn.facts.append(ending_of(run.namespace, run.parent, run.id, RunState.CANCELLED, reason))
-    turn.facts.extend(cancelling(run.namespace, run.id, child) for child in loaded.children or ())
+        batch.tell(run.num, ending_of(run.namespace, run.parent, run.id, RunState.CANCELLED, reason))
+    for child in loaded.children or ():
+        batch.tell(run.num, cancelling(run.namespace, run.id, child))
     batch.events.append(Event(happened.RUN_CANCELLED, batch.now, "scheduler", run.id))
 
 
@@ -59,10 +60,10 @@ def tell(loaded: Loaded, term: int, batch: Batch) -> bool:
     told = [fact for fact in told if not is_sealed(fact.body)]
     if not told:
         return False
-    run, turn, seq = loaded.run, batch.turn, len(loaded.journal)
+    run, turn, seq = loaded.run, batch.turn, _newest(loaded)
     change = change_of(run)
     for fact in _without_rewinds_of_a_stop(loaded, told, batch):
-        turn.facts_done.append(fact.id)
+        batch.put(turn.facts_done, run.num, (fact.id,))
         if fact.kind is FactKind.SEND:
             seq += 1
             message = told_message(fact.ref, fact.body)
@@ -81,7 +82,7 @@ def tell(loaded: Loaded, term: int, batch: Batch) -> bool:
                 seq += 1
                 to = str(plain(fact.body))
                 turn.journal.append(_entry(run.num, seq, Kind.REWOUND, to, batch, _encode(fact.actor)))
-                turn.dropped.extend(row.id for row in loaded.attempts)
+                batch.put(turn.dropped, run.num, [row.id for row in loaded.attempts])
                 change = change._replace(part=change.part + 1)
             else:
                 turn.decisions.append(asked_by(run.num, fact))
@@ -101,9 +102,14 @@ def _without_rewinds_of_a_stop(loaded: Loaded, told: list[Fact], batch: Batch) -
     if why is None:
         return told
     for fact in rewinds:
-        batch.turn.facts_done.append(fact.id)
+        batch.put(batch.turn.facts_done, loaded.run.num, (fact.id,))
         batch.turn.decisions.append(rewind_refused(loaded.run.num, fact, f"the run is being stopped: {why}"))
     return [fact for fact in told if fact.kind is not FactKind.REWIND]
+
+
+def _newest(loaded: Loaded) -> int:
+    """Give the number of the newest entry. It is not their count: a journal may have a hole."""
+    return loaded.journal[-1].seq if loaded.journal else 0
 
 
 def _entry(run: int, seq: int, kind: Kind, key: str, batch: Batch, body: bytes) -> JournalRow:  # noqa: PLR0913

@@ -9,7 +9,7 @@ from watchbill.env import Env
 from watchbill.errors import InvalidValueError
 from watchbill.events import Events
 from watchbill.flow.futures import RefusedCall
-from watchbill.flow.parts import Part, current_part, message_of
+from watchbill.flow.parts import Part, current_part, hole_in, message_of
 from watchbill.flow.recheck import compare_rows
 from watchbill.flow.registry import Registry
 from watchbill.flow.replay import Broken, Diverged, WorkflowLoop
@@ -166,7 +166,7 @@ class Entering:
             batch.evicted.append(resident)
             codeless.end(loaded, resident.term, batch)
         elif isinstance(trouble, Diverged):
-            self._leaving.diverge(resident, trouble, batch)
+            self._leaving.diverge(resident, trouble, batch, hole_in(loaded.journal))
         else:
             self._leaving.broken(resident, trouble, batch)
 
@@ -258,7 +258,7 @@ class Entering:
             else:
                 if row.state < AttemptState.DONE and not row.cancel:
                     batch.turn.terms[resident.shard] = resident.term
-                    batch.turn.dropped.append(row.id)
+                    batch.put(batch.turn.dropped, resident.num, (row.id,))
                 undoable = resident.loop.can_be_undone(row.call)
                 if self._stopping.is_waited_for(resident, undoable=undoable):
                     spares = undoable and row.part == resident.part

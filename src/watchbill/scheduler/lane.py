@@ -22,8 +22,10 @@ from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.overrides import Overrides
 from watchbill.scheduler.plan import HEAD_START
 from watchbill.scheduler.residence import Resident
+from watchbill.store.portions import LARGE, Portion
 
 UNCERTAIN: Final = Failure(NOT_BEGUN, "the lease was not certain when its turn came", cause=Cause.CANCELLED)
+LONGEST_REST: Final[Micros] = 10 * SECOND  # of large outcomes, after a turn with some
 VISIBLE_AFTER: Final[Micros] = SECOND  # a row costs more than a shorter step; see docs/design/speed.md
 
 
@@ -50,6 +52,9 @@ class Lane:
         self._plan_finish = plan_finish
         self._overrides = overrides
         self._ended: list[Attempt] = []
+        self._large = 0  # bytes of the large outcomes among these
+        self._taken: list[Attempt] = []  # large outcomes of the turn that is made
+        self._rests_until: Micros = 0  # in boot time: until then no large outcome is taken
         self._moved: list[Attempt] = []
         self._ready = ReadyCalls()
         self._stopped: list[tuple[Resident, Call]] = []  # of these, what is paused by its name
@@ -71,7 +76,10 @@ class Lane:
             self._ready.put(attempt.owner, self._env.clock.boot())
         else:
             self._ended.append(attempt)
-            if len(self._ended) > 1:
+            if len(attempt.body) > LARGE:
+                self._large += len(attempt.body)
+                self.executor.keep(attempt)
+            if len(self._ended) > 1 and not self._large:
                 return  # the turn that was asked for by the first one takes this one along
         self._wake()
 
@@ -108,10 +116,41 @@ class Lane:
 
     # --- what a turn takes
 
-    def take_ended(self) -> list[Attempt]:
-        """Take the attempts that have ended since the last time."""
+    def take_ended(self, *, at_once: bool = False) -> list[Attempt]:
+        """Take the attempts that have ended since the last time: of large outcomes a portion, shared between runs."""
         ended, self._ended = self._ended, []
-        return ended
+        return self._portion(ended, at_once=at_once) if self._large else ended
+
+    def _portion(self, ended: list[Attempt], *, at_once: bool) -> list[Attempt]:
+        portion, taken = Portion(), []
+        resting = not at_once and self._env.clock.boot() < self._rests_until
+        left_alone: set[int] = set()  # runs with a large outcome that has to wait: their outcomes stay in order
+        for attempt in ended:
+            run, size = attempt.owner[0].num, len(attempt.body)
+            if resting and (size > LARGE or run in left_alone):
+                left_alone.add(run)
+            elif portion.takes(run, size):
+                taken.append(attempt)
+                if size > LARGE:
+                    self._large -= size
+                    self._taken.append(attempt)
+                continue
+            self._ended.append(attempt)
+        return taken
+
+    def rest(self, began: Micros, *, others: bool) -> None:
+        """Let go of large outcomes whose turn is written, and give other runs, if any, as much time as that took."""
+        if self._taken:
+            taken, self._taken = self._taken, []
+            for attempt in taken:
+                self.executor.release(attempt)
+            boot = self._env.clock.boot()
+            self._rests_until = boot + min(boot - began, LONGEST_REST) if others else 0
+
+    @property
+    def has_ended(self) -> bool:
+        """True when some have ended that no turn has taken."""
+        return bool(self._ended)
 
     def take_visible(self) -> list[Attempt]:
         """Take the running attempts that need a row now: they said something, or last longer than a second."""
@@ -203,7 +242,22 @@ class Lane:
     @property
     def waiting(self) -> bool:
         """True when a turn has something to take here."""
-        return bool(self._ended or self._moved or self._stopped)
+        if self._moved or self._stopped:
+            return True
+        if not self._large or self._env.clock.boot() >= self._rests_until:
+            return bool(self._ended)
+        left_alone: set[int] = set()  # as in `_portion`: a small outcome waits behind a large one of its run
+        for attempt in self._ended:
+            if len(attempt.body) > LARGE:
+                left_alone.add(attempt.owner[0].num)
+            elif attempt.owner[0].num not in left_alone:
+                return True
+        return False
+
+    @property
+    def next_large(self) -> Micros | None:
+        """When (in boot time) the next large outcome is taken."""
+        return self._rests_until if self._large else None
 
     def abandon(self, resident: Resident) -> None:
         """Stop a run's attempts and hear nothing of them: its shard is lost, or the run has ended."""

@@ -41,6 +41,7 @@ class Leases:
         self._unsure: dict[int, Micros] = {}
         self._uncounted: set[int] = set()  # of these, those with losses that nobody has counted
         self._asked_last = 0
+        self._highest = 0  # of all terms that were ever held here: the next one is above it
         self._trusted_until: Micros = 0
         self._renew_at: Micros = 0
         self._take_at: Micros = 0
@@ -81,14 +82,19 @@ class Leases:
         self._take_at = before + TAKE_EVERY * len(asked) // len(missing)
         self._asked_last = fresh[-1] if fresh else self._asked_last
         self._unsure = dict.fromkeys(asked, before + (self._lasting or 0)) | unsure
-        answer = await self._store.take(self._owner, asked, self._lasting, expired=self._contact.settled)
+        answer = await self._store.take(
+            self._owner, asked, self._lasting, expired=self._contact.settled, above=self._highest
+        )
         # What is left out is somebody else's, or locked just now: only what was unsure before can still be mine.
         taken = {lease.shard: lease.term for lease in answer.taken}
         self._unsure = {shard: until for shard, until in unsure.items() if shard not in taken}
+        self._highest = max([self._highest, *taken.values()])
         self._time.saw(answer.now)
         self._contact.heard()
         if taken and not self.terms:
             self._trust_from(before)
+        if taken:
+            self._env.renumber(answer.taken[0].term)  # the store gives each term once: no other process has it
         self.terms.update(taken)
         return answer.taken
 

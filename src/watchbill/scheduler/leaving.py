@@ -5,12 +5,13 @@ import msgspec
 from watchbill import events as happened
 from watchbill.env import Env
 from watchbill.flow.finish import hidden_in
+from watchbill.flow.parts import Hole
 from watchbill.flow.replay import Broken, Diverged
 from watchbill.flow.values import encode_hidden
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.failed import LONGEST_STEP, NewFailed
 from watchbill.model.failure import FinalFailure
-from watchbill.model.run import cause_of_hold
+from watchbill.model.run import cause_of_hold, code_name
 from watchbill.model.secret import redacted
 from watchbill.model.states import RunState
 from watchbill.scheduler.batch import Batch
@@ -44,13 +45,11 @@ class Leaving:
         resident.status, kind = _ENDINGS[outcome]
         resident.wake_at = resident.waits = resident.held = None
         if resident.parent is not None:
-            batch.turn.facts.append(
-                ending_of(
-                    self._namespace, resident.parent, resident.id, resident.status, body, resident.loop.acts_until
-                )
-            )
+            acts_until = resident.loop.acts_until
+            ending = ending_of(self._namespace, resident.parent, resident.id, resident.status, body, acts_until)
+            batch.tell(resident.num, ending)
         if resident.workflow.notify is not None:
-            self._notify(resident, resident.workflow.notify, body, batch)
+            self._notify(resident, body, batch)
         if resident.paused:
             # What it wants no more may still have to be asked about, and nobody can resume what has ended.
             batch.turn.holds.append((resident.num, False))
@@ -69,7 +68,7 @@ class Leaving:
         step = failure.step[:LONGEST_STEP]
         batch.turn.failed.append(NewFailed(resident.num, step, undo, _encode(failure)))
 
-    def _notify(self, resident: Resident, url: str, body: bytes, batch: Batch) -> None:
+    def _notify(self, resident: Resident, body: bytes, batch: Batch) -> None:
         """Start the run that tells somebody how this one ended: with its end, or not at all."""
         from watchbill.flow.notify import News, delivery  # only where somebody is told
 
@@ -80,7 +79,8 @@ class Leaving:
                 body = encode_hidden(ended.value)  # it leaves the house
         news = News(resident.id, resident.workflow.name, resident.status.word, **{part: msgspec.Raw(body)})
         home = self._namespace, self._region
-        batch.turn.starts.append(delivery(self._env.new_id(), home, url, news, resident.root))
+        code = code_name(resident.workflow.name, resident.workflow.version)
+        batch.start(resident.num, delivery(self._env.new_id(), home, code, news, resident.root))
 
     def broken(self, resident: Resident, broken: Broken, batch: Batch) -> None:
         """Hold a run whose code did what a workflow must not do."""
@@ -104,10 +104,12 @@ class Leaving:
             resident.status, resident.wake_at, resident.waits = RunState.RUNNING, None, None
         self.hold(resident, reason, batch)
 
-    def diverge(self, resident: Resident, difference: Diverged, batch: Batch) -> None:
-        """Leave a run open whose journal its code does not fit any more."""
+    def diverge(self, resident: Resident, difference: Diverged, batch: Batch, hole: Hole | None = None) -> None:
+        """Leave a run open whose journal its code does not fit any more, or has a hole."""
         resident.status, resident.wake_at = RunState.DIVERGED, None
         note = f"diverged: the journal has {difference.recorded}, the code asks for {difference.asked}"
+        if hole is not None:
+            note = f"diverged: {hole}"
         batch.decide(resident, "diverged", note)
         batch.events.append(event_of(happened.RUN_DIVERGED, resident, batch, cause="diverged", note=note))
         self._retire(resident, batch)

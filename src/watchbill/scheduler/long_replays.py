@@ -52,6 +52,10 @@ class LongReplays:
         """Bring a run back, a piece after all others."""
         self._waiting.append(piece)
 
+    def go_on_with(self, reading: Reading) -> None:
+        """Read one journal to its end before the next one: each is in memory while it is read."""
+        self._waiting.appendleft(reading)
+
     def next(self) -> Reading | Resuming:
         """Take the one whose turn it is; it is put back if a piece was not enough."""
         return self._waiting.popleft()

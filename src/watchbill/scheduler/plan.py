@@ -30,6 +30,8 @@ QUARANTINED_FROM: Final = 5  # reached only by a run that was named at three dea
 QUARANTINED: Final = "quarantined"  # how the reason of a held run begins when only a person may let it go
 QUARANTINED_BECAUSE: Final = f"{QUARANTINED}: three times its process died while its workflow code ran alone"
 
+REFUSED_BECAUSE: Final = f"{QUARANTINED}: the store refuses what it would write"
+
 # And how it begins when it was live at an unclean end, and nobody who came after had the key of what it had written.
 LOST_AND_SEALED: Final = "lost, and cannot be read"
 
@@ -80,8 +82,9 @@ def lost_row(facts: CallFacts, id: int, term: int, agent: int | None, *, cancel:
     """Make the row of a call that may have been running when its process died: one loss, to be judged at once.
 
     `agent`: of that process, if anybody knows it: how long it may act is known of it. `cancel`: nobody wants it now.
+    The row has the fence of a rowless attempt: a run that is loaded again within one term may have begun that very one.
     """
-    row = _row(facts, id, AttemptState.FAILED, first_fence(term), losses=1, watch_in=0, result=LOST)
+    row = _row(facts, id, AttemptState.FAILED, first_fence(term) + 1, losses=1, watch_in=0, result=LOST)
     return row._replace(agent=agent, unsure=True, cancel=cancel)
 
 

@@ -39,6 +39,11 @@ class Queues:
             self._ids[needs, uses, limited] = id
         self._steps = len(steps)
 
+    def forget(self) -> None:
+        """Ask the store for all queues again: it may have lost the newest."""
+        self._ids.clear()
+        self._steps = -1
+
     @property
     def plain(self) -> int:
         """The queue of what needs nothing."""

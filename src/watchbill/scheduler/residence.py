@@ -2,7 +2,7 @@
 
 import heapq
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import count, islice
 from typing import Any, Final, NamedTuple
 
@@ -198,6 +198,12 @@ class Resident:
     def undo_waits(self, now: Micros) -> bool:
         """Say whether an attempt may still run, or act, or a child, that has to end before anything is undone."""
         return self.loop.undoing is not None and (bool(self.fading) or bool(self.kin) or self.loop.acts_until > now)
+
+    def renumber_rows(self, new: Mapping[int, int]) -> None:
+        """Know rows by other ids: the store has refused theirs."""
+        self.rows = {key: new.get(id, id) for key, id in self.rows.items()}
+        if self.fading:
+            self.fading = {new.get(id, id): fading for id, fading in self.fading.items()}
 
     def put_off(self, call: Call) -> None:
         """Keep a call that was to begin until the run goes on."""

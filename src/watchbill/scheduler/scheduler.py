@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from threading import get_ident
 from typing import Final
@@ -13,7 +13,7 @@ from watchbill import events as happened
 from watchbill.borrowed import FinishPlan
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
-from watchbill.errors import StoreError, StoreUnreachableError
+from watchbill.errors import IdTakenError, StoreError, StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.flow.context import Attempt
 from watchbill.flow.execute import Executor
@@ -36,6 +36,7 @@ from watchbill.scheduler.arrivals import due_time, in_order
 from watchbill.scheduler.attendance import Attendance
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.children import Children
+from watchbill.scheduler.division import Division, Origin, TooMuchError, halves, size_of
 from watchbill.scheduler.entering import Entering
 from watchbill.scheduler.experience import Experience
 from watchbill.scheduler.lane import Lane
@@ -47,6 +48,7 @@ from watchbill.scheduler.plan import (
     QUARANTINED,
     QUARANTINED_BECAUSE,
     QUARANTINED_FROM,
+    REFUSED_BECAUSE,
     SUSPECT_FROM,
     charge,
     has_uncounted_losses,
@@ -55,6 +57,7 @@ from watchbill.scheduler.plan import (
 )
 from watchbill.scheduler.queues import Queues
 from watchbill.scheduler.recoveries import Recoveries
+from watchbill.scheduler.refusals import HELD_FROM, Refusals
 from watchbill.scheduler.residence import Deadline, DueTimers, Residence, Resident
 from watchbill.scheduler.resuming import Resuming
 from watchbill.scheduler.rows import Rows
@@ -65,7 +68,8 @@ from watchbill.scheduler.store_time import StoreTime
 from watchbill.scheduler.suspects import Careful, Suspects
 from watchbill.scheduler.telling import Telling
 from watchbill.store.contact import Contact
-from watchbill.store.protocol import JOURNAL_PAGE, Fact, Loaded, Look, SchedulerStore, Transactions, Turn
+from watchbill.store.protocol import REDRAWN, Fact, Loaded, Look, SchedulerStore, Transactions, Turn
+from watchbill.store.refused import words_of
 
 LOOK_LIMIT: Final = 1_000  # runs per look: bounds a turn, the rest comes in the next one
 LOAD_LIMIT: Final = 500  # runs per load at a takeover, so that others go on in between
@@ -73,6 +77,9 @@ WAKE_APART: Final[Micros] = SECOND // 50  # between looks for what time alone ma
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 RESEND_AFTER: Final[Micros] = SECOND // 10
+# A turn of this many bytes is divided if the store did not answer to it so many times, and answers otherwise.
+DIVIDED_FROM: Final = 1 << 20
+DIVIDED_AFTER: Final = 3
 
 
 class Takeover:
@@ -116,6 +123,7 @@ class Scheduler(Loop):
         self._region = region
         self._process = process
         self._polls = lasting is not None
+        self._lasting = lasting
         self._look_limit = look_limit
         self._load_limit = load_limit
         self._time = StoreTime(env.clock)
@@ -180,12 +188,15 @@ class Scheduler(Loop):
         self._catching_up = False  # shards were taken, and not all their runs have been looked at
         self._suspects = Suspects()
         self._long = LongReplays()
+        self._refusals = Refusals(env.clock)
         # Runs to bring back, with their shards: their journal says something else than it did.
         self._reloaded: dict[int, int] = {}
         self._look_asked = True
         self._look_at: Micros | None = None  # store time of the next thing that is due there
         self._poll_at: Micros = 0
         self._draining = False
+        self._moves = 0  # of the store, when memory was last made from it
+        self._patient_until: Micros | None = None  # a stop waits until then for a store that does not answer
         self._never = asyncio.Event()  # to wait for nothing but time
         self._stop_watching: Callable[[], None] = lambda: None
 
@@ -198,6 +209,7 @@ class Scheduler(Loop):
     async def open(self) -> None:
         """Learn which shards there are."""
         self._watch()
+        self._moves = self._store.moves()
         self._leases.region = await self._store.shards(self._namespace, self._region)
         await self._queues.make()
 
@@ -222,12 +234,15 @@ class Scheduler(Loop):
             raise
 
     async def _turn(self) -> Micros | None:
+        if (moves := self._store.moves()) != self._moves:
+            await self._follow_the_store()
+            self._moves = moves
         await self._keep_leases()
         if self._takeovers:
             await self._load_some(self._takeovers[0])
         self._start_ready()
         look, loaded = await self._look() if self._look_is_due() else (None, [])
-        batch = self._batch()
+        batch, began = self._batch(), self.env.clock.boot()
         with step_guard():
             self._take_in(batch, look, loaded)
         if look is not None and look.more and (batch.takes_in_something or self._suspects):
@@ -235,7 +250,12 @@ class Scheduler(Loop):
             # next look would only see the same again.
             self._look_asked = True
         leaving = self._prepare_to_leave(batch)
-        if await self._commit(batch) and leaving:
+        try:
+            written = await self._commit(batch)
+        finally:
+            if self._lane is not None:
+                self._lane.rest(began, others=len(self._residence.runs) > 1)
+        if written and leaving:
             await self._give_away(leaving)
         if self._overrides.behind:
             await self._overrides.patch(list(self._leases.terms))
@@ -288,11 +308,15 @@ class Scheduler(Loop):
         await self._commit(batch)
 
     async def _write_outcomes(self, lane: Lane) -> None:
-        batch = self._batch()
-        with step_guard():
-            self._take_outcomes(lane, {}, batch)
-            self._advance.settle_not_begun(batch)
-        await self._commit(batch)
+        while True:
+            batch = self._batch()
+            with step_guard():
+                self._take_outcomes(lane, {}, batch, at_once=True)
+                self._advance.settle_not_begun(batch)
+            await self._commit(batch)
+            lane.rest(self.env.clock.boot(), others=False)
+            if not lane.has_ended:
+                return
 
     def _runs_locally(self) -> bool:
         runs = self._residence.runs.values()
@@ -357,13 +381,17 @@ class Scheduler(Loop):
         busy = {shard for takeover in self._takeovers for shard in takeover.shards}
         busy |= self._suspects.shards() | self._long.shards()
         leaving = surplus(leases.terms, leases.share, busy)
-        for resident in [r for r in self._residence.runs.values() if r.shard in leaving]:
+        self._let_go([r for r in self._residence.runs.values() if r.shard in leaving], batch)
+        return leaving
+
+    def _let_go(self, residents: Iterable[Resident], batch: Batch) -> None:
+        """Let runs leave memory with the turn; what runs here for them gets its row."""
+        for resident in residents:
             for attempt in resident.local.values():
                 if attempt.row is None:  # this very turn may have given it one
                     self._advance.unveil(attempt, batch)
             resident.gone = True
             batch.evicted.append(resident)
-        return leaving
 
     async def _give_away(self, shards: list[int]) -> None:
         """Release shards whose runs have left memory: cleanly, so nothing of theirs counts as lost."""
@@ -380,6 +408,7 @@ class Scheduler(Loop):
         """
         self._residence.forget_asleep(shards)
         self._reloaded = {num: shard for num, shard in self._reloaded.items() if shard not in shards}
+        self._refusals.forget(shards)
 
     def _drop_all(self) -> None:
         for resident in list(self._residence.runs.values()):
@@ -388,6 +417,7 @@ class Scheduler(Loop):
         self._takeovers.clear()
         self._suspects.clear()
         self._long.forget()
+        self._refusals.forget()
         self._reloaded.clear()
         self._stopping_calls.runs.clear()
         self._telling.waiting.clear()
@@ -423,13 +453,13 @@ class Scheduler(Loop):
         with step_guard():
             for run in driven:
                 taken = takeover.shards.get(run.run.shard) if run is not None else None
-                if run is not None and taken is not None:
+                if run is not None and taken is not None and run.run.num not in charges.left_out:
                     self._bring_back(run, taken.term, batch, unclean=taken.unclean)
             self._advance.settle_not_begun(batch)
         if not await self._commit(batch):
             return
-        takeover.after = nums[-1] if nums else 0
-        if len(nums) < self._load_limit:
+        takeover.after = loaded[-1].run.num if loaded else nums[-1] if nums else 0
+        if len(nums) < self._load_limit and (not nums or takeover.after == nums[-1]):
             self._takeovers.remove(takeover)
             self._look_asked = True
 
@@ -541,10 +571,10 @@ class Scheduler(Loop):
 
     async def _read_on(self, reading: Reading) -> bool:
         """Read the next page of a journal; False when there are more."""
-        self._long.add(reading)  # first: without an answer it is asked again
+        self._long.go_on_with(reading)  # first: without an answer it is asked again
         page = await self._store.journal(reading.num, reading.after)
         reading.read(page)
-        if len(page) == JOURNAL_PAGE:
+        if page:
             return False
         self._long.remove(reading)
         return True
@@ -568,7 +598,9 @@ class Scheduler(Loop):
     # --- looking
 
     def _look_is_due(self) -> bool:
-        if self._look_asked or (self._look_at is not None and self._look_at <= self._time.now()):
+        if self._look_asked or (self._look_at is not None and self._time.until(self._look_at) <= 0):
+            return True
+        if self._refusals and (again_at := self._refusals.next_at) is not None and self.env.clock.boot() >= again_at:
             return True
         return self._polls and self.env.clock.boot() >= self._poll_at
 
@@ -577,6 +609,8 @@ class Scheduler(Loop):
         loading = {shard for takeover in self._takeovers for shard in takeover.shards}
         shards = [shard for shard in self._leases.terms if shard not in loading]
         self._look_asked = False
+        if self._refusals:
+            self._reloaded.update(self._refusals.take_due())
         self._look_at = None  # what was due in shards that are lost is somebody else's
         self._poll_at = self.env.clock.boot() + POLL
         if not shards:
@@ -595,7 +629,7 @@ class Scheduler(Loop):
         self._contact.heard()
         self._heed(look.stopped)
         await self._overrides.hear(look.policies)
-        look = _without(look, self._suspects.runs() | self._long.runs())
+        look = _without(look, self._suspects.runs() | self._long.runs() | self._refusals.alone)
         self._look_at = None if look.next_due is None else max(look.next_due, look.now + WAKE_APART)
         here, asleep = self._residence.runs, self._residence.asleep
         absent = [run.num for run in look.due if run.status is not RunState.SCHEDULED or run.early]
@@ -608,9 +642,13 @@ class Scheduler(Loop):
         seen = (self._stopping_calls.runs | decided) & here.keys()
         wanted = sorted({num for num in absent if num not in here} | seen)
         loaded = await self._load(wanted)
+        left = {num for num in wanted if loaded and num > loaded[-1].run.num}  # they did not fit, or have ended
         for num in reloaded:  # only now: without an answer they are asked for again
-            del self._reloaded[num]
-        return look, loaded
+            if num not in left:
+                del self._reloaded[num]
+        if left:
+            self._look_asked = True
+        return _without(look, left), loaded
 
     def _heed(self, stopped: tuple[str, ...]) -> None:
         """Take note of what must not start: what would begin here gets a row, and waits as everything else does."""
@@ -633,12 +671,12 @@ class Scheduler(Loop):
             for run_loaded in loaded:
                 self._take_loaded(run_loaded, batch)
             self._drop_orphans(look, {run_loaded.run.num for run_loaded in loaded}, batch)
-            self._schedules.take_in(look.schedules, self._leases.terms, batch)
+            self._schedules.take_in(look.schedules, self._leases.terms, batch, self._refusals)
         self._take_arrived(look, timers, batch)
         self._advance.settle_not_begun(batch)
 
-    def _take_outcomes(self, lane: Lane, timers: DueTimers, batch: Batch) -> None:
-        for attempt in lane.take_ended():
+    def _take_outcomes(self, lane: Lane, timers: DueTimers, batch: Batch, *, at_once: bool = False) -> None:
+        for attempt in lane.take_ended(at_once=at_once):
             if timers:
                 self._take_timers(attempt, timers, batch)
             if attempt.row is not None:
@@ -710,7 +748,9 @@ class Scheduler(Loop):
         elif run.status is RunState.SCHEDULED and self._is_due(run, batch.now):
             self._entering.begin_loaded(loaded, term, batch)
         elif self._knows(run) and not without_code:
-            self._bring_back(loaded, term, batch, unclean=False)
+            uncertain = run.num in self._refusals.uncertain
+            self._refusals.uncertain.discard(run.num)
+            self._bring_back(loaded, term, batch, unclean=uncertain)
         else:
             self._leave_asleep(loaded)
 
@@ -771,7 +811,7 @@ class Scheduler(Loop):
             for item in arrived:
                 if item.run not in here and item.run not in loaded and item.run not in asleep and item.shard in terms:
                     batch.turn.terms[item.shard] = terms[item.shard]
-                    consumed.append(item.id)
+                    batch.put(consumed, item.run, (item.id,))
 
     # --- the commit, and what may happen only after it
 
@@ -781,12 +821,14 @@ class Scheduler(Loop):
     async def _commit(self, batch: Batch) -> bool:
         turn, written = batch.seal(), False
         try:
-            written = turn.empty or await self._write(turn)
+            written = turn.empty or await self._write_or_divide(batch, turn)
         finally:
             if not written and self._lane is not None:
                 self._lane.let_nobody_hear(batch)
         if not written:
             return False
+        if self._refusals:
+            self._refusals.forgive({entry[0] for entry in turn.journal} - batch.left_out)
         for lasted in batch.lasted:
             self._experience.completed(*lasted)
         if turn.schedules or batch.slot_ended:
@@ -795,24 +837,145 @@ class Scheduler(Loop):
             self._let_out(batch)
         return True
 
-    async def _write(self, turn: Turn) -> bool:
-        """Send the turn until there is an answer. A refused turn unmakes memory."""
+    async def _write_or_divide(self, batch: Batch, turn: Turn) -> bool:
+        """Write a turn; if the store refuses it, write what it does not refuse."""
+        try:
+            return await self._write_redrawn(batch, turn)
+        except StoreError:
+            raise
+        except Exception as error:
+            return await self._write_divided(batch, batch.divided(), error)
+
+    async def _write_divided(self, batch: Batch, division: Division, error: Exception) -> bool:
+        """Write a refused turn in halves, down to single runs; the runs that are refused alone are left out."""
+        refused: dict[Origin, Exception] = {}
+        again = isinstance(error, TooMuchError)  # it may have been written: nobody has heard the answer
+        left: list[tuple[Sequence[Origin], Exception | None]] = [(division.origins, error)]
+        while left:
+            origins, why = left.pop()
+            if why is None:
+                try:
+                    if not await self._write(division.turn(origins), again=again, divisible=True):
+                        return False
+                except StoreError:
+                    raise
+                except Exception as refusal:
+                    why, again = refusal, again or isinstance(refusal, TooMuchError)
+                else:
+                    continue
+            if len(origins) > 1:
+                left += [(half, None) for half in halves(origins)]
+            else:
+                refused[origins[0]] = why
+        await self._leave_out(refused, batch)
+        return True
+
+    async def _leave_out(self, refused: dict[Origin, Exception], batch: Batch) -> None:
+        """Drop from memory the runs whose turn is refused: they are loaded again, or held if that was done before."""
+        nums = [origin for origin in refused if isinstance(origin, int)]
+        rows = {loaded.run.num: loaded.run for loaded in await self._store.load(sorted(nums))} if nums else {}
+        stopped = batch.leave_out(refused, {run.id for run in rows.values()})
+        if self._lane is not None:
+            for attempt in stopped:
+                self._lane.executor.abandon(attempt)
+        for origin, error in refused.items():
+            if isinstance(origin, str):
+                note = f"the store refuses to write its slots: {words_of(error)}"
+                self._refusals.wait(origin)
+                self.tell([Event(happened.SCHEDULE_REFUSED, batch.now, self.name, origin, note=note)])
+                continue
+            if (resident := self._residence.runs.get(origin)) is not None:
+                self._forget(resident)
+            run = rows.get(origin)
+            if run is None:
+                continue  # it has ended
+            if self._refusals.count(origin) < HELD_FROM and not isinstance(error, TooMuchError):
+                self._reloaded[origin] = run.shard
+                self._look_asked = True
+            else:
+                await self._hold_refused(run, words_of(error), batch.now)
+
+    async def _hold_refused(self, run: RunRow, words: str, now: Micros) -> None:
+        """Hold a run whose turn is refused alone, with the store's words; only a person lets it go."""
+        term = self._leases.terms.get(run.shard)
+        if term is None:
+            return
+        reason = f"{REFUSED_BECAUSE}: {words}"
+        status = RunState.RUNNING if run.status in (RunState.SCHEDULED, RunState.WAITING) else run.status
+        change = change_of(run)._replace(status=status, wake_at=None, held=reason, waits=None)
+        try:
+            if not await self._write(Turn(self._process, {run.shard: term}, runs=[change])):
+                return
+        except StoreError:
+            raise
+        except Exception as error:
+            self._refusals.wait(run.num, run.shard)
+            reason = f"{reason}; and it cannot be held: {words_of(error)}"
+        else:
+            self._residence.asleep[run.num] = run.shard
+        self.tell([Event(happened.RUN_HELD, now, self.name, run.id, cause=QUARANTINED, note=reason)])
+
+    async def _write_redrawn(self, batch: Batch, turn: Turn) -> bool:
+        """Send the turn; if an id of it belongs to another row, it gets other ids: nothing in memory is dropped."""
+        redrawn = 0
+        while True:
+            try:
+                return await self._write(turn, divisible=True)
+            except IdTakenError:
+                if redrawn == REDRAWN:
+                    raise
+                redrawn += 1
+                self.env.renumber()
+                batch.redraw(self.env.new_id, self._residence.runs)
+
+    async def _write(self, turn: Turn, *, again: bool = False, divisible: bool = False) -> bool:
+        """Send the turn until there is an answer. A refused turn unmakes memory.
+
+        `divisible`: raise TooMuchError if the store answers, but not to this turn.
+        """
         answer = None
-        again = False
+        failures = 0
         while answer is None:
             try:
                 answer = await self._store.turn(turn, again=again)
-            except StoreUnreachableError:
+            except StoreUnreachableError as lost:
                 self._stop_in_silence()
+                if self._out_of_patience():
+                    raise
                 # The same turn under the same term: if it was applied, its keys are there.
                 again = True
                 await self.env.wait(self._never, RESEND_AFTER)
+                if divisible and (size := size_of(turn)) >= DIVIDED_FROM:
+                    failures = failures + 1 if await self._is_answered(turn) else 0
+                    if failures >= DIVIDED_AFTER:
+                        raise TooMuchError(f"{size:,} bytes were sent {failures} times: {lost}") from None
         self._time.saw(answer.now)
         if answer.applied:
             return True
-        # Somebody else holds one of our shards.
-        await self._begin_anew("refused", turn.terms if turn.journal or turn.attempts else ())
+        # Somebody else holds one of our shards; or the store has lost its newest entries, and does them again.
+        cause = "forgotten" if answer.held.issuperset(turn.terms) else "refused"
+        await self._begin_anew(cause, turn.terms if turn.journal or turn.attempts else ())
         return False
+
+    async def _is_answered(self, turn: Turn) -> bool:
+        """Say whether the store takes something small; that also keeps the leases while a large turn is sent again."""
+        try:
+            await self._store.renew(self._process, dict(turn.terms), self._lasting)
+        except StoreUnreachableError:
+            return False
+        return True
+
+    def _out_of_patience(self) -> bool:
+        """True when this scheduler stops, and has waited for long enough for a store that does not answer.
+
+        What could not be written is done again by the next scheduler, as if this process had died.
+        """
+        if not self._stopping:
+            return False
+        boot = self.env.clock.boot()
+        if self._patient_until is None:
+            self._patient_until = boot + DRAIN
+        return boot >= self._patient_until
 
     def _stop_in_silence(self) -> None:
         """Stop what runs here without a row when nobody can have heard of us for long, as agents do with all else.
@@ -822,6 +985,28 @@ class Scheduler(Loop):
         until = self._leases.trusted_until
         if self._lane is not None and until is not None and self.env.clock.boot() >= until + SILENCE:
             self._lane.silence(self._residence.runs.values())
+
+    async def _follow_the_store(self) -> None:
+        """Make all of memory anew: the store is another server, which may have lost what memory was made from.
+
+        As when shards are given away, what has ended here is written and what runs here gets its row: if nothing was
+        lost, no attempt is. If something was, these turns are refused. The shards are taken again under a new term.
+        """
+        self._queues.forget()
+        self._schedules.stale = True
+        self._attendance.hurry()
+        self._leases.region = await self._store.shards(self._namespace, self._region)
+        await self._queues.make()
+        while self._suspects:
+            await self._advance_carefully(self._suspects.next())  # what has ended is known here alone
+        batch = self._batch()
+        with step_guard():
+            if self._lane is not None:
+                self._take_outcomes(self._lane, {}, batch)
+                self._advance.settle_not_begun(batch)
+            self._let_go(list(self._residence.runs.values()), batch)
+        if self._leases.terms and await self._commit(batch):
+            await self._begin_anew("moved", ())
 
     async def _begin_anew(self, cause: str, unwritten: Iterable[int]) -> None:
         """Drop everything in memory, which no longer fits the store; the shards are taken again under a new term.
@@ -878,16 +1063,15 @@ class Scheduler(Loop):
         if self._behind():
             return 0
         boot = self.env.clock.boot()
-        wishes = [self._leases.next_at, self._attendance.next_at]
+        wishes = [self._leases.next_at, self._attendance.next_at, self._refusals.next_at]
         if self._lane is not None:
             if self._lane.waiting:
                 return 0
-            wishes.append(self._lane.next_visible)
+            wishes += [self._lane.next_visible, self._lane.next_large]
         if self._polls:
             wishes.append(self._poll_at)
         spans = [at - boot for at in wishes if at is not None]
-        now = self._time.now()
-        spans += [at - now for at in (self._residence.next_timer, self._look_at) if at is not None]
+        spans += [self._time.until(at) for at in (self._residence.next_timer, self._look_at) if at is not None]
         return max(0, min(spans)) if spans else None
 
 

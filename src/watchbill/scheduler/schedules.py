@@ -5,13 +5,16 @@ from collections.abc import Iterable, Mapping
 from watchbill import events as happened
 from watchbill.clock import Micros, to_datetime
 from watchbill.env import Env
+from watchbill.errors import StoreError
 from watchbill.events import Event
 from watchbill.flow.registry import Registry
 from watchbill.model.run import NewRun, shard_number
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow, slot_id
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.calendar import decide
+from watchbill.scheduler.refusals import Refusals
 from watchbill.store.protocol import SchedulerStore
+from watchbill.store.refused import words_of
 
 
 class Schedules:
@@ -41,10 +44,31 @@ class Schedules:
                     refused.append(Event(happened.SCHEDULE_REFUSED, now, "scheduler", name, note=str(error)))
             scheduled = tuple([schedule.name for schedule in found])
             without = [name for name in workflows if name not in scheduled and not self._is_elsewhere(name)]
-            await self._store.announce(self._namespace, found, without)
+            refused += await self._announce(found, without, now)
             self.names, self._announced = scheduled, names
         self.stale = False
         return refused
+
+    async def _announce(self, found: list[NewSchedule], without: list[str], now: Micros) -> list[Event]:
+        """Write schedules, all at once; if the store refuses that, each alone. Gives those that it refuses."""
+        try:
+            await self._store.announce(self._namespace, found, without)
+        except StoreError:
+            raise
+        except Exception:
+            await self._store.announce(self._namespace, [], without)
+            return [event for schedule in found for event in await self._announce_one(schedule, now)]
+        return []
+
+    async def _announce_one(self, schedule: NewSchedule, now: Micros) -> list[Event]:
+        try:
+            await self._store.announce(self._namespace, [schedule], [])
+        except StoreError:
+            raise
+        except Exception as error:
+            note = f"the store refuses to write it: {words_of(error)}"
+            return [Event(happened.SCHEDULE_REFUSED, now, "scheduler", schedule.name, note=note)]
+        return []
 
     def _schedule(self, name: str, region: list[int]) -> list[NewSchedule]:
         workflow = self._registry.workflow(name)
@@ -59,11 +83,11 @@ class Schedules:
         workflow = self._registry.workflow(name)
         return workflow.schedule is not None and workflow.region != self._region
 
-    def take_in(self, rows: Iterable[ScheduleRow], terms: Mapping[int, int], batch: Batch) -> None:
+    def take_in(self, rows: Iterable[ScheduleRow], terms: Mapping[int, int], batch: Batch, refusals: Refusals) -> None:
         """Decide about schedules that are due: their slots start with this turn, or not at all."""
         for row in rows:
             term = terms.get(row.shard)
-            if term is None:
+            if term is None or refusals.is_left_alone(row.name):
                 continue
             batch.turn.terms[row.shard] = term
             batch.turn.schedules.append(self._decided(row, batch))

@@ -115,7 +115,7 @@ class Stopping:
         new = _new(row, batch)
         if new is None:
             batch.turn.terms[resident.shard] = resident.term
-            batch.turn.dropped.append(row)
+            batch.put(batch.turn.dropped, resident.num, (row,))
         elif new.state == AttemptState.FAILED:
             # One turn cannot insert and drop it, the next one does; but by then it could have been tried again.
             attempts = batch.turn.attempts
@@ -152,7 +152,7 @@ class Stopping:
             stopped = batch.stopped  # without a row nobody need hear of its end
             if not batch.forget_row(row, attempt):
                 batch.turn.terms[resident.shard] = resident.term
-                batch.turn.dropped.append(row)
+                batch.put(batch.turn.dropped, resident.num, (row,))
                 stopped = batch.asked_to_stop
             if attempt is not None:
                 stopped.append(attempt)
@@ -214,7 +214,7 @@ class Stopping:
         if row.cancel or row.state >= AttemptState.DONE:
             return False
         batch.turn.terms[resident.shard] = resident.term
-        batch.turn.dropped.append(row.id)
+        batch.put(batch.turn.dropped, resident.num, (row.id,))
         self.runs.add(resident.num)
         return True
 

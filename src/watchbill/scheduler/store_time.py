@@ -15,6 +15,13 @@ class StoreTime:
         """Take in a time that the store answered."""
         self._offset = now - self._clock.boot()
 
+    def until(self, at: Micros) -> Micros:
+        """Give how long it is until the store's time reaches `at`; below 0 when it has.
+
+        While the store's time passes slowly, its answers are behind `now()`, which stands still then.
+        """
+        return at - self._clock.boot() - self._offset
+
     def now(self) -> Micros:
         """Give the store's time."""
         self._last = max(self._last, self._clock.boot() + self._offset)

@@ -114,7 +114,7 @@ class Telling:
                 self._too_late(resident, fact, batch)
         if heard:
             batch.turn.terms[resident.shard] = resident.term
-            batch.turn.facts_done.append(fact.id)
+            batch.put(batch.turn.facts_done, resident.num, (fact.id,))
         elif resident.held is not None:
             self._residence.unheard.setdefault(resident.num, set()).add(fact.id)
 
@@ -135,7 +135,7 @@ class Telling:
         """End a run whose code breaks on being cancelled: it would do so every time, and could never be stopped."""
         if isinstance(broken.__cause__, KeyboardInterrupt):
             raise broken.__cause__
-        batch.turn.dropped.extend(resident.rows.values())
+        batch.put(batch.turn.dropped, resident.num, resident.rows.values())
         for id in resident.children or ():
             self._children.cancel_run(resident, id, batch)
         batch.decide(resident, "cancelled", f"its code could not be told: {broken.reason}")
@@ -200,7 +200,7 @@ class Telling:
         for key, id in resident.rows.items():
             call = resident.loop.calls.get(key)
             if call is not None and call.kind is Kind.STEP and step in (None, call.name, key):
-                batch.turn.released.append(id)
+                batch.put(batch.turn.released, resident.num, (id,))
                 self.waiting.pop(id, None)
 
     def _rewind(self, resident: Resident, fact: Fact, batch: Batch) -> None:
@@ -254,7 +254,7 @@ class Telling:
             return
         row = resident.rows.pop(call.key)
         if self._advance.feed(resident, call, Outcome.OK, fact.body, batch):
-            batch.turn.decided.append(row)
+            batch.put(batch.turn.decided, resident.num, (row,))
             batch.turn.decisions.append(answered_by(resident.num, call.key, fact))
 
     def _too_late(self, resident: Resident, fact: Fact, batch: Batch) -> None:
@@ -304,7 +304,7 @@ class Telling:
                 del resident.rows[call.key]
                 if not self._advance.feed(resident, call, Outcome.OK, body, batch, UNSET, row.fence):
                     return False
-                batch.turn.decided.append(row.id)
+                batch.put(batch.turn.decided, resident.num, (row.id,))
             case Edited(body=body):
                 self._edit(resident, call, row, body, batch)
             case None if resolution.action is Action.ABORT:
@@ -313,21 +313,21 @@ class Telling:
                 self._stop_as_failure(resident, resolution.reason, batch)
             case None:
                 batch.turn.terms[resident.shard] = resident.term
-                batch.turn.released.append(row.id)
+                batch.put(batch.turn.released, resident.num, (row.id,))
         return None
 
     @staticmethod
     def _ask_again(row: AttemptRow | None, batch: Batch) -> None:
         """Give people their time anew: with the decision that was refused it had been taken away."""
         again = None if row is None else asked_again(row)
-        if again is not None:
-            batch.turn.asked_again.append(again)
+        if row is not None and again is not None:
+            batch.ask_again(row.run, again)
 
     def _edit(self, resident: Resident, call: Call, row: AttemptRow, body: bytes, batch: Batch) -> None:
         """Try a call again with other arguments: in a row of its own, for what it had gone through is not of these."""
         resident.loop.edit(call.key, body)
         batch.append(resident, Kind.EDITED, call.key, 0, Outcome.OK, body)
-        batch.turn.decided.append(row.id)
+        batch.put(batch.turn.decided, resident.num, (row.id,))
         self._rows.insert(
             resident,
             call,

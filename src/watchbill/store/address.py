@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -11,12 +12,14 @@ import msgspec
 from watchbill.errors import StoreUrlError
 
 DEFAULT_SCHEMA: Final = "watchbill"  # our tables have short names: they do not belong among a program's own
+DEFAULT_PORT: Final = 5432
 CONNECT_TIMEOUT: Final = 10.0  # seconds; a server that takes longer is not there
 
 _POSTGRES = frozenset({"postgresql", "postgres"})
 _TLS = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl"})
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
-_OPTIONS = _TLS | {"host", "schema", "connect_timeout", "pooler"}
+_COMMITS = ("on", "off", "local", "remote_write", "remote_apply")
+_OPTIONS = _TLS | {"host", "schema", "connect_timeout", "pooler", "synchronous_commit"}
 _SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,47}\Z")
 _ENCODE = "percent-encode what is special in a user name or password: @ as %40, / as %2F, # as %23, ? as %3F, : as %3A"
 
@@ -34,6 +37,13 @@ class PostgresAddress(msgspec.Struct, frozen=True):
     tls: tuple[tuple[str, str], ...]  # the ssl* options, as they were given
     connect_timeout: float
     pooled: bool  # behind a pooler that lends connections for one transaction at a time
+    commit: str | None = None  # synchronous_commit, if the address names it
+    servers: tuple[tuple[str, int], ...] = ()  # if there are several: the one that can be written is the store's
+
+    @property
+    def forgetful(self) -> bool:
+        """True if turns are answered before they are on the server's disk: the address asks for that by name."""
+        return self.commit == "off"
 
     def __repr__(self) -> str:
         return f"PostgresAddress({self.shown!r})"
@@ -91,7 +101,7 @@ def redacted(url: str) -> str:
     credentials, at, place = rest.rpartition("@")
     if not at:
         # Without an @ nothing can be a password, unless the address is wrong.
-        plain = re.fullmatch(r"[^:#@]*(:\d+)?(/[^:#@]*)?", rest)
+        plain = re.fullmatch(r"[^:#@]*(:\d+)?(,[^:#@/]*(:\d+)?)*(/[^:#@]*)?", rest)
         return url if plain and "password" not in url else f"{scheme}://***"
     user, colon, _ = credentials.partition(":")
     if not re.fullmatch(r"[^/?#@]*", user) or "password" in place:
@@ -101,7 +111,9 @@ def redacted(url: str) -> str:
 
 def _parse_postgres(url: str) -> PostgresAddress:
     shown = redacted(url)
-    parts = _split(url, shown)
+    names = _named_servers(url)
+    splits = [_split(url.replace(",".join(names), name, 1) if names else url, shown) for name in names or [""]]
+    parts = splits[0]
     options = _options(parts, shown)
     schema = options.get("schema", DEFAULT_SCHEMA)
     if not _SCHEMA.match(schema):
@@ -119,7 +131,29 @@ def _parse_postgres(url: str) -> PostgresAddress:
         tls=tuple(sorted((name, value) for name, value in options.items() if name in _TLS)),
         connect_timeout=_seconds(options.get("connect_timeout"), shown),
         pooled=_pooled(options.get("pooler", "none"), shown),
+        commit=_commit(options.get("synchronous_commit"), shown),
+        servers=_servers(splits, options.get("host"), shown),
     )
+
+
+def _named_servers(url: str) -> list[str]:
+    """Give the servers before the database's name, if there are several."""
+    rest = url.partition("://")[2]
+    server = re.match(r"[^/?#]*", rest.rpartition("@")[2])
+    return server[0].split(",") if server is not None and "," in server[0] else []
+
+
+def _servers(splits: Sequence[SplitResult], host: str | None, shown: str) -> tuple[tuple[str, int], ...]:
+    """Give hosts and ports of several servers; nothing for one."""
+    if host is not None:
+        found = [(name, splits[0].port or DEFAULT_PORT) for name in host.split(",")]
+    else:
+        found = [(one.hostname or "", one.port or DEFAULT_PORT) for one in splits]
+    if len(found) == 1:
+        return ()
+    if not all(name for name, _ in found):
+        raise StoreUrlError(shown, "between two commas, before or behind one, the name of a server is missing")
+    return tuple(found)
 
 
 def _split(url: str, shown: str) -> SplitResult:
@@ -128,12 +162,9 @@ def _split(url: str, shown: str) -> SplitResult:
     if not slashes:
         scheme = scheme.partition(":")[0]
         raise StoreUrlError(shown, f"two slashes come before the server: {scheme}://user:password@host/database")
-    before, at, after = rest.rpartition("@")
+    before, at, _ = rest.rpartition("@")
     if "#" in rest or (at and re.search(r"[/?#@]", before)):
         raise StoreUrlError(shown, _ENCODE)
-    server = re.match(r"[^/?]*", after if at else rest)
-    if server is not None and "," in server[0]:
-        raise StoreUrlError(shown, "it names more than one server: name one, or a host name that stands for both")
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018 - raises when it is no number
@@ -175,6 +206,12 @@ def _pooled(text: str, shown: str) -> bool:
     if text not in {"none", "session", "transaction"}:
         raise StoreUrlError(shown, f"pooler= is none, session or transaction, got {text!r}")
     return text == "transaction"
+
+
+def _commit(text: str | None, shown: str) -> str | None:
+    if text is not None and text not in _COMMITS:
+        raise StoreUrlError(shown, f"synchronous_commit= is one of {', '.join(_COMMITS)}, got {text!r}")
+    return text
 
 
 def _decoded(text: str | None) -> str | None:

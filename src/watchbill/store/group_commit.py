@@ -6,8 +6,9 @@ appended in this one. When the writer is busy, it waits; the moment the commit r
 into the next. Alone it pays no delay, in company it pays a share: there is nothing to tune.
 
 The doors of a batch share one transaction. If one of them raises, all is rolled back and each is run again alone, so
-that only the guilty one fails. If the file itself fails, nobody can say what is on the disk: this and every later door
-fails, the owner stops, reopens and reads. Nobody hears of a result before its commit.
+that only the guilty one fails. If the disk refuses the file, nobody can say what is on the disk: every operation fails
+with StoreFailingError until the file was opened again (`resume`). If the file itself is damaged or gone, every later
+operation fails. Nobody hears of a result before its commit.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from watchbill.env import Threads
-from watchbill.errors import StoreError, StoreUnreachableError
+from watchbill.errors import StoreError, StoreFailingError, StoreUnreachableError
 from watchbill.store.health import Health
 
 T = TypeVar("T")
@@ -96,11 +97,20 @@ class _Door(Generic[T]):
 class GroupCommit:
     """Gathers doors on the event loop and commits them in batches on one writer thread."""
 
-    def __init__(self, file: Transactions, writer: Threads, health: Health | None = None) -> None:
+    def __init__(
+        self,
+        file: Transactions,
+        writer: Threads,
+        health: Health | None = None,
+        on_failure: Callable[[StoreError], None] | None = None,
+    ) -> None:
         self.commits = 0  # that wrote something
+        self.proven = True  # a commit has succeeded since somebody said no
         self._file = file
         self._writer = writer
         self._health = health
+        self._on_failure = on_failure  # called once per failure, with the error
+        self._failing: StoreFailingError | None = None
         self._waiting: list[Pending] = []
         self._busy = False
         self._broken: BaseException | None = None
@@ -115,14 +125,40 @@ class GroupCommit:
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        if self._broken is not None:
-            future.set_exception(self._broken)
+        if (refusal := self._broken or self._failing) is not None:
+            future.set_exception(refusal)
             return future
         self._waiting.append(_Door(work, after, future, durable=durable))
         if not self._busy:
             self._busy = True
             loop.call_soon(self._flush)
         return future
+
+    @property
+    def failure(self) -> BaseException | None:
+        """The error with which operations are refused at the moment."""
+        return self._broken or self._failing
+
+    @property
+    def failing(self) -> bool:
+        """True while operations are refused."""
+        return self.failure is not None
+
+    def fail(self, error: StoreError) -> None:
+        """Refuse operations: until `resume` after a StoreFailingError, for ever after any other error."""
+        if isinstance(error, StoreFailingError):
+            known, self._failing = self._failing is not None, error
+        else:
+            known, self._broken = self._broken is not None, self._broken or error
+        waiting, self._waiting = self._waiting, []
+        for door in waiting:
+            door.settle(error)
+        if not known and self._on_failure is not None:
+            self._on_failure(error)
+
+    def resume(self) -> None:
+        """Let operations in again: the file was opened anew."""
+        self._failing = None
 
     async def close(self, refusal: StoreError) -> None:
         """Refuse every door from now on, and wait until those that are waiting are through."""
@@ -163,13 +199,14 @@ class GroupCommit:
             door.committed = True
 
     def _committed(self, doors: list[Pending], error: BaseException | None) -> None:
+        if error is None:
+            self.proven = True
         if self._health is not None and error is not None:
             self._health.failed(error)
         elif self._health is not None:
             self._health.answered()
-        if error is not None and not isinstance(error, StoreUnreachableError):
-            self._broken = self._broken or error
-            doors, self._waiting = doors + self._waiting, []
+        if isinstance(error, StoreFailingError) or not isinstance(error, StoreUnreachableError | None):
+            self.fail(error if isinstance(error, StoreError) else StoreError(f"the writer failed: {error!r}"))
         for door in doors:
             door.settle(error)
         if self._waiting:

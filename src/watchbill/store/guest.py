@@ -15,7 +15,7 @@ from watchbill.store import wire
 from watchbill.store.hints import Hints
 from watchbill.store.owner import Owner
 from watchbill.store.protocol import ClientStore, Hint
-from watchbill.store.wire import Door, Hello, HintStore, Request, Welcome
+from watchbill.store.wire import ConditionStore, Door, Hello, HintStore, Request, Welcome
 
 T = TypeVar("T")
 
@@ -41,6 +41,7 @@ class Guest:
         self._welcome = Welcome(0, "")
         self._client = cast(ClientStore, GuestDoors(self, "client"))  # as the protocol's annotations say
         self._wants = cast(HintStore, GuestDoors(self, "hints"))
+        self.condition = cast(ConditionStore, GuestDoors(self, "condition"))
 
     @property
     def client(self) -> ClientStore:

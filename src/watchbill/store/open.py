@@ -5,32 +5,46 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from struct import Struct
 from typing import Final, NamedTuple, Protocol
 
 from watchbill.clock import Clock, Micros
 from watchbill.env import Env
-from watchbill.errors import StoreCorruptError, StoreError, StoreOutdatedError, StoreReadOnlyError, StoreUrlError
+from watchbill.errors import (
+    StoreClockError,
+    StoreCorruptError,
+    StoreError,
+    StoreFailingError,
+    StoreOutdatedError,
+    StoreReadOnlyError,
+    StoreUrlError,
+)
 from watchbill.store.address import PostgresAddress, StoreAddress, is_file, is_memory, parse_url
 from watchbill.store.guest import Guest, visit
 from watchbill.store.guest_store import GuestStore
 from watchbill.store.migrate import fill, found_schema, known_schema, upgrade
-from watchbill.store.owner import OwnerLock, named_owner, refuse_second_opening, take_ownership
+from watchbill.store.owner import OwnerLock, named_owner, owner_path, refuse_second_opening, take_ownership
 from watchbill.store.protocol import AgentAccess, ClientStore, Store, Transactions
 from watchbill.store.queries import load_queries
 from watchbill.store.reception import Driven, Reception
+from watchbill.store.restored import LEAST_RAISE, Raised, floor_of_terms
+from watchbill.store.sqlite.backup import copy_file
 from watchbill.store.sqlite.burial import end_owned
 from watchbill.store.sqlite.database import (
     OLDEST_SQLITE,
     Database,
-    StoreTime,
     Writer,
     connect_reader,
     connect_writer,
+    translated_while_serving,
     translating,
 )
-from watchbill.store.sqlite.lanes import OwnerLanes, on_thread
+from watchbill.store.sqlite.files import StoreFiles
+from watchbill.store.sqlite.lanes import OwnerLanes, Whole, on_thread
 from watchbill.store.sqlite.reader import ReaderLanes, SqliteReader
+from watchbill.store.sqlite.set_back import SetBack, set_back
 from watchbill.store.sqlite.store import SqliteStore
+from watchbill.store.sqlite.time import StoreTime, is_far_ahead
 from watchbill.store.sqlite.transactions import SqliteTransactions
 
 __all__ = [
@@ -38,6 +52,7 @@ __all__ = [
     "Driven",
     "Guest",
     "Reader",
+    "back_up",
     "connect_memory",
     "is_file",
     "is_memory",
@@ -46,12 +61,17 @@ __all__ = [
     "open_reader",
     "open_store",
     "parse_url",
+    "raise_fences",
     "receiving_guests",
+    "set_clock_back",
     "transactions_beside",
     "visit_owner",
 ]
 
 MEMORY: Final = "sqlite:///:memory:"
+# SQLite's file format: the header of a rollback journal, with the number of pages that the file had before.
+_JOURNAL_HEADER: Final = Struct(">8s8xI")
+_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 
 
 class Reader(ClientStore, Protocol):
@@ -84,12 +104,13 @@ async def open_store(
         from watchbill.store.postgres.store import open_postgres
 
         return await open_postgres(address.postgres, env, clock=clock)
-    threads = env.threads("opener", 1)
+    threads = Whole(env.threads("opener", 1))
     try:
         opened = await on_thread(threads, lambda: _open(address, env, clock, memory, bury=lasting_leases))
     finally:
         threads.close()
-    lanes = OwnerLanes(url, env, opened.writer, opened.reader)
+    let_go = None if opened.owner is None else opened.owner.release
+    lanes = OwnerLanes(url, env, opened.writer, opened.reader, let_go, opened.reopen)
     path = None if address.path is None else address.path.resolve()
     transactions = SqliteTransactions(url, path, now=opened.writer.now, new_id=env.new_id)
     return SqliteStore(url, lanes, opened.owner, transactions, lasting_leases=lasting_leases)
@@ -126,9 +147,12 @@ async def receiving_guests(store: Store, env: Env, driven: Callable[[], Driven])
 async def visit_owner(url: str, env: Env) -> Guest | None:
     """Become the guest of the process that owns a file; None when nobody does, or takes in guests at the moment."""
     address = parse_url(url)
-    threads = env.threads("visitor", 1)
+    threads = Whole(env.threads("visitor", 1))
     try:
         owner = await on_thread(threads, lambda: named_owner(_file(address)))
+    except PermissionError as error:
+        detail = f"this user may not read {owner_path(_file(address)).name!r}"
+        raise StoreReadOnlyError(url, detail, "run this program as the user whose processes serve the store") from error
     finally:
         threads.close()
     return await visit(url, env, owner)
@@ -161,7 +185,7 @@ def open_reader(url: str, env: Env) -> Reader:
         from watchbill.store.postgres.store import PostgresReader
 
         return PostgresReader(address.postgres, env)
-    return SqliteReader(ReaderLanes(url, env.threads("reader", 1), lambda: _open_to_read(address, env.clock)))
+    return SqliteReader(ReaderLanes(url, Whole(env.threads("reader", 1)), lambda: _open_to_read(address, env.clock)))
 
 
 def migrate(url: str, roles: Sequence[tuple[str, str]] = ()) -> tuple[int, int]:
@@ -188,6 +212,53 @@ def migrate(url: str, roles: Sequence[tuple[str, str]] = ()) -> tuple[int, int]:
         return upgrade(connection, sql, url)
 
 
+def raise_fences(url: str, clock: Clock) -> Raised:
+    """Raise the term of a restored store and the fences of its open attempts; refuses while a process lives on it."""
+    address = parse_url(url)
+    if address.postgres is not None:
+        _check_driver(address.postgres)
+        from watchbill.store.postgres.restored import raise_fences_postgres
+
+        return asyncio.run(raise_fences_postgres(address.postgres))
+    path, sql = _file(address), load_queries("sqlite")
+    with ExitStack() as cleanup, translating(url):
+        cleanup.callback(_become_owner(path, url, sql).release)
+        connection = connect_writer(path, url)
+        cleanup.callback(connection.close)
+        connection.execute("BEGIN IMMEDIATE")
+        floor = floor_of_terms(_time(connection, sql, clock)())
+        (term,) = connection.execute(sql["raise_term"], {"least": LEAST_RAISE, "floor": floor}).fetchone()
+        attempts = connection.execute(sql["raise_fences"], {"term": term}).rowcount
+        connection.execute("COMMIT")
+        return Raised(term, attempts)
+
+
+def set_clock_back(url: str, clock: Clock) -> SetBack:
+    """Set the time of a file back to this machine's clock; nothing happens if it is not ahead."""
+    address = parse_url(url)
+    if address.postgres is not None:
+        raise StoreUrlError(url, "the time of PostgreSQL is its server's clock: set that")
+    path, sql = _file(address), load_queries("sqlite")
+    with ExitStack() as cleanup, translating(url):
+        cleanup.callback(_become_owner(path, url, sql).release)
+        connection = connect_writer(path, url)
+        cleanup.callback(connection.close)
+        upgrade(connection, sql, url)
+        return set_back(connection, sql, clock.wall())
+
+
+def back_up(url: str, destination: Path) -> tuple[int, int]:
+    """Copy a file to a new one, consistently, beside the process that serves it; gives its schema and its bytes."""
+    address = parse_url(url)
+    path, sql = _file(address), load_queries("sqlite")
+    _check_sqlite(url)
+    if not path.exists():
+        raise StoreUrlError(url, f"there is no file {str(path)!r}")
+    with translating(url):
+        schema = _inspect(path, url, sql)
+        return schema, copy_file(path, url, destination)
+
+
 def _check_driver(address: PostgresAddress) -> None:
     """Refuse PostgreSQL without its driver; it is imported when such a store is opened, never before."""
     try:
@@ -202,6 +273,7 @@ class _Opened(NamedTuple):
     writer: Writer
     reader: Database
     owner: OwnerLock | None
+    reopen: Callable[[], None] | None  # None for memory, which cannot be opened again
 
 
 def _open(
@@ -217,13 +289,48 @@ def _open(
         connection = memory or (connect_memory() if path is None else connect_writer(path, url))
         cleanup.callback(connection.close)
         upgrade(connection, sql, url)
-        now = _time(connection, sql, clock or env.clock)
-        writer = Writer(connection, sql, url, now)
+        now = _time(connection, sql, clock or env.clock, refused_by=url if bury else None)
+        files = None if path is None or owner is None else StoreFiles(url, path, owner.path)
+        writer = Writer(connection, sql, url, now, files)
         if bury:
             _bury(writer, env)
         reader = writer if path is None else Database(connect_reader(path, url), sql, url, now)
+        if files is not None:
+            files.guard()
+        reopen = None if path is None or files is None else _reopening(path, url, writer, reader, files)
         cleanup.pop_all()
-        return _Opened(writer, reader, owner)
+        return _Opened(writer, reader, owner, reopen)
+
+
+def _reopening(path: Path, url: str, writer: Writer, reader: Database, files: StoreFiles) -> Callable[[], None]:
+    """Give the function that opens the file again after the disk has refused it.
+
+    That raises StoreFailingError when the disk still does, and any other StoreError when no trying again would help.
+    """
+
+    def reopen() -> None:
+        files.check_all(log_too=reader.connected)  # else the log may have been written back by another process
+        with ExitStack() as cleanup:
+            try:
+                connection = connect_writer(path, url, make=False)
+                cleanup.callback(connection.close)
+                second = None if reader.connected else connect_reader(path, url)
+                if second is not None:
+                    cleanup.callback(second.close)
+            except StoreReadOnlyError as error:
+                raise StoreFailingError(url, str(error)) from error
+            except StoreError as error:
+                if isinstance(error.__cause__, sqlite3.Error):
+                    raise translated_while_serving(error.__cause__, url) from error
+                raise
+            writer.reconnect(connection)
+            if second is not None:
+                reader.reconnect(second)
+                files.renew_log()
+            files.guard()
+            cleanup.pop_all()
+
+    return reopen
 
 
 def _open_to_read(address: StoreAddress, clock: Clock) -> Database:
@@ -279,6 +386,8 @@ def _inspect(path: Path, url: str, sql: Mapping[str, str]) -> int:
             # SQLite would take it for a new database, and delete the log with all that is in it.
             raise StoreCorruptError(url, "it is empty, but its write-ahead log is not")
         return 0
+    if _was_being_made(path):
+        return 0
     connection = connect_reader(path, url)
     try:
         found = found_schema(connection, sql, url)
@@ -299,8 +408,29 @@ def _has_log(path: Path) -> bool:
         return False
 
 
-def _time(connection: sqlite3.Connection, sql: Mapping[str, str], clock: Clock) -> StoreTime:
+def _was_being_made(path: Path) -> bool:
+    """Tell whether the process or the machine ended while SQLite made the file.
+
+    Then a rollback journal is left, which says that the file was empty before. A reader cannot roll it back, a writer
+    does it at once. Stores have no such journal later: they keep a write-ahead log.
+    """
+    try:
+        with path.with_name(path.name + "-journal").open("rb") as journal:
+            header = journal.read(_JOURNAL_HEADER.size)
+    except OSError:
+        return False
+    if len(header) < _JOURNAL_HEADER.size:
+        return False
+    magic, pages_before = _JOURNAL_HEADER.unpack(header)
+    return bool(magic == _JOURNAL_MAGIC and pages_before == 0)
+
+
+def _time(
+    connection: sqlite3.Connection, sql: Mapping[str, str], clock: Clock, refused_by: str | None = None
+) -> StoreTime:
     latest: Micros = connection.execute(sql["latest_time"]).fetchone()[0]
+    if refused_by is not None and is_far_ahead(latest, wall := clock.wall()):
+        raise StoreClockError(refused_by, latest, wall)
     return StoreTime(clock, latest)
 
 

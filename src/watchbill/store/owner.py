@@ -6,7 +6,10 @@ proof that the owner before is dead, and need not wait for any lease to end.
 
 Two traps come with it. A record lock belongs to the process: a second `lockf` in the same process succeeds. And closing
 *any* descriptor of the file drops the lock. So a second opening must find out, before it touches the file, that this
-process has it open already: it looks through the process's own descriptors for the file's inode.
+process has it open already: it looks through the process's own descriptors for the file's inode. A program that copies
+the owner file drops the record lock as well. Therefore the owner also holds a lock of its open file description, on
+another byte. A forked child closes its copy of the descriptor. If a child of a dead owner still has it, the record lock
+decides, with the proof of death.
 
 The file names its owner: the identity of the process and, when it serves guests, the address of its socket. An owner
 without an address is there for one door, or is just opening or closing. What a dead owner left there stays until the
@@ -16,17 +19,22 @@ next one writes: a name proves nothing, the lock does.
 import contextlib
 import fcntl
 import os
+import stat
 import threading
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from watchbill.env import is_dead, process_identity
-from watchbill.errors import StoreOwnedError, StoreReadOnlyError
+from watchbill.errors import StoreFullError, StoreOwnedError, StoreReadOnlyError
+from watchbill.forks import FORKS
+from watchbill.store.description_locks import lock_exclusive, unlock
 from watchbill.store.sockets import remove_socket
 
+PRIVATE: Final = 0o600  # the mode of new files: a store holds the data of its user
 _LONGEST_IDENTITY = 4_096
+_SECOND_LOCK = 1 << 30  # the byte of the description lock; the record lock has all bytes before it
 # Looking and opening must be one act within the process; the descriptors they look at are the process's, like this.
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -51,15 +59,16 @@ class OwnerLock:
     """The proof that this process owns the file; held until it is released or the process ends."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
-        self._path = path
+        self.path = path
         self._descriptor: int | None = descriptor
+        FORKS.when_forked(self.forget)
 
     def still_owner(self) -> bool:
         """Say whether the locked file is still the one that others would lock: somebody may have deleted it."""
         if self._descriptor is None:
             return False
         try:
-            return os.path.samestat(os.fstat(self._descriptor), os.stat(self._path))
+            return os.path.samestat(os.fstat(self._descriptor), os.stat(self.path))
         except OSError:
             return False
 
@@ -74,6 +83,13 @@ class OwnerLock:
         if self._descriptor is not None:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, 0)
+                unlock(self._descriptor, _SECOND_LOCK, 1)  # a forked child may have a copy of the descriptor
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def forget(self) -> None:
+        """Close the copy of the descriptor that a forked child has; the owner file is the parent's."""
+        if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -95,7 +111,7 @@ def refuse_second_opening(database: Path, url: str) -> None:
 
 
 def named_owner(database: Path) -> Owner:
-    """Read who is named as the owner: perhaps a dead one."""
+    """Read who is named as the owner: perhaps a dead one. Raises PermissionError for a file of another user."""
     path = owner_path(database)
     with _ONE_AT_A_TIME:
         own = _own_descriptor(path)
@@ -103,6 +119,8 @@ def named_owner(database: Path) -> Owner:
             return _named_in(own)
         try:
             descriptor = os.open(path, os.O_RDONLY)
+        except PermissionError:
+            raise
         except OSError:
             return NOBODY
         try:
@@ -117,20 +135,20 @@ def take_ownership(database: Path, url: str) -> OwnerLock:
     with _ONE_AT_A_TIME:
         while True:
             refuse_second_opening(database, url)
-            lock = OwnerLock(path, _open_and_lock(path, url))
+            lock = OwnerLock(path, _open_and_lock(path, database, url))
             if lock.still_owner():
                 return lock
             lock.release()  # deleted between opening and locking: lock the one that is there now
 
 
-def _open_and_lock(path: Path, url: str) -> int:
+def _open_and_lock(path: Path, database: Path, url: str) -> int:
     try:
-        # Python opens without inheritance: a spawned child has no descriptor of it.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = _open_or_make(path, database)
     except OSError as error:
         raise StoreReadOnlyError(url, f"{path.name!r}: {error.strerror}") from error
     try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, _SECOND_LOCK)
+        _lock_description(descriptor)
     except (BlockingIOError, PermissionError):
         owner = _named_in(descriptor)
         os.close(descriptor)
@@ -143,8 +161,36 @@ def _open_and_lock(path: Path, url: str) -> int:
     left_behind = _named_in(descriptor).address
     if left_behind is not None:
         remove_socket(left_behind)
-    _sign(descriptor, None)
+    try:
+        _sign(descriptor, None)
+    except OSError as error:
+        os.close(descriptor)
+        raise StoreFullError(url, f"{path.name!r}: {error.strerror}") from error
     return descriptor
+
+
+def _open_or_make(path: Path, database: Path) -> int:
+    """Open the owner file; a new one is readable for its user alone, or for those who can read the database."""
+    # Python opens without inheritance: a spawned child has no descriptor of it.
+    try:
+        return os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE)
+        with contextlib.suppress(
+            OSError
+        ):  # there is no database yet, or another user has made the owner file meanwhile
+            os.fchmod(descriptor, stat.S_IMODE(os.stat(database).st_mode) & 0o666 | PRIVATE)
+        return descriptor
+
+
+def _lock_description(descriptor: int) -> None:
+    try:
+        lock_exclusive(descriptor, _SECOND_LOCK, 1)
+    except (BlockingIOError, PermissionError):
+        if not _named_in(descriptor).dead:
+            raise
+    except OSError:
+        pass  # some kernels and file systems have no such locks: the record lock decides alone
 
 
 def _sign(descriptor: int, address: str | None) -> None:

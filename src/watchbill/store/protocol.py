@@ -47,6 +47,7 @@ from watchbill.model.stuck import StuckGathering
 from watchbill.model.verdict import Judgement
 from watchbill.model.wait import Wait
 from watchbill.model.watcher import Standing, Watcher
+from watchbill.store.health import Health
 
 INLINE_LIMIT = 256 * 1024  # larger bodies go to blobs in the same transaction; rows stay small and quick to scan
 EVERY: Final = (1 << 63) - 1  # as a limit
@@ -56,6 +57,7 @@ MOST_TAKEN: Final = 10_000  # attempts of all agents are looked at to say who ha
 MOST_WAITS: Final = 100  # of the calls of one run that wait are looked at: more are alike
 DUE_OF_SHARD: Final = 100  # runs that are due are looked at for their code: behind more, schedulers are merely late
 IDLE_GATE: Final[Micros] = 3_600 * SECOND  # unused for so long, a gate may be forgotten
+REDRAWN: Final = 3  # times that a caller draws another id when the store says that one is taken
 JOURNAL_PAGE: Final = 10_000  # entries that are read at once: others wait for the same doors
 AVOID_FOR: Micros = 10_000_000  # so long an attempt is left to other agents than the one with which the last one failed
 CANCEL_GRACE: Micros = 10_000_000  # a cancelled attempt that still runs is looked at after this
@@ -184,6 +186,16 @@ class Deleted(StrEnum):
     LIVE = "live"  # a run in it has not ended: nothing was deleted
 
 
+class Durability(msgspec.Struct, frozen=True):
+    """How a server keeps what it has acknowledged."""
+
+    server: str  # synchronous_commit of the server, the database or the role
+    turns: str  # of our turns
+    fsync: bool
+    standbys: int
+    synchronous: bool  # commits wait for a standby
+
+
 class Checkup(msgspec.Struct, frozen=True):
     """What a doctor wants to know about a store and a namespace."""
 
@@ -201,6 +213,8 @@ class Checkup(msgspec.Struct, frozen=True):
     orphans: tuple[OrphanCount, ...] = ()  # found and repaired, ever
     unsent: int = 0  # alerts that are tried again
     given_up: int = 0  # alerts that nobody took, within the last day
+    durability: Durability | None = None  # of a server; a file is flushed at each commit
+    polling: tuple[str, ...] = ()  # schedulers, agents and supervisors that hear no hints
 
 
 class Schedules(msgspec.Struct, frozen=True):
@@ -217,6 +231,7 @@ class ClientStore(Protocol):
         """Insert all runs, or, if an id of one is taken by other work (workflow, version or input differ), none.
 
         An equal one that is there already is given back as it is. Raises DuplicateRun. A resend (same num) is equal.
+        Raises IdTakenError, and inserts none, if the number of one belongs to another run.
         """
         ...
 
@@ -250,8 +265,8 @@ class ClientStore(Protocol):
         """Read one run's row."""
         ...
 
-    async def record(self, namespace: str, id: str) -> Record | None:
-        """Read all about one run, in one snapshot."""
+    async def record(self, namespace: str, id: str, *, earlier: bool = False) -> Record | None:
+        """Read all about one run, in one snapshot; `earlier`: also the parts of its journal before the last one."""
         ...
 
     async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
@@ -456,6 +471,7 @@ class Loaded(msgspec.Struct, frozen=True):
     """A run with all that its replay needs."""
 
     run: RunRow
+    # Of a run that has gone on by `continue_as` the last part, and that a deadline has passed before.
     journal: tuple[JournalEntry, ...]
     attempts: tuple[AttemptRow, ...]
     facts: tuple[Fact, ...]
@@ -500,6 +516,14 @@ class Turn(msgspec.Struct):
     failed: list[NewFailed] = []  # of runs that end with it, because a step failed for good
 
     @property
+    def follows(self) -> dict[int, int]:
+        """The newest entry that each journal must have before this turn: run -> seq. A first entry follows none."""
+        first: dict[int, int] = {}
+        for entry in self.journal:
+            first.setdefault(entry[0], entry[1] - 1)
+        return {run: seq for run, seq in first.items() if seq}
+
+    @property
     def only_names(self) -> bool:
         """True when it names what is done next and writes nothing else: that must survive the process, no more."""
         return bool(self.doing) and not self._writes
@@ -531,34 +555,64 @@ class Turn(msgspec.Struct):
 
 
 class TurnAnswer(msgspec.Struct, frozen=True):
-    """Whether the turn was applied, whole; if not, which of its shards are still held under their term."""
+    """Whether the turn was applied, whole; if not, which of its shards are still held under their term.
+
+    A turn that holds all of its shards and is not applied does not follow what the store has: the store has lost its
+    newest entries.
+    """
 
     applied: bool
     held: frozenset[int]
     now: Micros
 
 
-class OldRun(NamedTuple):
-    """A run that was made long ago."""
+class EndedCode(NamedTuple):
+    """A workflow version of which runs have ended."""
 
-    num: int
     workflow: str
     version: int
-    status: RunState
-    is_root: bool
-    created_at: Micros
-    ended_at: Micros | None
+    oldest: Micros  # when the first of these runs ended
+    known: bool  # a scheduler that attends the namespace has this code
 
 
-class OldRuns(msgspec.Struct, frozen=True):
+class EndedCodes(msgspec.Struct, frozen=True):
+    """All of them in a namespace."""
+
+    codes: tuple[EndedCode, ...]
+    now: Micros
+
+
+class Swept(NamedTuple):
+    """What one batch of retention did."""
+
+    deleted: int  # runs
+    large: tuple[int, ...] = ()  # roots that have expired and are too large for a batch: `delete` takes them
+    after: tuple[Micros, int] | None = None  # where the next batch begins; None: nothing else has expired
+
+
+class EndedPart(NamedTuple):
+    """The entry at which a part of an open run has ended."""
+
+    run: int
+    seq: int
+    workflow: str
+    version: int
+
+
+class EndedParts(msgspec.Struct, frozen=True):
     """A page of them."""
 
-    runs: tuple[OldRun, ...]
-    now: Micros
+    parts: tuple[EndedPart, ...]
+    after: tuple[Micros, int, int] | None = None  # where the next page begins; None: nothing was read
+    more: bool = False
 
 
 class SchedulerStore(Protocol):
     """For schedulers."""
+
+    def moves(self) -> int:
+        """Count how often the store has become another server, which may have lost the newest commits."""
+        ...
 
     async def shards(self, namespace: str, region: str) -> list[int]:
         """Give the ids of the region's shards, making them (and their lease rows) if they are new."""
@@ -595,12 +649,15 @@ class SchedulerStore(Protocol):
         """
         ...
 
-    async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True) -> Terms:
+    async def take(
+        self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True, above: int = 0
+    ) -> Terms:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term.
 
         `expired` False: not those whose owner is merely out of time; it may not have been able to renew.
         `lasting` None is for ever. `unclean` is true when the row's owner was another one, and stays what it was when
         the same owner takes again (its first answer was lost). `doing` of the dead is answered once and cleared.
+        The term is above `above`: a store that has lost its newest terms must not issue them again.
         """
         ...
 
@@ -617,6 +674,8 @@ class SchedulerStore(Protocol):
     ) -> Look:
         """Read what is due, told and final in these shards, of the workflows in `known` (due runs only).
 
+        As much as fits in memory at once, shared between runs; `more` says that something did not.
+
         Likewise the schedules in `scheduled`, those that this code has.
         """
         ...
@@ -632,14 +691,15 @@ class SchedulerStore(Protocol):
         ...
 
     async def load(self, nums: Sequence[int]) -> list[Loaded]:
-        """Read runs with journal, rows and facts, in one snapshot; ended ones are left out.
+        """Read runs with journal, rows and facts, in one snapshot and in the order asked; ended ones are left out.
 
-        Of a journal only the first page: its run's owner alone writes it, so the rest can be read later.
+        As many as fit in memory at once (`store/portions.py`), and at least one: the caller asks again for those after
+        the last one. Of a journal only the first page: its run's owner alone writes it, so the rest can be read later.
         """
         ...
 
     async def journal(self, num: int, after: int) -> tuple[JournalEntry, ...]:
-        """Read the next page of a run's journal."""
+        """Read the next page of a run's journal; there is none when that is empty."""
         ...
 
     async def children(self, families: Mapping[int, int]) -> dict[int, list[str]]:
@@ -679,8 +739,37 @@ class SchedulerStore(Protocol):
         """
         ...
 
-    async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
-        """Read runs that were made so long ago, oldest first, from behind the run of that (created_at, num) on."""
+    async def keep(self, namespace: str, kept: Mapping[tuple[str, int], Micros | None]) -> None:
+        """Record how long runs of these workflow versions are kept after their end; None is for ever."""
+        ...
+
+    async def kept(self, namespace: str) -> dict[tuple[str, int], Micros | None]:
+        """Read what was recorded, by programs that are here and by those that are gone."""
+        ...
+
+    async def ended_codes(self, namespace: str) -> EndedCodes:
+        """Read which workflow versions have runs that have ended and were started by no other run."""
+        ...
+
+    async def sweep(
+        self, namespace: str, code: tuple[str, int], age: Micros, after: tuple[Micros, int], limit: int
+    ) -> Swept:
+        """Delete runs of one workflow version that ended so long ago, with the trees under them, oldest first.
+
+        Looks at `limit` of them, from behind the run of that (ended_at, num) on, and deletes as many as fit into a
+        short transaction. Trees in which a run is open stay. The deletion may be lost with the machine.
+        """
+        ...
+
+    async def ended_parts(self, namespace: str, age: Micros, after: tuple[Micros, int, int], limit: int) -> EndedParts:
+        """Read where parts of open runs ended so long ago, oldest first, from behind that (at, run, seq) on."""
+        ...
+
+    async def trim(self, befores: Sequence[tuple[int, int]], limit: int) -> bool:
+        """Delete entries of runs (run, seq) before that one, so many; True when more may be left.
+
+        The entry must have ended a part. The deletion may be lost with the machine.
+        """
         ...
 
     async def delete(self, root: int, limit: int) -> Deleted:
@@ -1109,6 +1198,7 @@ class Store(Protocol):
     lasting_leases: bool  # True: one process owns the file, so its leases never end and nobody else writes
     hinted: bool  # False: what other processes write wakes nobody here; who waits for it has to look
     region: str | None  # the only one whose rows it shows, by the role that it was opened as; None: it shows all
+    health: Health  # whether it answers
 
     @property
     def client(self) -> ClientStore:

@@ -17,8 +17,9 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, FramedWire, peer_user
-from watchbill.errors import StoreError
+from watchbill.errors import StoreError, StoreReplacedError
 from watchbill.events import log
+from watchbill.forks import FORKS, let_go
 from watchbill.store import wire
 from watchbill.store.presence import Presence
 from watchbill.store.protocol import Store
@@ -47,6 +48,11 @@ class OwnedStore(Store, Protocol):
 
     presence: Presence
 
+    @property
+    def lost(self) -> StoreReplacedError | None:
+        """The reason why this process can no longer serve the file, once that is known."""
+        ...
+
     def announce(self, address: str | None) -> None:
         """Write down where guests are served, or that they are not."""
         ...
@@ -62,12 +68,19 @@ class Reception:
         self._driven = driven
         self._doors = wire.served_doors()
         self._address = ""
+        self._socket = (0, 0)  # device and inode of its file
         self._server: asyncio.Server | None = None
         self._looking: asyncio.TimerHandle | None = None
         self._closing = False
         self._listening: set[asyncio.Task[None]] = set()  # to guests, or about to listen anew
         self._answering: set[asyncio.Task[None]] = set()
         self._guests: set[FramedWire] = set()
+        FORKS.when_forked(self._forget)
+
+    def _forget(self) -> None:
+        """Stop to listen in a forked child: nobody would answer there when the owner has died."""
+        for listener in self._server.sockets if self._server is not None else ():
+            let_go(listener.fileno())
 
     async def open(self) -> None:
         """Listen, and write down where; without a socket the rooms work all the same, for this process alone."""
@@ -77,6 +90,8 @@ class Reception:
             log.warning("no other process can write to store %r: no socket can be made: %s", self._store.url, error)
             return
         self._address = listener.getsockname()
+        made = os.lstat(self._address)
+        self._socket = (made.st_dev, made.st_ino)
         self._server = await asyncio.start_unix_server(self._arrived, sock=listener, limit=BUFFER, backlog=KNOCKING)
         self._store.announce(self._address)
         self._looking = self._env.call_later(LOOK, self._look)
@@ -96,7 +111,9 @@ class Reception:
         await asyncio.gather(*(guest.say_goodbye(FAREWELL) for guest in self._guests))
 
     def _look(self) -> None:
-        if os.path.exists(self._address):
+        if self._store.lost is not None:
+            self._dismiss()
+        elif os.path.exists(self._address):
             self._looking = self._env.call_later(LOOK, self._look)
         else:
             self._stop_listening()
@@ -106,7 +123,22 @@ class Reception:
         if self._server is not None:
             self._server.close()
             self._server = None
-            remove_socket(self._address)
+            if self._is_ours():
+                remove_socket(self._address)
+
+    def _is_ours(self) -> bool:
+        """Tell whether the socket file is the one that was made here: a new owner may have made another one."""
+        try:
+            found = os.lstat(self._address)
+        except OSError:
+            return True  # at most its folder is left
+        return (found.st_dev, found.st_ino) == self._socket
+
+    def _dismiss(self) -> None:
+        """Hang up on all guests without an answer, and let no guest in: they look for the next owner."""
+        self._stop_listening()
+        for guest in tuple(self._guests):
+            guest.hang_up()
 
     def _spawn(self, among: "set[asyncio.Task[None]]", work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -172,6 +204,9 @@ class Reception:
     async def _answer(self, visitor: Visitor, request: Request, free: asyncio.Semaphore) -> None:
         try:
             answer = await self._open_door(visitor, request)
+            if self._store.lost is not None:
+                self._dismiss()
+                return
             with contextlib.suppress(OSError):  # it is gone: as if the answer had been lost
                 await visitor.line.send(answer)
         finally:

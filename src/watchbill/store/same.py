@@ -2,7 +2,7 @@
 
 from operator import eq
 
-from watchbill.errors import DuplicateRun
+from watchbill.errors import DuplicateRun, IdTakenError
 from watchbill.model.run import NewRun
 from watchbill.store.protocol import Equal
 
@@ -14,3 +14,8 @@ def check_same(asked: NewRun, workflow: str, version: int, input: bytes, equal: 
         raise DuplicateRun(
             asked.id, existing=existing, asked=wanted if wanted != existing else f"{wanted} with other arguments"
         )
+
+
+def taken_number(run: NewRun) -> IdTakenError:
+    """Say that the number of a new run belongs to another one."""
+    return IdTakenError(f"run number {run.num} is taken: {run.id!r} cannot have it; nothing was written")

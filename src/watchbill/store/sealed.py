@@ -364,9 +364,9 @@ class SealedClient:
         row = await self._doors.find(namespace, id)
         return None if row is None else self._sealer.open_run(row)
 
-    async def record(self, namespace: str, id: str) -> Record | None:
+    async def record(self, namespace: str, id: str, *, earlier: bool = False) -> Record | None:
         """Read all about one run."""
-        record = await self._doors.record(namespace, id)
+        record = await self._doors.record(namespace, id, earlier=earlier)
         return None if record is None else self._sealer.record(record)
 
     async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
@@ -460,10 +460,12 @@ class SealedScheduler:
         self._doors = doors
         self._sealer = sealer
         # What carries no bodies goes straight through.
-        self.shards, self.queue = doors.shards, doors.queue
+        self.moves, self.shards, self.queue = doors.moves, doors.shards, doors.queue
         self.attend, self.retire, self.bury = doors.attend, doors.retire, doors.bury
         self.take, self.renew, self.release = doors.take, doors.renew, doors.release
-        self.live, self.old, self.delete, self.children = doors.live, doors.old, doors.delete, doors.children
+        self.live, self.delete, self.children = doors.live, doors.delete, doors.children
+        self.keep, self.kept, self.ended_codes, self.sweep = doors.keep, doors.kept, doors.ended_codes, doors.sweep
+        self.ended_parts, self.trim = doors.ended_parts, doors.trim
         self.learn, self.learned = doors.learn, doors.learned
         self.policies, self.patch = doors.policies, doors.patch
 
@@ -699,6 +701,7 @@ class SealedStore:
         self.behind = store
         self.url = store.url
         self.lasting_leases, self.hinted, self.region = store.lasting_leases, store.hinted, store.region
+        self.health = store.health
         self.client: ClientStore = SealedClient(store.client, sealer)
         self.scheduler: SchedulerStore = SealedScheduler(store.scheduler, sealer)
         self.agent: AgentStore = SealedAgent(store.agent, sealer)

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, get_type_hints
 import msgspec
 
 from watchbill import errors
+from watchbill.clock import Micros
 from watchbill.errors import ErrorData, StoreError, WatchbillError
 from watchbill.store.protocol import AgentStore, ClientStore, Hint
 
@@ -30,8 +31,28 @@ class HintStore(Protocol):
         ...
 
 
+class Condition(msgspec.Struct, frozen=True):
+    """Whether the owner of a file can use it."""
+
+    trouble: str = ""  # the error, if it cannot
+    lasted: Micros = 0  # for how long that has been so
+
+
+class ConditionStore(Protocol):
+    """For whoever wants to know how the owner of a file is."""
+
+    async def ask(self) -> Condition:
+        """Say whether the owner can write; this reads and writes nothing."""
+        ...
+
+
 # What guests may ask for: the set's name, which is the store's attribute, and its doors; hints, for each connection.
-SERVED: Final[Mapping[str, type]] = {"client": ClientStore, "agent": AgentStore, "hints": HintStore}
+SERVED: Final[Mapping[str, type]] = {
+    "client": ClientStore,
+    "agent": AgentStore,
+    "hints": HintStore,
+    "condition": ConditionStore,
+}
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):

@@ -1,6 +1,5 @@
 """Second chance: what people want for all runs of an incident that have ended: to go on as new ones, or to stay so."""
 
-import itertools
 from collections.abc import Callable
 from typing import Final
 
@@ -8,6 +7,7 @@ import msgspec
 
 from watchbill.clock import Micros
 from watchbill.env import Env
+from watchbill.errors import IdTakenError
 from watchbill.model.decision import Decision
 from watchbill.model.facts import FactKind, RetryAsked
 from watchbill.model.failed import Copied, FailedMember, Successor
@@ -15,7 +15,7 @@ from watchbill.model.member import Order
 from watchbill.model.resolution import Action, Resolution, read_resolution
 from watchbill.model.run import is_id
 from watchbill.model.sealed import is_sealed
-from watchbill.store.protocol import NewFact, Record, SupervisorStore
+from watchbill.store.protocol import REDRAWN, NewFact, Record, SupervisorStore
 
 LEFT_AT_ONCE: Final = 1_000  # runs: nothing happens to them, so that they need no pace
 SOON: Final[Micros] = 1  # as soon as whoever looks may look again
@@ -46,28 +46,38 @@ async def obey(env: Env, store: SupervisorStore, order: Order, count: int, succe
     if page is None:
         return None
     for member in page.members:
-        await _retry(env.new_id(), store, order, member, wanted, successors)
+        await _retry(env, store, order, member, wanted, successors)
     fed_to = page.members[-1].num if page.members else 0
     await store.fed_failed(order._replace(fed_at=page.fed_at), fed_to, done=len(page.members) < limit)
     return None
 
 
 async def _retry(  # noqa: PLR0913 - who goes on, as whom, and why
-    num: int, store: SupervisorStore, order: Order, member: FailedMember, wanted: Resolution, successors: Successors
+    env: Env, store: SupervisorStore, order: Order, member: FailedMember, wanted: Resolution, successors: Successors
 ) -> None:
     """Let a run go on as a new one. One that cannot belongs to the incident still; this order does not try it again."""
     record = await store.record(member.namespace, member.id)
     if record is None or not _is_readable(record):
         return
     why = _encode(RetryAsked(None, wanted.reason))
-    for n in itertools.count(2):
+    n, redrawn, num = 2, 0, env.new_id()
+    while True:
         new, kept, first = successors(record, num, n)
         if not is_id(new.id):
             return  # there is no id for it: it is too long already
         told = NewFact(new.namespace, new.id, FactKind.RETRY, f"{order.incident:x}", order.by, why)
-        became = await store.retry_failed(order.incident, member.num, new, kept, first=first, told=told)
+        try:
+            became = await store.retry_failed(order.incident, member.num, new, kept, first=first, told=told)
+        except IdTakenError:
+            if redrawn == REDRAWN:
+                raise
+            redrawn += 1
+            env.renumber()
+            num = env.new_id()
+            continue
         if became is not Copied.TAKEN:
             return
+        n += 1
 
 
 def _is_readable(record: Record) -> bool:

@@ -1,12 +1,20 @@
 """Sending: how an alert leaves the house: as a signed webhook, or by apprise. It blocks: for a thread."""
 
+import contextlib
 import importlib.util
-from collections.abc import Iterable
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+from urllib.parse import unquote
 
 import msgspec
 
 from watchbill.errors import InvalidOptionError, Permanent, WatchbillError
 from watchbill.model.alert import INSTALL, AlertText, Route, in_words
+from watchbill.model.secret import SHORT, redacted
+
+_LOGS: Final = ("apprise", "urllib3.connectionpool")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -40,10 +48,9 @@ def send(route: Route, text: AlertText) -> None:
         raise AlertNotSentError(f"{route.shown}: {error}") from None
     except Exception as error:
         # Its own text may quote the address, and the password in it.
-        refused = isinstance(error, Permanent)
-        code = getattr(error.__cause__ if refused else error, "code", None)
+        code = getattr(error, "code", None)
         what = f"answered {code}" if code is not None else type(error).__name__
-        raise AlertNotSentError(f"{route.shown}: {what}", refused=refused) from None
+        raise AlertNotSentError(f"{route.shown}: {what}", refused=isinstance(error, Permanent)) from None
 
 
 def _post(url: str, text: AlertText) -> None:
@@ -57,7 +64,38 @@ def _by_apprise(url: str, text: AlertText) -> None:
 
     title, body = in_words(text)
     by = apprise.Apprise()
-    if not by.add(url):
-        raise AlertNotSentError("apprise does not know such an address")
-    if not by.notify(title=title, body=body):
-        raise AlertNotSentError("it was not taken; apprise's log says more")
+    with _without(url):
+        if not by.add(url):
+            raise AlertNotSentError("apprise does not know such an address")
+        if not by.notify(title=title, body=body):
+            raise AlertNotSentError("it was not taken; apprise's log says more")
+
+
+class _Hides(logging.Filter):
+    """Leaves the address, and every longer piece of it, out of records."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        pieces = re.split(r"[^\w.~+-]+", url.partition("://")[2])
+        decoded = [unquote(piece) for piece in re.split(r"[^\w.~+%-]+", url.partition("://")[2])]
+        texts = {url, *[piece for piece in (*pieces, *decoded) if len(piece) >= SHORT]}
+        self._texts = sorted(texts, key=len, reverse=True)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record; it is still logged."""
+        record.msg, record.args = redacted(record.getMessage(), self._texts), ()
+        record.exc_info = record.exc_text = None  # a traceback may quote the address, too
+        return True
+
+
+@contextlib.contextmanager
+def _without(url: str) -> Iterator[None]:
+    """Keep an address out of logs: apprise quotes what it cannot read, and its HTTP client logs every path."""
+    logs, hides = [logging.getLogger(name) for name in _LOGS], _Hides(url)
+    for log in logs:
+        log.addFilter(hides)
+    try:
+        yield
+    finally:
+        for log in logs:
+            log.removeFilter(hides)

@@ -9,7 +9,7 @@ from watchbill.model.decision import Decision
 from watchbill.model.incident import NewIncident, Told
 from watchbill.model.sealed import is_sealed
 from watchbill.model.states import RunState
-from watchbill.model.stuck import StuckEvidence, StuckGathering, StuckRun, cause_of, why_stuck
+from watchbill.model.stuck import LACKS, StuckEvidence, StuckGathering, StuckRun, cause_of, why_stuck
 from watchbill.supervisor.gathering import EXAMPLES, LONGEST_SAID
 
 _encode = msgspec.json.Encoder().encode
@@ -37,6 +37,8 @@ def _gathering(  # noqa: PLR0913 - what an incident is made of
     first, why = members[0]
     said = f"runs of workflow {first.workflow!r} version {first.version} stand still: {why}"
     mend = "bring the fitting code back, then" if first.status == RunState.DIVERGED else "mend what it says, then"
+    if LACKS in why:
+        mend = "rewind each one to before the hole (`watchbill run explain ID` names the call); those that are left"
     remedy = (
         f"{mend}: watchbill incidents resume {id:x} --reason WHY;"
         f" or give them up: watchbill incidents abort {id:x} --reason WHY"

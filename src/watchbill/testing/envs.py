@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 from watchbill.clock import SECOND, Clock, Micros
-from watchbill.env import ID_EPOCH, SALT_BITS, Child, Done, Job, Threads, Wire
+from watchbill.env import ID_EPOCH, NUMBER_BITS, TICK_BITS, Child, Done, Job, Threads, Wire
 from watchbill.flow.child import serve
 from watchbill.testing.chance import Chance
 from watchbill.testing.ledger import LEDGER, Ledger
@@ -52,7 +52,7 @@ class Ids:
 
     def new(self) -> int:
         """Make one."""
-        self._last = max(self._last + 1, (DAWN - ID_EPOCH + self._loop.now) << SALT_BITS)
+        self._last = max(self._last + 1, (DAWN - ID_EPOCH + self._loop.now) << (NUMBER_BITS - TICK_BITS))
         return self._last
 
 
@@ -148,6 +148,9 @@ class SimEnv:
     def new_id(self) -> int:
         """Make a number that nobody else in this world has."""
         return self._ids.new()
+
+    def renumber(self, number: int | None = None) -> None:
+        """Do nothing: all processes of this world count together."""
 
     async def wait(self, event: asyncio.Event, at_most: Micros | None) -> None:
         """Wait until the event is set or the time has passed."""

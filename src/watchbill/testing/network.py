@@ -292,6 +292,14 @@ class Doors:
         return call
 
 
+class SchedulerDoors(Doors):
+    """The doors of a scheduler: what it knows without a message is no message."""
+
+    def moves(self) -> int:
+        """Give 0: this store is never another server."""
+        return 0
+
+
 class FarStore:
     """The store as one process sees it."""
 
@@ -301,10 +309,11 @@ class FarStore:
         self.lasting_leases = network.local
         self.hinted = True
         self.region: str | None = None
+        self.health = network.store.health
         self._network = network
         self._life = life
         self.client = cast(ClientStore, Doors(network, life, "client"))
-        self.scheduler = cast(SchedulerStore, Doors(network, life, "scheduler"))
+        self.scheduler = cast(SchedulerStore, SchedulerDoors(network, life, "scheduler"))
         self.agent = cast(AgentStore, Doors(network, life, "agent"))
         self.supervisor = cast(SupervisorStore, Doors(network, life, "supervisor"))
         self.transactions = network.store.transactions  # plans only: no simulated step has a connection of its own

@@ -240,10 +240,10 @@ class TrialHall(Hall):
     async def close(self) -> None:
         """Do nothing: the store is the test's."""
 
-    async def record(self, id: str) -> Record:
+    async def record(self, id: str, *, earlier: bool = False) -> Record:
         """Read all that is stored about a run."""
         async with self._reading() as client:
-            record = await client.record(self.namespace, id)
+            record = await client.record(self.namespace, id, earlier=earlier)
         assert record is not None  # noqa: S101 - somebody has heard of it
         return record
 

@@ -56,7 +56,7 @@ _LEFT_BEHIND: Final = """
     UNION ALL
     SELECT id, 'timer'
     FROM main.run
-    WHERE status = 2 AND wake_at < ?1
+    WHERE status = 2 AND wake_at < ?
 """
 _LEFTOVERS: Final = """
     SELECT run.id, attempt.call

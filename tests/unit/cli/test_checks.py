@@ -11,6 +11,7 @@ from watchbill.cli.checks import (
     decisions,
     dependencies,
     disk,
+    durability,
     held,
     incidents,
     owner,
@@ -27,7 +28,7 @@ from watchbill.model.incident import Incident
 from watchbill.model.lease import Member
 from watchbill.model.orphan import OrphanCount
 from watchbill.model.watcher import Supervision, Watcher
-from watchbill.store.protocol import Checkup
+from watchbill.store.protocol import Checkup, Durability
 
 WELL = Checkup("SQLite 3", "journal mode wal", 1, 0, (Member(1, ("order@1",), b"{}"),), (("order", 1, 3),), (), ())
 
@@ -48,9 +49,28 @@ def test_the_owner_is_named_and_whether_it_is_dead() -> None:
     me = process_identity()
     assert "nobody owns" in owner(b"", env).said
     assert f"process {me['pid']} owns the file" in owner(msgspec.json.encode(me), env).said
-    dead = me | {"pid": 2**22 + 1}  # above what a kernel gives
+    dead = me | {"pid": 2**22 + 1, "trace": ""}  # above what a kernel gives
     assert "is dead" in owner(msgspec.json.encode(dead), env).said
     assert owner(b"{", env).level == "warn"
+
+
+@pytest.mark.parametrize(
+    ("kept", "found"),
+    [
+        (Durability("on", "on", True, 0, False), []),
+        (Durability("on", "on", True, 2, True), []),
+        (Durability("off", "on", True, 0, False), [("warn", "runs started in your own transactions")]),
+        (Durability("off", "off", True, 0, False), [("bad", "loses the last turns")]),
+        (Durability("on", "on", False, 0, False), [("bad", "fsync is off")]),
+        (Durability("on", "on", True, 1, False), [("warn", "1 standby is connected, and no commit waits for one")]),
+        (Durability("on", "local", True, 2, True), [("warn", "2 standbys are connected")]),
+    ],
+)
+def test_what_a_crash_or_a_promotion_can_lose_is_told(kept: Durability, found: list[tuple[str, str]]) -> None:
+    said = list(durability(kept))
+    assert [one.level for one in said] == [level for level, _ in found]
+    assert all(text in one.said for one, (_, text) in zip(said, found, strict=True))
+    assert all(one.remedy for one in said)
 
 
 @pytest.mark.parametrize(("free", "level"), [(10 << 30, "ok"), (500 << 20, "warn"), (50 << 20, "bad")])

@@ -32,7 +32,7 @@ def test_addresses_are_separated_by_commas_and_may_be_for_a_group() -> None:
         (None, "mailto://u:p@h.example?to=a@b,c@d"),
     ]
     assert [route.is_http for route in routes] == [True, False, False]
-    assert [route.shown for route in routes] == ["https://a.example", "slack://...", "mailto://..."]
+    assert [route.shown for route in routes] == ["https://a.example/...", "slack://...", "mailto://..."]
     assert read_routes(["https://a.example", "https://a.example"]) == read_routes("https://a.example")
     assert read_routes(None) == read_routes("") == ()
 

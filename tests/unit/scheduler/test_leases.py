@@ -36,13 +36,17 @@ class Shards:
         self.free = {1, 2, 3}
         self.held: set[int] = set()
         self.asked: list[list[int]] = []
+        self.above: list[int] = []
         self.expired: list[bool] = []
         self.silent = False
         self.released: list[dict[int, int]] = []
         self.uncounted: list[list[int]] = []
 
-    async def take(self, owner: int, shards: Sequence[int], lasting: int | None, *, expired: bool = True) -> Terms:
+    async def take(
+        self, owner: int, shards: Sequence[int], lasting: int | None, *, expired: bool = True, above: int = 0
+    ) -> Terms:
         self.asked.append(list(shards))
+        self.above.append(above)
         self.expired.append(expired)
         self.clock.boot_now += 2 * SECOND
         taken = tuple(Taken(shard, 5, False, None) for shard in shards if shard in self.free)
@@ -242,3 +246,12 @@ async def test_what_was_given_up_uncounted_is_said_until_the_store_has_answered(
     await mine.take()
     await mine.release(uncounted=set())
     assert shards.uncounted[-1] == [], "once is enough"
+
+
+async def test_terms_are_asked_for_above_all_that_were_held() -> None:
+    mine, shards, clock = leases()
+    await mine.take()
+    await mine.release(uncounted=set())
+    clock.boot_now += LASTING
+    await mine.take()
+    assert shards.above == [0, 5]

@@ -16,9 +16,9 @@ from watchbill import errors
 from watchbill.errors import ErrorData, StoreError, StoreOwnedError, WatchbillError
 from watchbill.store import wire
 from watchbill.store.protocol import AgentStore, ClientStore
-from watchbill.store.wire import Answer, Door, Hello, HintStore, Request, Trouble, Welcome, doors_of
+from watchbill.store.wire import Answer, ConditionStore, Door, Hello, HintStore, Request, Trouble, Welcome, doors_of
 
-SETS = {"client": ClientStore, "agent": AgentStore, "hints": HintStore}
+SETS = {"client": ClientStore, "agent": AgentStore, "hints": HintStore, "condition": ConditionStore}
 DOORS = {name: door for kind, protocol in SETS.items() for name, door in doors_of(kind, protocol).items()}
 METHODS = {name: getattr(SETS[name.partition(".")[0]], name.partition(".")[2]) for name in DOORS}
 
@@ -149,6 +149,7 @@ MADE: list[WatchbillError] = [
     errors.AttemptLostError("charge", "charge.2"),
     errors.Busy("30s"),
     errors.DuplicateRun("o", existing="a", asked="b"),
+    errors.IdTakenError("run number 7 is taken"),
     errors.ImpureWorkflowError("order", ("file.py:1: a clock", "file.py:2: a die")),
     errors.InvalidOptionError("no such option"),
     errors.InvalidValueError("no such value"),
@@ -166,9 +167,12 @@ MADE: list[WatchbillError] = [
     errors.RunNotFound("o", "default"),
     errors.SealedError("o", "sealed with key 'k1'"),
     errors.StepFailed(step="s", type="ValueError", message="no", attempts=2, cause="raised", traceback="trace"),
+    errors.StoreClockError(URL, 2_000_000_000_000_000, 1_800_000_000_000_000),
     errors.StoreCorruptError(URL, "torn"),
     errors.StoreError("closed"),
+    errors.StoreFailingError(URL, "disk"),
     errors.StoreFullError(URL, "disk"),
+    errors.StoreReplacedError(URL, "its log was deleted", "start again"),
     errors.StoreNewerError(URL, 9, 2),
     errors.StoreOutdatedError(URL, 1, 2),
     errors.StoreOwnedError(URL, 42, "/x.db.socket", "why"),

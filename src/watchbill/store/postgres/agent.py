@@ -36,7 +36,8 @@ from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.gatehouse import PostgresGatehouse
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
-from watchbill.store.postgres.marks import Heads, Place, Queue
+from watchbill.store.postgres.marks import Heads, Place, Queue, Sight
+from watchbill.store.postgres.reported import Reported
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.statements import composed
 from watchbill.store.postgres.stats import learn
@@ -83,7 +84,8 @@ class PostgresAgent:
         self._stopped = False  # the last request met something that is paused by its name, or in trouble
         self._suspended: set[int] = set()  # agents that have heard so with their last beat
         self._limited: dict[int, bool] = {}  # by queue: what it is for never changes
-        self._reports = Gathering(lines, self._report_gathered)
+        self._reports = Gathering(lines, self._report_gathered, size_of_reports)
+        self._reported = Reported(lines)
 
     async def join(  # noqa: PLR0913
         self,
@@ -117,6 +119,7 @@ class PostgresAgent:
             # Before the row says so: without its lock the agent would look dead.
             witness = await self._hints.vouch(agent)
             await self._lines.rows(self._lines.beats, "join_agent", values | {"witness": witness})
+            self._reported.joined(agent)
 
         await self._lines.door(work)
 
@@ -147,6 +150,8 @@ class PostgresAgent:
             "handed_back": HANDED_BACK,
             **news_values(progress, starved),
         }
+        if lease_no is not None:  # it speaks of all that it holds
+            await self._lines.door(lambda: self._say_again(agent, held, lasting))
         values["witness"] = witnessed = self._hints.witness.vouches_for(agent)
         row = await self._lines.door(lambda: self._lines.row(self._lines.beats, "beat", values))
         alive, now, cancel, lost, wish, needs, suspension, newest_queue, ready, reached = cast(Sequence[Any], row)
@@ -191,7 +196,9 @@ class PostgresAgent:
         """
         if not reports:
             return []
-        return await self._reports.ask(reports)
+        answers = await self._reports.ask(reports)
+        self._reported.answered(reports)
+        return answers
 
     async def undecided(self, ids: Sequence[int]) -> list[int]:
         """Find which of these rows a user's open transaction has locked."""
@@ -284,8 +291,11 @@ class PostgresAgent:
         values, shut = {**asked, **places(heads.begin(queues))}, False
         for _ in range(TRIES):
             statement = "lease_stopped" if self._stopped else "lease"
+            values["jumps"] = heads.jumps.known
+            begun_at = self._lines.env.clock.boot()
             found = await self._lines.rows(self._lines.others, statement, values)
-            some, stopped, shut, leased = split(found)
+            some, stopped, shut, sight, leased = split(found)
+            heads.jumps.saw(sight, self._lines.env.clock.boot() - begun_at)
             heeded, self._stopped = self._stopped or not stopped, stopped
             if heeded and (leased or not some):
                 heads.found(place for place, _ in leased)
@@ -303,6 +313,13 @@ class PostgresAgent:
         self._told(outcome)
         answers = iter(outcome.answers)
         return [[next(answers) for _ in reports] for reports in asked]
+
+    async def _say_again(self, agent: int, held: Sequence[tuple[int, int]], lasting: Micros | None) -> None:
+        """Report again what another server than before has not heard of; first of all, or it would be handed back."""
+        await self._lines.beats.open()
+        if reports := await self._reported.unanswered(agent, held, lasting):
+            outcome = await self._lines.run(self._lines.others, lambda db: write_reports(db, reports, self._lines))
+            self._told(outcome)
 
     async def _leave(self, agent: int) -> None:
         async def work(db: Session) -> Outcome:
@@ -375,18 +392,20 @@ def lease_values(agent: int, lease_no: int, room: Room, *, retries: bool) -> dic
     }
 
 
-def split(found: Sequence[Row]) -> tuple[bool, bool, bool, list[tuple[tuple[Queue, Place], Row]]]:
+def split(found: Sequence[Row]) -> tuple[bool, bool, bool, Sight, list[tuple[tuple[Queue, Place], Row]]]:
     """Say whether there were candidates, whether anything is stopped, and whether one of these queues is.
 
-    Gives the leased rows, each with its queue and its place there.
+    Gives what the lease has seen beside the queues, and the leased rows, each with its queue and its place there.
     """
     leased = []
     for there in cast(Sequence[Any], found):
-        _, _, _, queue, lonely, rank, id = there[:7]
+        queue, lonely, now, rank, id = there[6:11]
         if id is not None:
-            leased.append((((queue, lonely), (rank, id)), there[7:]))
+            # Calls of low priority have a rank in the future: ordinary calls that come later are before them.
+            place = (rank, id) if rank <= now else (now, 0)
+            leased.append((((queue, lonely), place), there[11:]))
     some, stopped, shut = (bool(said) for said in found[0][:3])
-    return some, stopped, shut, leased
+    return some, stopped, shut, Sight(*cast(Sequence[Any], found[0][3:6])), leased
 
 
 async def leased_before(db: Session, agent: int, lease_no: int) -> list[AttemptRow]:
@@ -428,6 +447,11 @@ class Found(NamedTuple):
     state: AttemptState
     cancel: bool
     gated: bool = False
+
+
+def size_of_reports(reports: Sequence[Report]) -> int:
+    """Give how many bytes reports have."""
+    return sum([len(report.body or b"") + len(report.log or b"") for report in reports])
 
 
 async def write_reports(db: Session, reports: Sequence[Report], lines: Connections) -> Outcome:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import eq
 from typing import Any, Final, cast
 
@@ -10,7 +10,7 @@ import asyncpg
 import msgspec
 
 from watchbill.clock import SECOND, Micros
-from watchbill.errors import DuplicateRun, RunInCreationError, StoreReadOnlyError
+from watchbill.errors import DuplicateRun, IdTakenError, RunInCreationError, StoreError, StoreReadOnlyError
 from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.call import JournalRow
 from watchbill.model.chain import Chain
@@ -32,6 +32,7 @@ from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.stat import Stat
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.wait import stop_of_workflow
+from watchbill.store import portions
 from watchbill.store.bodies import joined
 from watchbill.store.held import explained
 from watchbill.store.mentioned import mentioned_agents
@@ -49,7 +50,7 @@ from watchbill.store.postgres.incidents import incident_rows
 from watchbill.store.postgres.logbook import log_order, logbook
 from watchbill.store.postgres.people import desk_of_run, inbox, order_incident, ordered, told
 from watchbill.store.postgres.policies import patch, policies, set_policy, steps
-from watchbill.store.postgres.refusals import REFUSED, is_contended
+from watchbill.store.postgres.refusals import is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import Homes, home_shards
 from watchbill.store.postgres.stats import lasted, learned
@@ -67,7 +68,8 @@ from watchbill.store.protocol import (
     Submitted,
     Told,
 )
-from watchbill.store.same import check_same
+from watchbill.store.refused import cannot_be_stored
+from watchbill.store.same import check_same, taken_number
 
 # How long an id is waited for that another open transaction is creating. Whoever was sent along with it must not wait
 # for that: after a moment each is sent alone, for a shorter one, and the contended again and again.
@@ -77,6 +79,23 @@ CONTENDED_FOR: Final[Micros] = 10 * SECOND  # as long as any statement may take
 CONTENDED_EVERY: Final[Micros] = SECOND // 10
 
 
+class _TriedOnlyError(Exception):
+    """Rolls a transaction back that was only a try."""
+
+
+def size_of_runs(runs: Sequence[NewRun]) -> int:
+    """Give how many bytes the arguments of runs have."""
+    return sum([len(run.input) for run in runs])
+
+
+def in_portions(runs: Sequence[NewRun]) -> Iterator[Sequence[NewRun]]:
+    """Divide the runs of one submit: each portion is one statement."""
+    while runs:
+        first = portions.first_of((run, len(run.input)) for run in runs).items
+        yield first
+        runs = runs[len(first) :]
+
+
 class PostgresClient:
     """Doors for handles and commands; those that only read can be had without the others."""
 
@@ -84,8 +103,8 @@ class PostgresClient:
         self._lines = lines
         self._hints = hints
         self._homes: dict[tuple[str, str], Sequence[int]] = {}  # shards never change: read once
-        self._single = Gathering(lines, self._submit_singles)
-        self._many = Gathering(lines, self._submit_many)
+        self._single = Gathering(lines, self._submit_singles, size_of_runs)
+        self._many = Gathering(lines, self._submit_many, size_of_runs)
 
     async def submit(self, runs: Sequence[NewRun]) -> list[Submitted]:
         """Insert all runs, or none; an equal one that is there already is given back as it is."""
@@ -121,14 +140,16 @@ class PostgresClient:
         """Read one run's row."""
         return await self._lines.door(lambda: self._find(namespace, id))
 
-    async def record(self, namespace: str, id: str) -> Record | None:
+    async def record(self, namespace: str, id: str, *, earlier: bool = False) -> Record | None:
         """Read all about one run, in one snapshot."""
-        return await self._lines.door(lambda: self._lines.snapshot(lambda db: record(db, namespace, id)))
+        return await self._lines.door(
+            lambda: self._lines.snapshot(lambda db: record(db, namespace, id, earlier=earlier))
+        )
 
     async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
         """Read the last words of a run's attempts, oldest first."""
         this = {"namespace": namespace, "id": id}
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "logs", this))
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.inspections, "logs", this))
         return [AttemptLog(*row) for row in cast(Sequence[Any], found)]
 
     async def runs(  # noqa: PLR0913
@@ -157,13 +178,13 @@ class PostgresClient:
     async def beginning(self, namespace: str, beginning: str, limit: int) -> list[str]:
         """Read the ids of runs that begin so, in order."""
         values = {"namespace": namespace, "beginning": beginning, "limit": limit}
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "ids_beginning", values))
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.inspections, "ids_beginning", values))
         return [cast(str, id) for (id,) in found]
 
     async def inbox(self, namespace: str, limit: int) -> list[Asked]:
         """Read what waits for a person, oldest first."""
         values = {"namespace": namespace, "limit": limit}
-        found = await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: inbox(db, values)))
+        found = await self._lines.door(lambda: self._lines.run(self._lines.inspections, lambda db: inbox(db, values)))
         return found[:limit]
 
     async def answer(self, namespace: str, question: int, actor: str, body: bytes, *, force: bool = False) -> Told:
@@ -241,22 +262,25 @@ class PostgresClient:
     async def logbook(self, namespace: str, limit: int) -> list[Logged]:
         """Read what people ordered last."""
         return await self._lines.door(
-            lambda: self._lines.run(self._lines.others, lambda db: logbook(db, namespace, limit))
+            lambda: self._lines.run(self._lines.inspections, lambda db: logbook(db, namespace, limit))
         )
 
     async def delete(self, root: int, limit: int) -> Deleted:
         """Delete a run that has ended and the tree under it, so many rows at a time."""
         self._writing()
-        return await self._lines.door(lambda: self._lines.transact(lambda db: delete(db, root, limit)))
+        return await self._lines.door(
+            lambda: self._lines.transact(lambda db: delete(db, root, limit), self._lines.loads)
+        )
 
     async def checkup(self, namespace: str, limit: int) -> Checkup:
         """Read what a doctor wants to know."""
-        return await self._lines.door(lambda: self._lines.snapshot(lambda db: checkup(db, namespace, limit)))
+        commit = self._lines.address.commit
+        return await self._lines.door(lambda: self._lines.snapshot(lambda db: checkup(db, namespace, limit, commit)))
 
     async def chains(self, namespace: str, before: int, limit: int) -> list[Chain]:
         """Read what was decided about the newest runs before one, and how it is linked."""
         return await self._lines.door(
-            lambda: self._lines.run(self._lines.others, lambda db: chains(db, namespace, before, limit))
+            lambda: self._lines.run(self._lines.inspections, lambda db: chains(db, namespace, before, limit))
         )
 
     async def history(self, namespace: str, within: Micros) -> History:
@@ -265,7 +289,7 @@ class PostgresClient:
 
     async def gates(self, namespace: str) -> list[GateRow]:
         """Read all gates of a namespace, by name."""
-        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: gates(db, namespace)))
+        return await self._lines.door(lambda: self._lines.run(self._lines.inspections, lambda db: gates(db, namespace)))
 
     async def order_gate(self, namespace: str, order: GateOrder) -> bool:
         """Do what a person wants of a gate; false if there is no such gate."""
@@ -278,11 +302,13 @@ class PostgresClient:
 
     async def policies(self, namespace: str) -> Policies:
         """Read what operators have changed of the policies of steps."""
-        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: policies(db, namespace)))
+        return await self._lines.door(
+            lambda: self._lines.run(self._lines.inspections, lambda db: policies(db, namespace))
+        )
 
     async def steps(self, namespace: str) -> list[str]:
         """Name the steps that the store has met."""
-        return await self._lines.door(lambda: self._lines.run(self._lines.others, lambda db: steps(db, namespace)))
+        return await self._lines.door(lambda: self._lines.run(self._lines.inspections, lambda db: steps(db, namespace)))
 
     async def set_policy(self, namespace: str, order: PolicyOrder) -> int | None:
         """Write down what an operator wants of the policy of a step, and let live rows follow it."""
@@ -295,19 +321,23 @@ class PostgresClient:
     async def patch(self, namespace: str, shards: Sequence[int] | None, after: int) -> int | None:
         """Let the next live rows have the policy that is in force; gives where to go on."""
         hints = self._writing()
-        place = await self._lines.door(lambda: self._lines.transact(lambda db: patch(db, namespace, shards, after)))
+        place = await self._lines.door(
+            lambda: self._lines.transact(lambda db: patch(db, namespace, shards, after), self._lines.loads)
+        )
         hints.give(Hint.SUPERVISOR)
         return place
 
     async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:
         """Read the incidents of a namespace, newest first."""
         values = {"namespace": namespace, "limit": limit, "resolved": resolved}
-        return incident_rows(await self._lines.door(lambda: self._lines.rows(self._lines.others, "incidents", values)))
+        return incident_rows(
+            await self._lines.door(lambda: self._lines.rows(self._lines.inspections, "incidents", values))
+        )
 
     async def stats(self, namespace: str) -> list[Stat]:
         """Read what is remembered of how long steps and runs take."""
         found = await self._lines.door(
-            lambda: self._lines.run(self._lines.others, lambda db: learned(db, namespace, 0))
+            lambda: self._lines.run(self._lines.inspections, lambda db: learned(db, namespace, 0))
         )
         return list(found.stats)
 
@@ -326,7 +356,7 @@ class PostgresClient:
 
     async def backlog(self, namespace: str) -> list[QueueDepth]:
         """Read what waits in each queue of a namespace."""
-        return await backlog(self._lines, namespace)
+        return await backlog(self._lines, self._lines.inspections, namespace)
 
     async def order_agent(
         self,
@@ -377,6 +407,12 @@ class PostgresClient:
             made = await self._insert(runs, whole=False)
         except RunInCreationError as contended:
             return [contended] if len(asked) == 1 else [await self._submit_alone([run]) for run in runs]
+        except StoreError:
+            raise
+        except Exception as refused:  # one of them, perhaps: it fails alone, by its name
+            if len(runs) == 1:
+                return [cannot_be_stored(runs[0].id, refused)]
+            return [await self._submit_alone([run]) for run in runs]
         there: Mapping[tuple[str, str], RunRow] = {}
         if len(made) < len(runs):
             there = await self._lines.run(self._lines.others, lambda db: there_already(db, runs, made))
@@ -384,13 +420,17 @@ class PostgresClient:
 
     async def _submit_many(self, asked: Sequence[Sequence[NewRun]]) -> Sequence[list[Submitted] | Exception]:
         """Insert runs that were submitted together: in one statement if all are new, else each submit for itself."""
+        if sum(map(size_of_runs, asked)) > portions.BYTES_AT_ONCE:
+            for runs in asked:
+                self._homes.update(await home_shards(self._lines, runs, self._homes))
+            return [await self._submit_alone(runs) for runs in asked]
         try:
             made = await self._insert([run for runs in asked for run in runs], whole=True)
         except RunInCreationError:
             return [await self._submit_alone(runs) for runs in asked]
-        except asyncpg.PostgresError as error:
-            if error.sqlstate != REFUSED:
-                raise
+        except StoreError:
+            raise
+        except Exception:  # one of them is there already, or cannot be stored
             return [await self._submit_alone(runs) for runs in asked]
         return [self._answered(runs, made, {}) for runs in asked]
 
@@ -398,7 +438,10 @@ class PostgresClient:
         """Insert what is new of one submit, compare the rest, and undo all of it if that is other work."""
 
         async def work(db: Session) -> list[Submitted]:
-            made = await insert(db, runs, self._homes, Blobs(self._lines.env), whole=False, patience=SHORTER)
+            made: dict[int, Micros] = {}
+            for portion in in_portions(runs):
+                blobs = Blobs(self._lines.env)
+                made |= await insert(db, portion, self._homes, blobs, whole=False, patience=SHORTER)
             answers = self._answered(runs, made, await there_already(db, runs, made))
             if isinstance(answers, Exception):
                 raise answers
@@ -408,9 +451,31 @@ class PostgresClient:
             answers = await self._lines.transact(work)
         except (DuplicateRun, RunInCreationError, ValueError) as refused:
             return refused
+        except StoreError:
+            raise
+        except Exception as refused:
+            return await self._name_refused(runs, refused)
         if any(answer.new for answer in answers):
             self._writing().give(Hint.SCHEDULER)
         return answers
+
+    async def _name_refused(self, runs: Sequence[NewRun], refused: Exception) -> Exception:
+        """Find the run for which the server has refused a submit: each is tried alone, and nothing of that stays."""
+        for run in runs if len(runs) > 1 else ():
+
+            async def try_it(db: Session, run: NewRun = run) -> None:
+                await insert(db, [run], self._homes, Blobs(self._lines.env), whole=False, patience=SHORTER)
+                raise _TriedOnlyError
+
+            try:
+                await self._lines.transact(try_it)
+            except (_TriedOnlyError, RunInCreationError):
+                continue
+            except StoreError:
+                raise
+            except Exception as error:
+                return cannot_be_stored(run.id, error)
+        return cannot_be_stored(runs[0].id, refused) if len(runs) == 1 else refused
 
     async def _insert(self, runs: Sequence[NewRun], *, whole: bool) -> dict[int, Micros]:
         self._homes.update(await home_shards(self._lines, runs, self._homes))
@@ -453,6 +518,8 @@ class PostgresClient:
             hints.give(Hint.SUPERVISOR)  # an incident may be over
             return became
         there = await self._find(run.namespace, run.id)
+        if there is None and became is Copied.TAKEN:
+            raise taken_number(run)
         if there is None:
             return became
         return Copied.MADE if there.num == run.num else Copied.TAKEN  # the same: an answer was lost
@@ -491,7 +558,7 @@ class PostgresClient:
         return next(iter(run_rows(found)), None)
 
     async def _runs(self, values: Mapping[str, object]) -> list[RunRow]:
-        return run_rows(await self._lines.rows(self._lines.others, "runs", values))
+        return run_rows(await self._lines.rows(self._lines.inspections, "runs", values))
 
 
 def tell_values(news: Sequence[NewFact]) -> dict[str, object]:
@@ -629,7 +696,7 @@ def answer(
     found = there.get((asked.namespace, asked.id))
     if found is None:
         if asked.num not in made:
-            raise ValueError(
+            raise IdTakenError(
                 f"run number {asked.num} is taken: {asked.id!r} cannot have it; or that id is, by a run of another"
                 " region, which is not shown to this role: choose another id"
             )
@@ -645,7 +712,7 @@ def _home(run: NewRun, homes: Homes) -> int:
 # --- read
 
 
-async def record(db: Session, namespace: str, id: str) -> Record | None:
+async def record(db: Session, namespace: str, id: str, *, earlier: bool = False) -> Record | None:
     """Read all about one run."""
     found = run_rows(await db.rows("find_run", {"namespace": namespace, "id": id}))
     if not found:
@@ -655,7 +722,9 @@ async def record(db: Session, namespace: str, id: str) -> Record | None:
     now, region, served, known = await db.row(
         "record_context", {"shard": run.shard, "workflow": code_name(run.workflow, run.version)}
     )
-    journal = tuple(journal_entries(await db.rows("load_journal", {**these, "after": 0, "limit": EVERY})))
+    page = {**these, "after": 0, "limit": EVERY, "most": EVERY}
+    statement = "load_journal" if earlier or not run.part else "load_last_parts"
+    journal = tuple(journal_entries(await db.rows(statement, page)))
     attempts = tuple(attempt_rows(await db.rows("load_attempts", these)))
     decisions = tuple([_decision(row) for row in await db.rows("decisions_of_run", {"run": run.num})])
     named = mentioned_agents(journal, attempts, [row for row, _ in decisions])

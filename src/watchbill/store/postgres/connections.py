@@ -1,8 +1,11 @@
 """Connections: the few that a process has to the server, opened when first needed and again when lost.
 
 Turns have one of their own: they are the hot path. Renewals and beats have another: they must not wait behind a turn.
-All other doors share a small pool. One statement is one message and one transaction; nothing of ours lives in the
-session but the settings below, and behind a pooler they are said again in each transaction.
+Operations that may take long have their own, too: inspections (lists, records, metrics), and what a scheduler loads or
+deletes. All other doors share a small pool, so no inspection can delay a turn, a heartbeat, a lease or a report.
+
+One statement is one message and one transaction; nothing of ours lives in the session but the settings below, and
+behind a pooler they are said again in each transaction.
 """
 
 import asyncio
@@ -16,6 +19,7 @@ import asyncpg
 from watchbill.clock import SECOND, Clock, Micros
 from watchbill.env import Env
 from watchbill.errors import StoreError
+from watchbill.events import log
 from watchbill.store.address import PostgresAddress
 from watchbill.store.health import Health
 from watchbill.store.postgres import refusals
@@ -26,7 +30,8 @@ T = TypeVar("T")
 Row = Sequence[object]
 Values = Mapping[str, object]
 
-OTHERS: Final = 2  # connections for all doors but turns and renewals; with the listener five in all
+OTHERS: Final = 2  # connections for looks, leases, reports, submits and verdicts
+INSPECTIONS: Final = 2  # connections for lists, records and metrics; with all others and the listener eight in all
 SLOW: Final[Micros] = SECOND // 20  # a door that takes longer may have a plan from when its tables were empty
 REPLAN_APART: Final[Micros] = SECOND  # planning all statements of a connection anew takes some milliseconds
 REMEDY_APART: Final[Micros] = 5 * SECOND
@@ -55,8 +60,8 @@ READS: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"  # how a transa
 class Connection(Protocol):
     """What we use of the driver's connection."""
 
-    async def fetch(self, query: str, *values: object) -> list[Row]:
-        """Run a statement with values; gives its rows."""
+    async def fetch(self, query: str, *values: object, timeout: float | None = None) -> list[Row]:
+        """Run a statement with values; gives its rows. `timeout`: seconds, if less than usual."""
         ...
 
     async def execute(self, script: str) -> str:
@@ -94,8 +99,8 @@ async def connect(address: PostgresAddress, settings: Mapping[str, str]) -> Conn
     said = {} if address.pooled else {**settings, "application_name": "watchbill"}
     connection = await asyncpg.connect(
         f"postgresql://?{urlencode(address.tls)}" if address.tls else None,
-        host=address.host,
-        port=address.port,
+        host=[host for host, _ in address.servers] or address.host,
+        port=[port for _, port in address.servers] or address.port,
         user=address.user,
         password=address.password,
         database=address.database,
@@ -105,6 +110,7 @@ async def connect(address: PostgresAddress, settings: Mapping[str, str]) -> Conn
         max_cached_statement_lifetime=0,
         server_settings=said,
         connection_class=Versed,
+        target_session_attrs="read-write" if address.servers else "any",
     )
     return cast(Connection, connection)
 
@@ -161,17 +167,65 @@ class Session:
         return row
 
 
+class Server:
+    """The server behind the store, and how often it has become another one.
+
+    Another server may have lost the newest commits of the one before. So may the same one, if it was asked to answer
+    before they were on its disk.
+    """
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self._address = address
+        self._is = ""  # what it says of itself; empty: it does not say
+        self.moves = 0
+
+    async def greet(self, connection: Connection, *, turns: bool, again: bool) -> None:
+        """Prepare a connection just opened, before anything is written on it."""
+        address = self._address
+        # What is not asked for by every turn is worth the wait, and makes the turns before it durable, too.
+        commit = None if address.forgetful and not turns else address.commit
+        [(found, _)] = await connection.fetch(statements(address.schema)["greet"].text, commit)
+        self.recognise(cast(str, found))
+        if again and address.forgetful:
+            self.moves += 1
+
+    def recognise(self, found: str) -> None:
+        """Take note of which server has answered."""
+        if found and self._is and found != self._is:
+            self.moves += 1
+            log.warning(
+                "store %r is on another server or timeline (%s, was %s): what it may have lost is done again",
+                self._address.shown,
+                found,
+                self._is,
+            )
+        self._is = found or self._is
+
+
+# What `greet` sets for a session; said again in each transaction behind a pooler.
+_DURABLE: Final = (
+    "SELECT set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')"
+    " THEN 'on' ELSE current_setting('synchronous_commit') END, true)"
+)
+
+
 class Line:
     """One connection; whoever finds it lost opens it again."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is known of a server
         self,
         address: PostgresAddress,
         settings: Mapping[str, str],
         health: Health,
         slow: Callable[[], None],
         first: "Look[None] | None" = None,
+        *,
+        server: Server | None = None,
+        turns: bool = False,
     ) -> None:
+        self._server = server
+        self._turns = turns
+        self._opens = 0
         self._address = address
         self._settings = settings
         self._health = health
@@ -182,6 +236,7 @@ class Line:
     def adopt(self, connection: Connection) -> None:
         """Use a connection that is open already."""
         self._connection = connection
+        self._opens += 1
 
     async def run(self, work: Callable[[Connection], Awaitable[T]], begin: str | None, *, again: bool = True) -> T:
         """Run `work` on the connection, in a transaction if `begin` says how it begins.
@@ -221,7 +276,10 @@ class Line:
 
     async def _transact(self, connection: Connection, work: Callable[[Connection], Awaitable[T]], begin: str) -> T:
         if self._address.pooled:
-            begin = ";".join([begin, *(f"SET LOCAL {name} = '{value}'" for name, value in self._settings.items())])
+            said = [f"SET LOCAL {name} = '{value}'" for name, value in self._settings.items()]
+            if self._server is not None:
+                said.append(self._commit())
+            begin = ";".join([begin, *said])
         await connection.execute(begin)
         try:
             answer = await work(connection)
@@ -232,6 +290,13 @@ class Line:
             raise
         return answer
 
+    def _commit(self) -> str:
+        """Say in a transaction how its commit is made durable."""
+        named = self._address.commit
+        if named is None or (self._address.forgetful and not self._turns):
+            return _DURABLE
+        return f"SET LOCAL synchronous_commit = '{named}'"
+
     async def close(self) -> None:
         """Close."""
         connection, self._connection = self._connection, None
@@ -241,17 +306,32 @@ class Line:
             except Exception:
                 connection.terminate()
 
+    async def open(self) -> None:
+        """Open the connection if it is not."""
+        await self._opened()
+
     async def _opened(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
             if self._check is not None:
                 return await self._open_first(self._check)
             try:
-                self._connection = await connect(self._address, self._settings)
+                self._connection = await self._connected()
             except Exception as error:
                 translated = refusals.at_reconnect(error, self._address)
                 self._health.failed(translated)
                 raise translated from None
         return self._connection
+
+    async def _connected(self) -> Connection:
+        connection = await connect(self._address, self._settings)
+        try:
+            if self._server is not None and not self._address.pooled:
+                await self._server.greet(connection, turns=self._turns, again=self._opens > 0)
+        except BaseException:
+            connection.terminate()
+            raise
+        self._opens += 1
+        return connection
 
     async def _open_first(self, check: "Look[None]") -> Connection:
         connection, _ = await connect_first(self._address, self._settings, self._health.clock, check)
@@ -325,6 +405,11 @@ class Pool:
             finally:
                 self._idle.append(line)
 
+    async def open(self) -> None:
+        """Open a connection that is not open, and so hear which server there is."""
+        async with self.line() as line:
+            await line.open()
+
     async def close(self) -> None:
         """Close all."""
         for line in self._lines:
@@ -354,9 +439,17 @@ class Connections:
         self.clock = clock or env.clock
         self.now = given_time(clock)
         self.health = Health(address.shown, env.clock)
-        self.turns = Pool([Line(address, settings, self.health, self._slow)])
-        self.beats = Pool([Line(address, settings, self.health, self._slow)])
-        self.others = Pool([Line(address, settings, self.health, self._slow, first) for _ in range(OTHERS)])
+        self.server = Server(address)
+        greeted = self.server if settings is HOT else None  # who only reads need not know
+        self.turns = Pool([Line(address, settings, self.health, self._slow, server=greeted, turns=True)])
+        self.beats = Pool([Line(address, settings, self.health, self._slow, server=greeted)])
+        self.others = Pool(
+            [Line(address, settings, self.health, self._slow, first, server=greeted) for _ in range(OTHERS)]
+        )
+        self.inspections = Pool(
+            [Line(address, settings, self.health, self._slow, first, server=greeted) for _ in range(INSPECTIONS)]
+        )
+        self.loads = Pool([Line(address, settings, self.health, self._slow, server=greeted)])
         self.remedy: Remedy | None = None  # for what may make doors slow
         self._remedied_at: Micros | None = None
         self._under_way: set[asyncio.Task[object]] = set()
@@ -372,6 +465,13 @@ class Connections:
         self.check()
 
         async def whole() -> T:
+            try:
+                return await work()
+            except asyncpg.UniqueViolationError as error:
+                if error.constraint_name != "blob_pkey":
+                    raise
+            # Another process has drawn the same number for a large body of the same run. Each try draws them anew.
+            self.env.renumber()
             return await work()
 
         return await asyncio.shield(self.begin(whole()))
@@ -397,13 +497,13 @@ class Connections:
         """Run one statement that gives one row."""
         return await self.run(pool, lambda db: db.row(statement, values))
 
-    async def transact(self, work: Callable[[Session], Awaitable[T]]) -> T:
+    async def transact(self, work: Callable[[Session], Awaitable[T]], pool: Pool | None = None) -> T:
         """Run statements in one transaction."""
-        return await self.run(self.others, work, "BEGIN")
+        return await self.run(pool or self.others, work, "BEGIN")
 
-    async def snapshot(self, work: Callable[[Session], Awaitable[T]]) -> T:
+    async def snapshot(self, work: Callable[[Session], Awaitable[T]], pool: Pool | None = None) -> T:
         """Let statements read one state of the store, whatever is committed meanwhile."""
-        return await self.run(self.others, work, READS)
+        return await self.run(pool or self.inspections, work, READS)
 
     async def settle(self) -> None:
         """Refuse new doors, and let those under way end."""
@@ -414,7 +514,7 @@ class Connections:
     async def close(self) -> None:
         """Refuse new doors, let those under way end, and close."""
         await self.settle()
-        for pool in (self.turns, self.beats, self.others):
+        for pool in (self.turns, self.beats, self.others, self.inspections, self.loads):
             await pool.close()
 
     def _slow(self) -> None:
@@ -424,7 +524,7 @@ class Connections:
             return
         if self._remedied_at is None or now - self._remedied_at >= REMEDY_APART:
             self._remedied_at = now
-            self.begin(self.run(self.others, self.remedy))
+            self.begin(self.run(self.inspections, self.remedy))
 
     def _ended(self, task: "asyncio.Task[object]") -> None:
         self._under_way.discard(task)

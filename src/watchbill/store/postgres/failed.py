@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from watchbill.errors import IdTakenError
 from watchbill.model.failed import Copied, FailedGathering, FailedMember, FailedPage
 from watchbill.store.postgres.client import copied
 from watchbill.store.postgres.connections import Session
@@ -32,4 +33,6 @@ async def retry_failed(db: Session, copy: Mapping[str, object], told: Mapping[st
     became = copied(await db.rows("copy", copy))
     if became is Copied.MADE:
         await db.rows("tell", told)
+    elif became is Copied.TAKEN and not await db.rows("find_run", {"namespace": copy["namespace"], "id": copy["id"]}):
+        raise IdTakenError(f"run number {copy['num']} is taken: {copy['id']!r} cannot have it; nothing was written")
     return became

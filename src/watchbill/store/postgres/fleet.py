@@ -16,7 +16,7 @@ from watchbill.model.agent import (
     agent_word,
 )
 from watchbill.model.queue import DEPTH_COUNTED, PASSED_OVER, QueueDepth, with_pauses
-from watchbill.store.postgres.connections import Connections, Session
+from watchbill.store.postgres.connections import Connections, Pool, Session
 
 
 async def agents(db: Session, namespace: str) -> list[AgentRow]:
@@ -45,10 +45,10 @@ async def agents_seen(db: Session, ids: Sequence[int], now: Micros) -> tuple[Age
     )
 
 
-async def backlog(lines: Connections, namespace: str | None) -> list[QueueDepth]:
+async def backlog(lines: Connections, pool: Pool, namespace: str | None) -> list[QueueDepth]:
     """Read what waits in the queues of a namespace, or of all."""
     values = {"namespace": namespace, "most": DEPTH_COUNTED, "far": PASSED_OVER}
-    found = await lines.door(lambda: lines.rows(lines.others, "backlog", values))
+    found = await lines.door(lambda: lines.rows(pool, "backlog", values))
     return [_queue(*row) for row in cast(Any, found)]
 
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeVar
 
+from watchbill.store.portions import first_of
 from watchbill.store.postgres.connections import Connections
 
 A = TypeVar("A")
@@ -24,10 +25,14 @@ class Gathering(Generic[A, B]):
     """
 
     def __init__(
-        self, lines: Connections, perform: Callable[[Sequence[A]], Awaitable[Sequence[B | Exception]]]
+        self,
+        lines: Connections,
+        perform: Callable[[Sequence[A]], Awaitable[Sequence[B | Exception]]],
+        size: Callable[[A], int],
     ) -> None:
         self._lines = lines
         self._perform = perform
+        self._size = size  # of a request, in bytes
         self._waiting: list[tuple[A, asyncio.Future[B]]] = []
         self._sending: asyncio.Task[None] | None = None
 
@@ -43,8 +48,9 @@ class Gathering(Generic[A, B]):
     async def _send(self) -> None:
         try:
             while self._waiting:
-                batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
-                await self._send_batch(batch)
+                first = first_of((one, self._size(one[0])) for one in self._waiting[:MOST_AT_ONCE])
+                self._waiting = self._waiting[len(first.items) :]
+                await self._send_batch(first.items)
         finally:
             self._sending = None
 

@@ -24,7 +24,10 @@ APART: Final[Micros] = SECOND // 200  # between two notifications: five millisec
 FIRST_PAUSE: Final[Micros] = SECOND // 10
 TRIES: Final = 4  # after that many it is worth a word, unless the whole store is away, which has been said
 VOUCH_WITHIN: Final[Micros] = SECOND  # for a first connection; without it the next beat says that it is there
-LONGEST_PAUSE: Final[Micros] = 5 * SECOND  # the rooms look by themselves every second or two: no hurry
+LONGEST_PAUSE: Final[Micros] = 2 * SECOND  # a process that polls is much slower than one that listens
+# The connection may be half-open, or closed without notice. A hundred idle agents ask eleven times a second.
+CHECK_EVERY: Final[Micros] = 9 * SECOND
+CHECK_WITHIN: Final = 5.0  # seconds for the answer; a live server answers in milliseconds
 
 
 def channel_of(schema: str) -> str:
@@ -45,10 +48,13 @@ class SharedHints:
         self._address = lines.address
         self._channel = channel_of(lines.address.schema)
         self._notify = statements(lines.address.schema)["notify"]
-        self._connection: Connection | None = None
+        self._listening_to = statements(lines.address.schema)["listening_to"]
+        self._connection: Connection | None = None  # on which this process listens now
+        self._newest: Connection | None = None  # the same one, or the one that is just being opened
         self._listening: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()  # the connection was lost, or it is time to stop
         self._opened = asyncio.Event()  # for the first time
+        self._failing = False  # the last attempt to open it failed
         self._stopping = False
         self._me = f"{lines.env.new_id():x}"  # not the connection: some are sent over another one
         self._pending: set[Hint] = set()
@@ -58,6 +64,14 @@ class SharedHints:
         """Call `wake` from now on; gives the function that ends it."""
         self._begin_listening()
         return (self._elsewhere if elsewhere else self._local).listen(whom, wake)
+
+    @property
+    def listens(self) -> bool:
+        """True while this process hears hints from others; never behind a pooler of transactions."""
+        if self._connection is None:
+            # The first connection is just being opened.
+            return self._listening is not None and not self._opened.is_set() and not self._failing
+        return not self._connection.is_closed()
 
     async def vouch(self, agent: int) -> bool:
         """Hold the lock of an agent from now on, on the connection that listens; says whether it is held now."""
@@ -91,6 +105,7 @@ class SharedHints:
             self._listening = self._loop.create_task(self._keep_listening())
 
     async def _keep_listening(self) -> None:
+        """Listen until the store is closed: after every loss, and after every error, again."""
         lost, outages = False, 0
         while not self._stopping:
             # If the whole store was away, that has been said, and that it is back, too.
@@ -101,13 +116,36 @@ class SharedHints:
             self._opened.set()
             if lost:
                 self._wake_all()
-            await self._changed.wait()
-            self._connection, lost = None, True
+            await self._stay(opened)
+            self._connection, self._newest, lost = None, None, True
             self.witness.lost(alive=not self._stopping)
             if self._stopping:
                 await self._part_with(opened)
             else:
                 opened.terminate()
+
+    async def _stay(self, connection: Connection) -> None:
+        """Wait until the connection is lost, or the store is closed.
+
+        The driver does not report every loss: if a statement is sent after the server's last message has arrived and
+        before its end of file, the driver closes the connection without calling its listeners. And a half-open
+        connection ends only when a statement gets no answer.
+        """
+        await self._env.wait(self._changed, CHECK_EVERY)
+        while not self._changed.is_set() and await self._still_listens(connection):
+            await self._env.wait(self._changed, CHECK_EVERY)
+
+    async def _still_listens(self, connection: Connection) -> bool:
+        """Ask the server whether this session listens to our channel."""
+        try:
+            async with self.witness.speaking:
+                found = await connection.fetch(self._listening_to.text, self._channel, timeout=CHECK_WITHIN)
+        except asyncio.CancelledError:
+            _raise_if_cancelled()
+            return False
+        except Exception:
+            return False
+        return bool(found)
 
     async def _open(self, pause: Micros, *, alone: bool) -> Connection | None:
         """Open the connection, however long it takes; None when it is time to stop. `alone`: no other one was lost."""
@@ -116,32 +154,53 @@ class SharedHints:
             self._changed.clear()
             try:
                 connection = await self._listen()
-            except Exception as error:
-                refusal = refusals.at_reconnect(error, self._address)
-                if refusal is error:
-                    raise
-                failures += 1
-                if failures == TRIES and not self._lines.health.away:
-                    said = True
-                    log.warning("%s; without it the rooms look every second or two", refusal)
-                await self._env.wait(self._changed, pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
-                continue
-            if said or (alone and not failures):
-                log.warning("store %r: the listening connection was lost, and is open again", self._address.shown)
-            return connection
+            except asyncio.CancelledError:
+                _raise_if_cancelled()
+                error: BaseException = ConnectionAbortedError("the driver cancelled its own attempt to connect")
+            except Exception as raised:
+                error = raised
+            else:
+                self._failing = False
+                if said or (alone and not failures):
+                    log.warning("store %r: the listening connection was lost, and is open again", self._address.shown)
+                return connection
+            failures += 1
+            self._failing = True
+            said |= self._say_that_it_failed(error, failures)
+            await self._env.wait(self._changed, pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
         return None
 
+    def _say_that_it_failed(self, error: BaseException, failures: int) -> bool:
+        """Log the reason why this process cannot listen, once; true if it was logged."""
+        refusal = refusals.at_reconnect(error, self._address)
+        unexpected = refusal is error
+        if (failures == 1 and unexpected) or (failures == TRIES and not self._lines.health.away):
+            log.warning(
+                "store %r: this process cannot listen for hints and polls once a second until it can: %s",
+                self._address.shown,
+                refusal,
+                exc_info=error if unexpected else None,
+            )
+            return True
+        return False
+
     async def _listen(self) -> Connection:
-        connection = await connect(self._address, HOT)
+        self._newest = connection = await connect(self._address, HOT)
         try:
-            connection.add_termination_listener(lambda *_: self._changed.set())
+            connection.add_termination_listener(lambda *_: self._ended(connection))
             await connection.add_listener(self._channel, self._heard)
             await self.witness.opened(connection)
         except BaseException:
+            self._newest = None
             connection.terminate()
             raise
         return connection
+
+    def _ended(self, connection: Connection) -> None:
+        """Take note that a connection has ended, unless it was given up before: the driver says so later."""
+        if connection is self._newest:
+            self._changed.set()
 
     def _heard(self, connection: Connection, pid: int, channel: str, payload: str) -> None:
         sender, _, rooms = payload.partition(" ")
@@ -179,9 +238,20 @@ class SharedHints:
             self._sending = None
 
     async def _send(self, rooms: str) -> None:
-        if self._connection is not None:
-            async with self.witness.speaking:
-                await self._connection.fetch(self._notify.text, self._channel, rooms)
-        else:
-            # Nobody listens here yet, but somebody may elsewhere.
-            await self._lines.rows(self._lines.others, "notify", {"channel": self._channel, "rooms": rooms})
+        connection = self._connection
+        if connection is not None:
+            try:
+                async with self.witness.speaking:
+                    await connection.fetch(self._notify.text, self._channel, rooms, timeout=CHECK_WITHIN)
+                return
+            except Exception:
+                self._ended(connection)  # whatever it was: a notification cannot fail on a connection that is well
+        # This process does not listen (yet), but others may.
+        await self._lines.rows(self._lines.others, "notify", {"channel": self._channel, "rooms": rooms})
+
+
+def _raise_if_cancelled() -> None:
+    """Raise `CancelledError` again if this task was cancelled; else the driver cancelled a future of its own."""
+    task = asyncio.current_task()
+    if task is None or task.cancelling():
+        raise asyncio.CancelledError

@@ -27,5 +27,6 @@ async def history(db: Session, namespace: str, within: Micros) -> History:
         decisions=tuple(reversed(found)),
         heard=tuple([(id, at) for id, at in await asked("history_agents", since, MOST_DECISIONS)]),
         overdue=overdue,
+        polling=tuple([cast(str, who) for (who,) in await db.rows("polling", {"namespace": namespace})]),
         orphans=sum(one.found for one in await orphans(db)),
     )

@@ -5,17 +5,19 @@ index, and whoever begins at the head of a queue reads all of them again, more e
 it found something last, and begins there.
 
 A mark saves reading and decides nothing. All is read again every RESCAN, and at once when nothing was found behind a
-mark; so what lies before one (a row that is tried again keeps its rank; a row that another process made) waits for that
-long at most, and only while there is other work.
+mark. A row that becomes ready before a mark (an urgent call, a retry) counts a jump in the store: a lease that finds
+more jumps than it knows reads all in the same statement. So an urgent call is the next one, whatever process made it.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from watchbill.clock import SECOND, Clock, Micros
 
 RESCAN: Final[Micros] = 2 * SECOND
+COSTLY: Final[Micros] = SECOND // 20  # a lease that reads all takes longer only if very many dead entries are there
+UNKNOWN: Final = -1  # no number of jumps: the first lease reads all
 NOWHERE: Final = 1 << 62  # behind every id
 
 Place = tuple[int, int]  # rank and id: the order of a queue
@@ -44,10 +46,56 @@ class Rescans:
         self._next_at = None
 
 
+class Sight(NamedTuple):
+    """What a lease has seen of the store beside its queues."""
+
+    jumps: int
+    transaction: int  # its own number; greater than that of each transaction that had a number before
+    oldest: int  # all transactions with lower numbers had ended when it began
+
+
+class Jumps:
+    """The number of jumps up to which an agent has seen all rows.
+
+    A jump is counted before its row is committed. So a new number is known only when a later lease has read all, and
+    all transactions that may have counted up to it had ended by then. Until then every lease reads all.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known = UNKNOWN
+        self._next: int | None = None  # the number that will be known
+        self._horizon: int | None = None  # when transactions below this one have ended
+        self._since: Micros = 0
+        self._ignored_until: Micros = 0
+
+    @property
+    def known(self) -> int | None:
+        """The number to compare; None: reading all has just taken long, so marks count whatever has jumped."""
+        return None if self._clock.boot() < self._ignored_until else self._known
+
+    def saw(self, sight: Sight, took: Micros) -> None:
+        """Take note of what a lease has seen, and how long it took."""
+        if self._clock.boot() < self._ignored_until:
+            return
+        if sight.jumps == self._known:
+            self._next = None
+            return
+        if took > COSTLY:
+            self._ignored_until = self._clock.boot() + RESCAN
+        if self._next is None:
+            self._next, self._horizon, self._since = sight.jumps, None, self._clock.boot()
+        elif self._horizon is None:
+            self._horizon = sight.transaction
+        elif sight.oldest >= self._horizon or self._clock.boot() - self._since >= RESCAN:
+            self._known, self._next = self._next, None
+
+
 class Heads:
     """Where the queues of one agent begin."""
 
     def __init__(self, clock: Clock) -> None:
+        self.jumps = Jumps(clock)
         self._rescans = Rescans(clock)
         self._places: dict[Queue, Place] = {}
 

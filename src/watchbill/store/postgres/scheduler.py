@@ -7,10 +7,11 @@ from typing import Any, Final, cast
 import asyncpg
 import msgspec
 
-from watchbill.clock import Micros
+from watchbill.clock import SECOND, Clock, Micros
+from watchbill.errors import IdTakenError
 from watchbill.model.agent import AgentState
 from watchbill.model.attempt import AttemptRow
-from watchbill.model.call import JournalEntry
+from watchbill.model.call import JournalEntry, Kind
 from watchbill.model.decision import OF_A_RECOVERY, DecisionRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.policies import Policies
@@ -18,9 +19,10 @@ from watchbill.model.run import RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleRow
 from watchbill.model.stat import Learned, Lesson
 from watchbill.model.states import AttemptState, RunState
+from watchbill.store import portions
 from watchbill.store.hints import turned
 from watchbill.store.postgres.connections import Connections, Row, Session
-from watchbill.store.postgres.deletion import delete
+from watchbill.store.postgres.deletion import delete, sweep
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.marks import OpenRows
 from watchbill.store.postgres.policies import patch, policies
@@ -28,12 +30,31 @@ from watchbill.store.postgres.refusals import REFUSED
 from watchbill.store.postgres.rows import attempt_rows, by_run, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import find_queue, home_shards, region_shards
 from watchbill.store.postgres.stats import learn, learned
-from watchbill.store.postgres.turn import turn_statement, turn_values
-from watchbill.store.protocol import JOURNAL_PAGE, Deleted, Fact, Hint, Loaded, Look, OldRun, OldRuns, Turn, TurnAnswer
+from watchbill.store.postgres.turn import is_urgent, turn_statement, turn_values
+from watchbill.store.protocol import (
+    JOURNAL_PAGE,
+    Deleted,
+    EndedCode,
+    EndedCodes,
+    EndedParts,
+    Fact,
+    Hint,
+    Loaded,
+    Look,
+    Swept,
+    Turn,
+    TurnAnswer,
+)
 from watchbill.store.silence import BEAT
+from watchbill.store.sweeping import parts_of
+
+KEPT: Final[Micros] = 60 * SECOND  # a lease is lost sooner, and then another process may end and delete a run
+_END: Final = Kind.END.value
 
 # A turn has been written whole when one of its keys is there: only these, others may belong to somebody else's work.
 _KEYS_OF_A_TURN: Final = frozenset({"journal_pkey", "attempt_pkey"})
+# Keys that were drawn: other rows may have them.
+_DRAWN_KEYS: Final = frozenset({"attempt_pkey", "run_pkey"})
 
 
 class PostgresScheduler:
@@ -44,6 +65,11 @@ class PostgresScheduler:
         self._hints = hints
         self._open = OpenRows(lines.env.clock)
         self._homes: dict[tuple[str, str], Sequence[int]] = {}  # shards never change: read once
+        self._newest = Newest(lines.env.clock)
+
+    def moves(self) -> int:
+        """Count how often the store has become another server, which may have lost the newest commits."""
+        return self._lines.server.moves
 
     async def shards(self, namespace: str, region: str) -> list[int]:
         """Give the ids of the region's shards, making them if they are new."""
@@ -64,6 +90,7 @@ class PostgresScheduler:
             "namespace": namespace,
             "region": region,
             "knows": sorted(set(knows)),
+            "listens": self._hints.listens,
             "info": info,
             "lasting": lasting,
         }
@@ -93,9 +120,11 @@ class PostgresScheduler:
         }
         await self._lines.door(lambda: self._announce(values))
 
-    async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True) -> Terms:
+    async def take(
+        self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True, above: int = 0
+    ) -> Terms:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term."""
-        values = {"owner": owner, "shards": sorted(shards), "lasting": lasting, "expired": expired}
+        values = {"owner": owner, "shards": sorted(shards), "lasting": lasting, "expired": expired, "above": above}
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "take", values))
         taken = tuple([_taken(*row[1:]) for row in found if row[1] is not None])
         self._open.forget(lease.shard for lease in taken)
@@ -104,6 +133,9 @@ class PostgresScheduler:
     async def renew(self, owner: int, terms: dict[int, int], lasting: Micros | None) -> TurnAnswer:
         """Prolong the leases still held under their terms."""
         values = {**_paired(owner, terms), "lasting": lasting}
+        if self._lines.address.pooled:  # whose connections outlive the server behind it
+            [found] = await self._lines.door(lambda: self._lines.row(self._lines.beats, "recognise", {}))
+            self._lines.server.recognise(cast(str, found))
         now, held = await self._lines.door(lambda: self._lines.row(self._lines.beats, "renew", values))
         answer = _answer(terms, now, held)
         self._open.forget(shard for shard in terms if shard not in answer.held)
@@ -125,25 +157,25 @@ class PostgresScheduler:
         """Read the nums of runs that a takeover must load, above `after`, in order; `known` None: of all workflows."""
         names = None if known is None else list(known)
         page = {"shards": list(shards), "known": names, "after": after, "limit": limit, "due": due}
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "live_runs", page))
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.loads, "live_runs", page))
         return [cast(int, num) for (num,) in found]
 
     async def load(self, nums: Sequence[int]) -> list[Loaded]:
         """Read runs with journal, rows and facts, in one snapshot; ended ones are left out."""
-        loaded = await self._lines.door(lambda: self._lines.snapshot(lambda db: load(db, nums)))
+        loaded = await self._lines.door(lambda: self._lines.snapshot(lambda db: load(db, nums), self._lines.loads))
         self._open.open((row.id, row.shard) for run in loaded for row in run.attempts)
         return loaded
 
     async def journal(self, num: int, after: int) -> tuple[JournalEntry, ...]:
         """Read the next page of a run's journal."""
-        page = {"runs": [num], "after": after, "limit": JOURNAL_PAGE}
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "load_journal", page))
+        page = {"runs": [num], "after": after, "limit": JOURNAL_PAGE, "most": portions.BYTES_AT_ONCE}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.loads, "load_journal", page))
         return tuple(journal_entries(found))
 
     async def children(self, families: Mapping[int, int]) -> dict[int, list[str]]:
         """Read the ids of the open runs that runs have started."""
         wanted = {"parents": list(families), "roots": list(families.values())}
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "children", wanted))
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.loads, "children", wanted))
         children: dict[int, list[str]] = {}
         for parent, id in cast(Sequence[tuple[int, str]], found):
             children.setdefault(parent, []).append(id)
@@ -172,18 +204,58 @@ class PostgresScheduler:
 
     async def patch(self, namespace: str, shards: Sequence[int] | None, after: int) -> int | None:
         """Let the next live rows have the policy that is in force; gives where to go on."""
-        return await self._lines.door(lambda: self._lines.transact(lambda db: patch(db, namespace, shards, after)))
+        return await self._lines.door(
+            lambda: self._lines.transact(lambda db: patch(db, namespace, shards, after), self._lines.loads)
+        )
 
-    async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
-        """Read runs that were made so long ago, oldest first, from behind a place on."""
-        values = {"namespace": namespace, "age": age, "after": after[0], "after_num": after[1], "limit": limit}
-        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "old_runs", values))
+    async def keep(self, namespace: str, kept: Mapping[tuple[str, int], Micros | None]) -> None:
+        """Record how long runs of these workflow versions are kept after their end."""
+        values = {
+            "namespace": namespace,
+            "workflows": [workflow for workflow, _ in kept],
+            "versions": [version for _, version in kept],
+            "kepts": list(kept.values()),
+        }
+        await self._lines.door(lambda: self._lines.rows(self._lines.others, "keep", values))
+
+    async def kept(self, namespace: str) -> dict[tuple[str, int], Micros | None]:
+        """Read what was recorded."""
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "kept", {"namespace": namespace}))
+        return {(workflow, version): kept for workflow, version, kept in cast(Sequence[Any], found)}
+
+    async def ended_codes(self, namespace: str) -> EndedCodes:
+        """Read which workflow versions have runs that have ended."""
+        asked = {"namespace": namespace}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.loads, "ended_codes", asked))
         rows = cast(Sequence[Any], found)
-        return OldRuns(tuple([_old(*row[1:]) for row in rows if row[1] is not None]), rows[0][0])
+        return EndedCodes(tuple([EndedCode(*row[1:]) for row in rows if row[1] is not None]), rows[0][0])
+
+    async def sweep(
+        self, namespace: str, code: tuple[str, int], age: Micros, after: tuple[Micros, int], limit: int
+    ) -> Swept:
+        """Delete runs of one workflow version that ended so long ago, as many as fit into a short transaction."""
+        return await self._lines.door(
+            lambda: self._lines.transact(lambda db: sweep(db, namespace, code, age, after, limit), self._lines.loads)
+        )
+
+    async def ended_parts(self, namespace: str, age: Micros, after: tuple[Micros, int, int], limit: int) -> EndedParts:
+        """Read where parts of open runs ended so long ago."""
+        at, run, seq = after
+        asked = {"age": age, "after": at, "after_run": run, "after_seq": seq, "limit": limit}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.loads, "ended_parts", asked))
+        return parts_of([tuple(row) for row in cast(Sequence[Any], found)], namespace, limit)
+
+    async def trim(self, befores: Sequence[tuple[int, int]], limit: int) -> bool:
+        """Delete entries of earlier parts, so many; True when more may be left."""
+        asked = {"runs": [run for run, _ in befores], "befores": [seq for _, seq in befores], "limit": limit}
+        (gone,) = await self._lines.door(lambda: self._lines.row(self._lines.loads, "trim", asked))
+        return cast(int, gone) >= limit
 
     async def delete(self, root: int, limit: int) -> Deleted:
         """Delete a run that has ended and the tree under it, so many rows at a time."""
-        return await self._lines.door(lambda: self._lines.transact(lambda db: delete(db, root, limit)))
+        return await self._lines.door(
+            lambda: self._lines.transact(lambda db: delete(db, root, limit), self._lines.loads)
+        )
 
     async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:
         """Write one turn, all or nothing."""
@@ -206,6 +278,7 @@ class PostgresScheduler:
 
     async def _release(self, owner: int, terms: Mapping[int, int], uncounted: Collection[int]) -> None:
         values = {**_paired(owner, terms), "uncounted": sorted(uncounted)}
+        self._newest.forget()
         await self._lines.rows(self._lines.others, "release", values)
         self._open.forget(terms)
         self._hints.give(Hint.SCHEDULER)
@@ -223,6 +296,7 @@ class PostgresScheduler:
 
     async def _turn(self, turn: Turn, *, again: bool) -> TurnAnswer:
         answer = await self._write(turn, again=again)
+        self._newest.answered(turn, answer)
         if answer.applied:
             for whom in sorted(turned(turn)):
                 self._hints.give(whom)
@@ -242,11 +316,18 @@ class PostgresScheduler:
             return msgspec.structs.replace(answer, applied=answer.held.issuperset(turn.terms))
         if turn.starts:
             self._homes.update(await home_shards(self._lines, turn.starts, self._homes))
-        values = turn_values(turn, self._lines.env, self._homes, hidden=self._lines.region is not None)
-        statement = turn_statement(self._lines.address.schema, turn, large=bool(values["blob_ns"]))
+        follows = self._newest.entry() | turn.follows
+        values = turn_values(turn, self._lines.env, self._homes, follows, hidden=self._lines.region is not None)
+        statement = turn_statement(
+            self._lines.address.schema, turn, large=bool(values["blob_ns"]), urgent=is_urgent(turn)
+        )
         try:
             whole, now, held = await self._lines.row(self._lines.turns, statement, values)
         except asyncpg.UniqueViolationError as error:
+            if error.constraint_name in _DRAWN_KEYS and not await self._is_there(turn):
+                raise IdTakenError(
+                    f"turn refused: the id of a row or run of it belongs to another one ({error.detail})"
+                ) from error
             if error.constraint_name not in _KEYS_OF_A_TURN:
                 raise
             if not again:
@@ -266,9 +347,10 @@ class PostgresScheduler:
 
     async def _is_there(self, turn: Turn) -> bool:
         run, seq = turn.journal[0][:2] if turn.journal else (None, None)
-        attempt = turn.attempts[0].id if turn.attempts else None
+        row = turn.attempts[0] if turn.attempts else None
+        attempt, of_run, call = (None, None, None) if row is None else (row.id, row.run, row.call)
         told = turn.facts_done[0] if turn.facts_done and run is attempt is None else None
-        values = {"run": run, "seq": seq, "attempt": attempt, "fact": told}
+        values = {"run": run, "seq": seq, "attempt": attempt, "of_run": of_run, "call": call, "fact": told}
         [there] = await self._lines.row(self._lines.turns, "turn_is_there", values)
         return cast(bool, there)
 
@@ -276,6 +358,43 @@ class PostgresScheduler:
         values = _paired(turn.owner, turn.terms)
         now, held = await self._lines.row(self._lines.turns, "held_leases", values)
         return TurnAnswer(applied=True, held=frozenset(cast(list[int], held)), now=cast(Micros, now))
+
+
+class Newest:
+    """The newest journal entry that a turn of this process was answered for: the next turn follows it.
+
+    A store loses its newest commits only from the end. So while this entry is there, nothing of this process is lost,
+    also not what leaves no journal entry: rows of attempts, changes of runs.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._entry: tuple[int, int] | None = None
+        self._at: Micros = 0
+
+    def entry(self) -> dict[int, int]:
+        """Give it, as run and number; nothing when it is so old that its run may have been deleted since."""
+        if self._entry is None or self._clock.boot() - self._at > KEPT:
+            return {}
+        run, seq = self._entry
+        return {run: seq}
+
+    def answered(self, turn: Turn, answer: TurnAnswer) -> None:
+        """Take note of what became of a turn; after a refused one memory is dropped, and nothing follows it."""
+        if not answer.applied:
+            self._entry = None
+            return
+        # Of a run that is open: what has ended may be deleted at any time.
+        ended = {entry[0] for entry in turn.journal if entry[2] == _END}
+        if self._entry is not None and self._entry[0] in ended:
+            self._entry = None
+        newest = next((entry for entry in reversed(turn.journal) if entry[0] not in ended), None)
+        if newest is not None:
+            self._entry, self._at = newest[:2], self._clock.boot()
+
+    def forget(self) -> None:
+        """Follow nothing: a shard was given away, and another process may end and delete its runs."""
+        self._entry = None
 
 
 async def bury(lines: Connections, hints: SharedHints, processes: Sequence[int], *, unheard: bool = False) -> None:
@@ -339,11 +458,15 @@ async def look(
     found = cast(Sequence[Any], await db.row("look", asked))
     now, nums, fact_ids, final_ids, schedule_ids, next_due, next_slot, stopped, revision = found
     woken = [RunState.SCHEDULED, RunState.WAITING]
-    due = run_rows(await _found(db, "look_due", nums, {"nums": nums, "woken_by_time": woken}))
-    told = facts(await _found(db, "look_facts", fact_ids, {"ids": fact_ids}))
-    finals = attempt_rows(await _found(db, "look_finals", final_ids, {"ids": final_ids, "final": AttemptState.DONE}))
+    most = {"most": portions.BYTES_AT_ONCE, "most_of_run": portions.BYTES_OF_A_RUN}
+    due = run_rows(await _found(db, "look_due", nums, {"nums": nums, "woken_by_time": woken, **most}))
+    told = facts(await _found(db, "look_facts", fact_ids, {"ids": fact_ids, **most}))
+    wanted = {"ids": final_ids, "final": AttemptState.DONE, **most}
+    finals = attempt_rows(await _found(db, "look_finals", final_ids, wanted))
     slots = schedule_rows(await _found(db, "look_schedules", schedule_ids, {"ids": schedule_ids}))
-    more = _cut(share, due, told, finals, slots)
+    # What was found and not read did not fit, or is gone.
+    more = len(due) + len(told) + len(finals) < len(nums) + len(fact_ids) + len(final_ids)
+    more = more or _cut(share, due, told, finals, slots)
     next_at = min([at for at in (next_due, next_slot) if at is not None], default=None)
     return Look(tuple(due), tuple(told), tuple(finals), next_at, more, now, slots, tuple(stopped), revision)
 
@@ -353,13 +476,15 @@ async def _found(db: Session, statement: str, ids: Sequence[int], values: Mappin
 
 
 async def load(db: Session, nums: Sequence[int]) -> list[Loaded]:
-    """Read runs with all that their replay needs, in the order asked."""
-    runs = {run.num: run for run in run_rows(await db.rows("load_runs", {"nums": list(nums), "ended": 10}))}
+    """Read runs with all that their replay needs, in the order asked: as many as fit, and at least one."""
+    most = portions.BYTES_AT_ONCE
+    wanted = {"nums": list(dict.fromkeys(nums)), "ended": 10, "most": most}
+    runs = {run.num: run for run in run_rows(await db.rows("load_runs", wanted))}
     if not runs:
         return []
     these = {"runs": sorted(runs)}
-    page = {**these, "after": 0, "limit": JOURNAL_PAGE}
-    journal = by_run(journal_entries(await db.rows("load_journal", page)))
+    entries, cut_from = await _journals(db, runs)
+    journal = by_run(entries)
     attempts = by_run(attempt_rows(await db.rows("load_attempts", these)))
     told = by_run(facts(await db.rows("load_facts", these)))
     return [
@@ -368,18 +493,30 @@ async def load(db: Session, nums: Sequence[int]) -> list[Loaded]:
             tuple(journal[num]),
             tuple(attempts[num]),
             tuple(told[num]),
-            more=len(journal[num]) == JOURNAL_PAGE,
+            more=len(journal[num]) >= JOURNAL_PAGE or num in cut_from,
         )
         for num in dict.fromkeys(nums)
         if num in runs
     ]
 
 
+async def _journals(db: Session, runs: Mapping[int, RunRow]) -> tuple[list[JournalEntry], Collection[int]]:
+    """Read the first pages of journals: from the last part on, of those that have several.
+
+    Gives the entries, and the runs whose journals may go on because no more bytes fit.
+    """
+    most = portions.BYTES_AT_ONCE
+    several = sorted([num for num, run in runs.items() if run.part])
+    single = sorted([num for num, run in runs.items() if not run.part])
+    page = {"after": 0, "limit": JOURNAL_PAGE, "most": most}
+    found = journal_entries(await db.rows("load_journal", {"runs": single, **page})) if single else []
+    cut = sum([len(entry.body) for entry in found]) >= most
+    going_on = single[single.index(found[-1].run) :] if cut else ()
+    if several:
+        found += journal_entries(await db.rows("load_last_parts", {"runs": several, **page}))
+    return found, going_on
+
+
 def _cut(share: int, *parts: Sequence[RunRow | Fact | AttemptRow | ScheduleRow]) -> bool:
     """Say whether a shard had more of anything than its share: one row above it was asked for, to know."""
     return any(max(Counter(row.shard for row in part).values(), default=0) > share for part in parts)
-
-
-def _old(*columns: Any) -> OldRun:  # noqa: ANN401
-    num, workflow, version, status, is_root, created_at, ended_at = columns
-    return OldRun(num, workflow, version, RunState(status), is_root, created_at, ended_at)

@@ -1,6 +1,9 @@
 """Store: the doors of all rooms around one database that many processes share."""
 
 from collections.abc import Callable, Sequence
+from typing import cast
+
+import asyncpg
 
 from watchbill.clock import Clock
 from watchbill.env import Env
@@ -15,6 +18,7 @@ from watchbill.store.postgres.misled import look_anew
 from watchbill.store.postgres.regions import give_regions
 from watchbill.store.postgres.scheduler import PostgresScheduler
 from watchbill.store.postgres.schema import check_readable, first_look, place_of, upgrade
+from watchbill.store.postgres.statements import texts
 from watchbill.store.postgres.supervisor import PostgresSupervisor
 from watchbill.store.postgres.transactions import PostgresTransactions
 from watchbill.store.protocol import Hint
@@ -29,6 +33,7 @@ class PostgresStore:
         self.url = lines.address.shown
         self.region = lines.region
         self.hinted = not lines.address.pooled  # nobody can listen through a pooler of transactions
+        self.health = lines.health
         self._lines = lines
         self._hints = hints
         self._client = PostgresClient(lines, hints)
@@ -88,21 +93,46 @@ class PostgresReader(PostgresClient):
 
 async def open_postgres(address: PostgresAddress, env: Env, *, clock: Clock | None) -> PostgresStore:
     """Open a store, making or upgrading it if need be."""
-    connection, (region, place) = await connect_first(address, HOT, env.clock, _look)
+    connection, (region, place, number) = await connect_first(address, HOT, env.clock, _look)
+    env.renumber(number)
     lines = Connections(address, env, clock, region=region)
+    if not address.pooled:
+        await _greeted(lines, connection)
     lines.others.adopt(connection)
     lines.remedy = lambda db: look_anew(db, address.schema)
     return PostgresStore(lines, SharedHints(lines), place)
 
 
-async def _look(connection: Connection, address: PostgresAddress) -> tuple[str | None, str]:
-    """Make or upgrade what is there if need be; gives the region of our role, and which database it is."""
+async def _greeted(lines: Connections, connection: Connection) -> None:
+    try:
+        await lines.server.greet(connection, turns=False, again=False)
+    except BaseException as error:
+        connection.terminate()
+        if not isinstance(error, Exception):
+            raise
+        raise refusals.at_opening(error, lines.address) from None
+
+
+async def _look(connection: Connection, address: PostgresAddress) -> tuple[str | None, str, int | None]:
+    """Make or upgrade what is there if need be.
+
+    Gives the region of our role, which database it is, and a number that no other process has.
+    """
     found = await first_look(connection, address)
     if found.read_only:
         raise refusals.read_only(address)
     if found.schema < known_schema("postgres"):
         await upgrade(address)
-    return found.region, await place_of(connection, address)
+    return found.region, await place_of(connection, address), await _draw_number(connection, address)
+
+
+async def _draw_number(connection: Connection, address: PostgresAddress) -> int | None:
+    """Draw a number for this process; None if its role may not: its ids are drawn then."""
+    try:
+        [(number,)] = await connection.fetch(texts(address.schema)["draw_number"])
+    except asyncpg.InsufficientPrivilegeError:
+        return None
+    return cast(int, number)
 
 
 async def migrate_postgres(address: PostgresAddress, roles: Sequence[tuple[str, str]] = ()) -> tuple[int, int]:

@@ -1,11 +1,14 @@
 """Transactions: what is written through a user's own connection to the store's database."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from operator import eq
 from typing import Final
 
+import msgspec
+
 from watchbill.borrowed import Command, FinishPlan, Place, Work, leads_to
-from watchbill.errors import RunInCreationError
+from watchbill.errors import IdTakenError, RunInCreationError
 from watchbill.model.attempt import NewAttempt
 from watchbill.model.run import NewRun
 from watchbill.model.states import AttemptState
@@ -16,7 +19,7 @@ from watchbill.store.postgres.connections import Connections
 from watchbill.store.postgres.refusals import is_contended
 from watchbill.store.postgres.shards import Homes, home_shards
 from watchbill.store.postgres.statements import texts
-from watchbill.store.protocol import INLINE_LIMIT, Equal, Started
+from watchbill.store.protocol import INLINE_LIMIT, REDRAWN, Equal, Started
 
 PATIENCE: Final = "5s"  # for an id that another open transaction is creating; the user's own one is open meanwhile
 COMMITS_WITHIN: Final = "10s"  # of being idle after finish(): as long as anybody waits for the row that it has locked
@@ -65,6 +68,25 @@ class PostgresTransactions:
 
     def _start(self, runs: Sequence[NewRun], homes: Homes, equal: Equal) -> Work[list[Started]]:
         yield from leads_to(self._place)
+        started: dict[int, Started] = {}
+        asked = dict(enumerate(runs))
+        for _ in range(REDRAWN):
+            started |= yield from self._start_those(asked, homes, equal)
+            asked = {
+                place: msgspec.structs.replace(run, num=self._lines.env.new_id())
+                for place, run in asked.items()
+                if place not in started
+            }
+            if not asked:
+                return [started[place] for place in range(len(runs))]
+        raise IdTakenError(
+            f"runs {[run.id for run in asked.values()]} cannot be inserted: their numbers are taken; or their ids are,"
+            " by runs of another region, which are not shown to this role: choose other ids"
+        )
+
+    def _start_those(self, asked: Mapping[int, NewRun], homes: Homes, equal: Equal) -> Work[dict[int, Started]]:
+        """Insert runs, by their places; gives those whose numbers belong to no other run."""
+        runs = list(asked.values())
         values = insert_values(runs, homes, Blobs(self._lines.env), whole=False, patience=PATIENCE)
         try:
             made = made_by((yield Command(self._sql["submit"], {**values, "now": self._lines.now()})))
@@ -73,7 +95,11 @@ class PostgresTransactions:
                 raise RunInCreationError([run.id for run in runs]) from error
             raise
         there = {}
-        if asked := missing_values(runs, made):
-            there = there_by_id((yield Command(self._sql["runs_by_id"], asked)))
-        answers = [answer(run, homes, made, there, equal) for run in runs]
-        return [Started(found.run.id, found.run.num, found.new) for found in answers]
+        if missing := missing_values(runs, made):
+            there = there_by_id((yield Command(self._sql["runs_by_id"], missing)))
+        started = {}
+        for place, run in asked.items():
+            with contextlib.suppress(IdTakenError):
+                found = answer(run, homes, made, there, equal)
+                started[place] = Started(found.run.id, found.run.num, found.new)
+        return started

@@ -5,7 +5,7 @@ every (shard, term) is held, under a lock that no takeover can overtake; so all 
 of variants occur; each is composed, prepared and planned once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -42,18 +42,29 @@ _PARTS: Final = {
     "failed": (("failed", "turn_failed"),),
     "doing": (("doing", "turn_doing"),),
     "only_names": (("hasty", "turn_hasty"),),
+    "jumps": (("jumped", "turn_jumped"),),
 }
+_DERIVED: Final = frozenset({"blobs", "jumps"})  # of no field of a turn alone
 # What changes rows that are there. A pause concerns all of a run, whatever else becomes of them: it asks these parts.
 _MOVES: Final = ("finals_done", "dropped", "decided", "released", "asked_again")
-_CHECKS: Final = frozenset({"attempts_checked", "runs_checked", "hasty"})
+_CHECKS: Final = frozenset({"attempts_checked", "runs_checked", "hasty", "jumped"})
 
 
-def turn_statement(schema: str, turn: Turn, *, large: bool) -> Statement:
+def turn_statement(schema: str, turn: Turn, *, large: bool, urgent: bool = False) -> Statement:
     """Give the statement for a turn that has these parts."""
-    there = {name for name in _PARTS if (large if name == "blobs" else getattr(turn, name))}
+    there = {name for name in _PARTS if name not in _DERIVED and getattr(turn, name)}
+    if large:
+        there.add("blobs")
+    if urgent:
+        there.add("jumps")
     if turn.holds:
         there.update(_MOVES)
     return _variant(schema, tuple([name for name in _PARTS if name in there]))
+
+
+def is_urgent(turn: Turn) -> bool:
+    """Say whether a turn has calls that are ready and come before others that were ready earlier."""
+    return any(row.rank_ahead > 0 and row.state == AttemptState.READY for row in turn.attempts)
 
 
 @cache
@@ -62,8 +73,12 @@ def _variant(schema: str, names: tuple[str, ...]) -> Statement:
     return composed(schema, parts, "turn_answer", tuple([name for name, _ in parts if name in _CHECKS]))
 
 
-def turn_values(turn: Turn, env: Env, homes: Homes, *, hidden: bool = False) -> dict[str, object]:
+def turn_values(
+    turn: Turn, env: Env, homes: Homes, follows: Mapping[int, int], *, hidden: bool = False
+) -> dict[str, object]:
     """Give a turn as columns; `homes` are the shards of the namespaces in which it starts runs.
+
+    `follows`: the entries, run -> number, that must be there before it.
 
     `hidden`: regions that do not see each other's rows share the gates; their names do not tell what calls were given.
     """
@@ -74,6 +89,8 @@ def turn_values(turn: Turn, env: Env, homes: Homes, *, hidden: bool = False) -> 
         "terms": list(turn.terms.values()),
         "final": AttemptState.DONE,
         "cancel_grace": CANCEL_GRACE,
+        "follows_runs": list(follows),
+        "follows_seqs": list(follows.values()),
     }
     values["journal"] = _journal(turn, blobs)
     values |= _attempt_columns(turn, blobs) | _moves(turn)

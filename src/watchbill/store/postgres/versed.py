@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import asyncpg
 
+from watchbill.forks import FORKS, let_go, socket_number
+
 
 class _Element(NamedTuple):
     """A type of PostgreSQL's own, as its catalogue has it since long ago."""
@@ -55,6 +57,15 @@ class _Asked(NamedTuple):
 
 class Versed(asyncpg.Connection):  # type: ignore[misc]  # the driver has no types
     """A connection of the driver."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as the driver has it
+        super().__init__(*args, **options)
+        FORKS.when_forked(self._forget)
+
+    def _forget(self) -> None:
+        """Let go of the socket in a forked child: the session, and its locks, must end with the parent."""
+        if not self.is_closed():
+            let_go(socket_number(self._transport))
 
     async def _introspect_types(self, typeoids: Iterable[int], timeout: float | None) -> Any:  # noqa: ANN401 - as the driver has it
         """Say what the driver would ask for; what is not known here, it asks."""

@@ -8,8 +8,8 @@ from watchbill.model.watcher import Standing, Supervision, Watcher
 from watchbill.store.postgres.connections import Session
 
 
-async def stand(db: Session, watcher: Watcher, lasting: Micros | None) -> Standing:
-    """Write one down, and read all."""
+async def stand(db: Session, watcher: Watcher, lasting: Micros | None, *, listens: bool) -> Standing:
+    """Insert or renew a supervisor, and read all; `listens`: its process hears hints."""
     values = {
         "id": watcher.id,
         "way": str(watcher.way),
@@ -17,6 +17,7 @@ async def stand(db: Session, watcher: Watcher, lasting: Micros | None) -> Standi
         "info": watcher.info,
         "lag": watcher.lag,
         "lasting": lasting,
+        "listens": listens,
     }
     found = cast(Sequence[Any], await db.rows("stand", values))
     now, shards = found[0][:2]

@@ -1,5 +1,6 @@
 """Client: the doors of handles and commands."""
 
+import sqlite3
 from collections.abc import Sequence
 from typing import Final
 
@@ -41,7 +42,8 @@ from watchbill.store.protocol import (
     Submitted,
     Told,
 )
-from watchbill.store.same import check_same
+from watchbill.store.refused import cannot_be_stored
+from watchbill.store.same import check_same, taken_number
 from watchbill.store.sqlite.chains import chains
 from watchbill.store.sqlite.checkup import checkup
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text
@@ -54,7 +56,7 @@ from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.logbook import log_order, logbook
 from watchbill.store.sqlite.people import claim, inbox, order_incident, say
 from watchbill.store.sqlite.policies import extend_call, extend_run, patch_rows, policies, set_policy, steps
-from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
+from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, last_part, run_rows, schedule_rows
 from watchbill.store.sqlite.shards import Homes, make_shards, region_shards
 from watchbill.store.sqlite.stats import lasted, learned
 
@@ -123,9 +125,9 @@ class SqliteClient:
         """Read one run's row."""
         return await self._lanes.read(lambda db: find(db, namespace, id))
 
-    async def record(self, namespace: str, id: str) -> Record | None:
+    async def record(self, namespace: str, id: str, *, earlier: bool = False) -> Record | None:
         """Read all about one run, in one snapshot."""
-        return await self._lanes.read(lambda db: record(db, namespace, id))
+        return await self._lanes.read(lambda db: record(db, namespace, id, earlier=earlier))
 
     async def logs(self, namespace: str, id: str) -> list[AttemptLog]:
         """Read the last words of a run's attempts, oldest first."""
@@ -338,7 +340,15 @@ class SqliteClient:
 def submit(db: Writer, runs: Sequence[NewRun], homes: Homes) -> list[Submitted]:
     """Insert runs; most often all are new, and then nothing is read back. `homes` learns which shards there are."""
     now = db.now()
-    pairs, inserted = insert(db, runs, homes, now)
+    try:
+        pairs, inserted = insert(db, runs, homes, now)
+    except (sqlite3.IntegrityError, sqlite3.DataError, OverflowError, UnicodeError):
+        for run in runs:  # find the one that is refused: all is rolled back
+            try:
+                insert(db, [run], homes, now)
+            except (sqlite3.IntegrityError, sqlite3.DataError, OverflowError, UnicodeError) as error:
+                raise cannot_be_stored(run.id, error) from None
+        raise
     if inserted < len(runs):
         return [_compared(db, run) for run in runs]
     return [Submitted(as_inserted(run, shard, now), new=True) for run, shard in pairs]
@@ -359,6 +369,15 @@ def insert(db: Writer, runs: Sequence[NewRun], homes: Homes, now: Micros) -> tup
     if len(small) < len(pairs):
         inserted += sum(_submit_large(db, run, shard, now) for run, shard in pairs if not fits(run.input))
     return pairs, inserted
+
+
+def insert_once(db: Writer, runs: Sequence[NewRun], now: Micros) -> None:
+    """Insert those runs whose ids are free; raises IdTakenError if a number of them belongs to another run."""
+    _, inserted = insert(db, runs, {}, now)
+    if inserted < len(runs):
+        for run in runs:
+            if db.run("run_status", {"namespace": run.namespace, "id": run.id}).fetchone() is None:
+                raise taken_number(run)
 
 
 def copy(  # noqa: PLR0913 - all that a copy is made of
@@ -382,7 +401,7 @@ def copy(  # noqa: PLR0913 - all that a copy is made of
     db.run("copy_blobs", these)
     values = _values(run, _home_shards(db, run)[shard_number(run.id)], now, db.spill(run.num, run.input))
     if db.run("copy_run", (*values[:12], source)).rowcount != 1:
-        raise ValueError(f"run number {run.num} is taken: {run.id!r} cannot have it")
+        raise taken_number(run)
     if first is not None:
         db.run("turn_journal", (*first[:-1], db.spill(run.num, first[-1])))
     db.run("copy_journal", {**these, "loose": loose, "before": int(first is not None)})
@@ -421,7 +440,7 @@ def _compared(db: Database, asked: NewRun) -> Submitted:
     """Give the run that has the id; the same number means that this client made it, now or before a lost answer."""
     there = find(db, asked.namespace, asked.id)
     if there is None:
-        raise ValueError(f"run number {asked.num} is taken: {asked.id!r} cannot have it")
+        raise taken_number(asked)
     check_same(asked, there.workflow, there.version, there.input)
     return Submitted(there, new=there.num == asked.num)
 
@@ -465,7 +484,7 @@ def find(db: Database, namespace: str, id: str) -> RunRow | None:
     return next(iter(run_rows(db, db.run("find_run", {"namespace": namespace, "id": id}))), None)
 
 
-def record(db: Database, namespace: str, id: str) -> Record | None:
+def record(db: Database, namespace: str, id: str, *, earlier: bool = False) -> Record | None:
     """Read all about one run."""
     run = find(db, namespace, id)
     if run is None:
@@ -474,7 +493,10 @@ def record(db: Database, namespace: str, id: str) -> Record | None:
     now = db.now()
     code: Named = {"shard": run.shard, "workflow": code_name(run.workflow, run.version), "now": now}
     region, served, known = db.run("record_context", code).fetchone()
-    journal = journal_entries(db, db.run("journal_page", {**this, "after": 0, "limit": EVERY}))
+    if earlier:
+        journal = journal_entries(db, db.run("journal_page", {**this, "after": 0, "limit": EVERY}))
+    else:
+        journal = last_part(db, run, EVERY)
     attempts = tuple(attempt_rows(db, db.run("attempts_of_run", this)))
     decisions = tuple([(DecisionRow(*row[:-1]), row[-1]) for row in db.run("decisions_of_run", this)])
     incident, wanted = _incident_of(db, run)

@@ -1,7 +1,8 @@
 """Rows: what a statement selects, as the facts of the model; the columns stand in the order of the struct's fields."""
 
 import sqlite3
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
 
@@ -14,15 +15,26 @@ from watchbill.model.run import RunRow
 from watchbill.model.schedule import ScheduleRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.bodies import TAG_END
+from watchbill.store.portions import Portion
 from watchbill.store.protocol import Fact
-from watchbill.store.sqlite.database import Database
+from watchbill.store.sqlite.database import Database, Named
 
 _SPEC: Final = msgspec.json.Decoder(ScheduleSpec)
 _NEEDS: Final = msgspec.json.Decoder(tuple[str, ...])
 _SLOTS: Final = msgspec.json.Decoder(tuple[int, ...])
 
 
-def run_rows(db: Database, cursor: sqlite3.Cursor) -> list[RunRow]:
+Raw = Iterable[tuple[Any, ...]]
+
+
+def fitting(db: Database, cursor: Raw, portion: Portion, run: int, *bodies: int) -> Raw:
+    """Pass on the rows that fit into a portion; `run` and `bodies`: the places of these columns."""
+    for row in cursor:
+        if portion.takes(row[run], sum([db.size(row[run], row[body]) for body in bodies])):
+            yield row
+
+
+def run_rows(db: Database, cursor: Raw) -> list[RunRow]:
     """Read runs, their inputs whole."""
     return [
         RunRow(
@@ -38,7 +50,7 @@ def run_rows(db: Database, cursor: sqlite3.Cursor) -> list[RunRow]:
     ]  # fmt: skip
 
 
-def attempt_rows(db: Database, cursor: sqlite3.Cursor) -> list[AttemptRow]:
+def attempt_rows(db: Database, cursor: Raw) -> list[AttemptRow]:
     """Read attempts, their large bodies whole."""
     return [
         AttemptRow(
@@ -56,7 +68,7 @@ def attempt_rows(db: Database, cursor: sqlite3.Cursor) -> list[AttemptRow]:
     ]  # fmt: skip
 
 
-def journal_entries(db: Database, cursor: sqlite3.Cursor) -> tuple[JournalEntry, ...]:
+def journal_entries(db: Database, cursor: Raw) -> tuple[JournalEntry, ...]:
     """Read journal entries, their large bodies whole."""
     return tuple(
         [
@@ -66,7 +78,21 @@ def journal_entries(db: Database, cursor: sqlite3.Cursor) -> tuple[JournalEntry,
     )
 
 
-def facts(cursor: sqlite3.Cursor) -> tuple[Fact, ...]:
+def late_and_first(db: Database, run: RunRow) -> tuple[tuple[JournalEntry, ...], int]:
+    """Read what of earlier parts of a run still counts, and the number of the entry with which its last part begins."""
+    this: Named = {"run": run.num}
+    first: int = db.run("last_part", this).fetchone()[0] if run.part else 0
+    return journal_entries(db, db.run("late_entries", {**this, "before": first})) if first else (), first
+
+
+def last_part(db: Database, run: RunRow, limit: int) -> tuple[JournalEntry, ...]:
+    """Read the last part of a journal, or its first entries, and what of earlier parts still counts."""
+    late, first = late_and_first(db, run)
+    page: Named = {"run": run.num, "after": first - 1, "limit": limit}
+    return late + journal_entries(db, db.run("journal_page", page))
+
+
+def facts(cursor: Raw) -> tuple[Fact, ...]:
     """Read facts."""
     return tuple(
         [

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from watchbill.clock import Micros
+from watchbill.errors import IdTakenError
 from watchbill.model.attempt import AttemptRow, NewAttempt
 from watchbill.model.call import JournalEntry, JournalRow
 from watchbill.model.decision import OF_A_RECOVERY, DecisionRow
@@ -18,29 +19,40 @@ from watchbill.model.policies import Policies
 from watchbill.model.run import RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange
 from watchbill.model.stat import Learned, Lesson
-from watchbill.model.states import AttemptState, RunState, source_bits
+from watchbill.model.states import AttemptState, source_bits
+from watchbill.store import portions
 from watchbill.store.bodies import all_fit, fits
 from watchbill.store.hints import turned
+from watchbill.store.portions import Portion
 from watchbill.store.protocol import (
     CANCEL_GRACE,
     JOURNAL_PAGE,
     Deleted,
+    EndedCodes,
+    EndedParts,
     Fact,
     Hint,
     Loaded,
     Look,
-    OldRun,
-    OldRuns,
+    Swept,
     Turn,
     TurnAnswer,
 )
 from watchbill.store.sqlite.burial import bury
-from watchbill.store.sqlite.client import insert
+from watchbill.store.sqlite.client import insert_once
 from watchbill.store.sqlite.database import Database, Named, Value, Writer, json_text, until
-from watchbill.store.sqlite.deletion import delete
+from watchbill.store.sqlite.deletion import delete, ended_codes, ended_parts, sweep, trim
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.policies import patch_rows, policies
-from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
+from watchbill.store.sqlite.rows import (
+    attempt_rows,
+    facts,
+    fitting,
+    journal_entries,
+    late_and_first,
+    run_rows,
+    schedule_rows,
+)
 from watchbill.store.sqlite.shards import make_queue, make_shards, region_shards
 from watchbill.store.sqlite.stats import learn, learned
 
@@ -53,6 +65,10 @@ class SqliteScheduler:
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
+
+    def moves(self) -> int:
+        """Always 0: the file is not moved under its owner."""
+        return 0
 
     async def shards(self, namespace: str, region: str) -> list[int]:
         """Give the ids of the region's shards, making them if they are new."""
@@ -86,9 +102,11 @@ class SqliteScheduler:
         """Write down the schedules that this code has; those of the workflows in `without` end."""
         await self._lanes.write(lambda db: announce(db, namespace, schedules, without), self._changed)
 
-    async def take(self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True) -> Terms:
+    async def take(
+        self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True, above: int = 0
+    ) -> Terms:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term."""
-        return await self._lanes.write(lambda db: take(db, owner, shards, lasting, expired=expired))
+        return await self._lanes.write(lambda db: take(db, owner, shards, lasting, expired=expired, above=above))
 
     async def renew(self, owner: int, terms: dict[int, int], lasting: Micros | None) -> TurnAnswer:
         """Prolong the leases still held under their terms."""
@@ -121,7 +139,7 @@ class SqliteScheduler:
 
     async def journal(self, num: int, after: int) -> tuple[JournalEntry, ...]:
         """Read the next page of a run's journal."""
-        return await self._lanes.read(lambda db: journal_page(db, num, after))
+        return await self._lanes.read(lambda db: journal_page(db, num, after)[0])
 
     async def children(self, families: Mapping[int, int]) -> dict[int, list[str]]:
         """Read the ids of the open runs that runs have started."""
@@ -159,9 +177,38 @@ class SqliteScheduler:
         """Let the next live rows have the policy that is in force; gives where to go on."""
         return await patch_rows(self._lanes, namespace, shards, after)
 
-    async def old(self, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
-        """Read runs that were made so long ago, oldest first, from behind a place on."""
-        return await self._lanes.read(lambda db: old_runs(db, namespace, age, after, limit))
+    async def keep(self, namespace: str, kept: Mapping[tuple[str, int], Micros | None]) -> None:
+        """Record how long runs of these workflow versions are kept after their end."""
+        rows = [(namespace, workflow, version, span) for (workflow, version), span in kept.items()]
+        await self._lanes.write(lambda db: db.run_many("keep", rows))
+
+    async def kept(self, namespace: str) -> dict[tuple[str, int], Micros | None]:
+        """Read what was recorded."""
+        rows = await self._lanes.read(lambda db: db.run("kept", {"namespace": namespace}).fetchall())
+        return {(workflow, version): kept for workflow, version, kept in rows}
+
+    async def ended_codes(self, namespace: str) -> EndedCodes:
+        """Read which workflow versions have runs that have ended."""
+        return await self._lanes.read(lambda db: ended_codes(db, namespace))
+
+    async def sweep(
+        self, namespace: str, code: tuple[str, int], age: Micros, after: tuple[Micros, int], limit: int
+    ) -> Swept:
+        """Delete runs of one workflow version that ended so long ago, as many as fit into a short transaction."""
+        done = await self._lanes.write(
+            lambda db: sweep(db, namespace, code, age, after, limit),
+            lambda done: self._lanes.hints.give(Hint.SUPERVISOR) if done.failed else None,  # an incident may be over
+            durable=False,
+        )
+        return done.swept
+
+    async def ended_parts(self, namespace: str, age: Micros, after: tuple[Micros, int, int], limit: int) -> EndedParts:
+        """Read where parts of open runs ended so long ago."""
+        return await self._lanes.read(lambda db: ended_parts(db, namespace, age, after, limit))
+
+    async def trim(self, befores: Sequence[tuple[int, int]], limit: int) -> bool:
+        """Delete entries of earlier parts, so many; True when more may be left."""
+        return await self._lanes.write(lambda db: trim(db, befores, limit), durable=False)
 
     async def delete(self, root: int, limit: int) -> Deleted:
         """Delete a run that has ended and the tree under it, so many rows at a time."""
@@ -244,20 +291,22 @@ def _decide(db: Writer, change: ScheduleChange, now: Micros) -> None:
         "last_run": change.starts[-1].num if change.starts else None,
     }
     if db.run("turn_schedule", values).rowcount == 1:
-        insert(db, change.starts, {}, now)
+        insert_once(db, change.starts, now)
 
 
 # --- leases
 
 
-def take(db: Writer, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool) -> Terms:
+def take(  # noqa: PLR0913 - the door's
+    db: Writer, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool, above: int
+) -> Terms:
     """Take shards; those that another one holds in time are left out."""
     now = db.now()
     asked: Named = {"shards": json_text(shards), "owner": owner, "now": now, "expired": expired}
     free = db.run("take_free", asked).fetchall()
     if not free:
         return Terms((), now)
-    (term,) = db.run("next_term").fetchone()
+    (term,) = db.run("next_term", {"above": above}).fetchone()
     db.run_many("take_lease", [(shard, owner, term, until(now, lasting), unclean) for shard, unclean, _, _ in free])
     return Terms(
         tuple([Taken(shard, term, bool(unclean), doing, before) for shard, unclean, doing, before in free]), now
@@ -286,11 +335,14 @@ def look(db: Database, shards: Sequence[int], known: Sequence[str], limit: int, 
     share = -(-limit // max(len(shards), 1))
     mine: Named = {"shards": json_text(shards), "share": share + 1, "now": now, "known": json_text(known)}
     stopped = _stopped(db, shards)
-    due = tuple(run_rows(db, db.run("look_due", {**mine, "stopped": json_text(stopped)})))
-    told = facts(db.run("look_facts", mine))
-    finals = tuple(attempt_rows(db, db.run("look_finals", mine)))
+    read = [Portion(), Portion(), Portion()]
+    rows = db.run("look_due", {**mine, "stopped": json_text(stopped)})
+    due = tuple(run_rows(db, fitting(db, rows, read[0], 0, 13)))
+    told = facts(fitting(db, db.run("look_facts", mine), read[1], 2, 6))
+    rows = db.run("look_finals", mine)
+    finals = tuple(attempt_rows(db, fitting(db, rows, read[2], 1, 23, 24)))
     (next_due,) = db.run("look_next", mine).fetchone()
-    more = _cut(share, due, told, finals)
+    more = any(portion.is_cut for portion in read) or _cut(share, due, told, finals)
     found = Look(due, told, finals, next_due, more, now, (), tuple(stopped), _revision(db, shards))
     return _with_schedules(db, found, {**mine, "known": json_text(scheduled), "limit": limit}) if scheduled else found
 
@@ -317,21 +369,28 @@ def _with_schedules(db: Database, look: Look, mine: Named) -> Look:
 
 
 def load(db: Database, nums: Sequence[int]) -> list[Loaded]:
-    """Read runs with all that their replay needs."""
-    found = []
+    """Read runs with all that their replay needs, in the order asked: as many as fit, and at least one."""
+    found: list[Loaded] = []
+    left = portions.BYTES_AT_ONCE
     for num in nums:
         this = {"run": num}
+        left -= db.run("size_of_run", this).fetchone()[0]
+        if found and left < 0:
+            break
         for run in run_rows(db, db.run("run_by_num", {"num": num})):
-            journal = journal_page(db, num, 0)
+            late, first = late_and_first(db, run)
+            journal, more = journal_page(db, num, first - 1)
+            journal = late + journal
             rows = tuple(attempt_rows(db, db.run("attempts_of_run", this)))
-            more = len(journal) == JOURNAL_PAGE
             found.append(Loaded(run, journal, rows, facts(db.run("facts_of_run", this)), more))
     return found
 
 
-def journal_page(db: Database, num: int, after: int) -> tuple[JournalEntry, ...]:
-    """Read the next entries of a journal."""
-    return journal_entries(db, db.run("journal_page", {"run": num, "after": after, "limit": JOURNAL_PAGE}))
+def journal_page(db: Database, num: int, after: int) -> tuple[tuple[JournalEntry, ...], bool]:
+    """Read the next entries of a journal: as many as fit, and at least one; says whether there may be more."""
+    rows = db.run("journal_page", {"run": num, "after": after, "limit": JOURNAL_PAGE})
+    fit = portions.first_of((row, db.size(num, row[-1])) for row in rows)
+    return journal_entries(db, fit.items), fit.is_cut or len(fit.items) == JOURNAL_PAGE
 
 
 # --- the turn
@@ -345,6 +404,8 @@ def write_turn(db: Writer, turn: Turn, *, again: bool) -> TurnAnswer:
     if len(held) < len(turn.terms):
         return TurnAnswer(applied=False, held=held, now=now)
     if not (again and _is_there(db, turn)):
+        if (follows := turn.follows) and not _has_all(db, follows):
+            return TurnAnswer(applied=False, held=held, now=now)
         _append(db, turn, now)
         _clear(db, turn, now)
         if turn.failed:
@@ -357,10 +418,17 @@ def _is_there(db: Database, turn: Turn) -> bool:
     if turn.journal:
         return db.run("journal_has", turn.journal[0][:2]).fetchone() is not None
     if turn.attempts:
-        return db.run("attempt_has", turn.attempts[0][:1]).fetchone() is not None
+        first = turn.attempts[0]
+        return db.run("attempt_has", (first.id, first.run, first.call)).fetchone() is not None
     if turn.facts_done:  # of what it lets go of, or asks again, others may have made something since
         return db.run("fact_has", turn.facts_done[:1]).fetchone() is None
     return False  # the other parts may be written twice: the second time changes nothing
+
+
+def _has_all(db: Database, entries: Mapping[int, int]) -> bool:
+    """True if every journal has the entry that the turn follows."""
+    (there,) = db.run("turn_follows", {"entries": json_text(entries)}).fetchone()
+    return bool(there == len(entries))
 
 
 def _append(db: Writer, turn: Turn, now: Micros) -> None:
@@ -380,9 +448,9 @@ def _append(db: Writer, turn: Turn, now: Micros) -> None:
     except sqlite3.IntegrityError as error:
         if error.sqlite_errorcode not in (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID):
             raise
-        raise ValueError(f"turn refused: a key of it is there already ({error}); was it written before?") from error
+        raise _key_is_there(db, turn, error) from error
     if turn.starts:
-        insert(db, turn.starts, {}, now)
+        insert_once(db, turn.starts, now)
     for change in turn.schedules:
         _decide(db, change, now)
     if turn.facts:
@@ -390,6 +458,13 @@ def _append(db: Writer, turn: Turn, now: Micros) -> None:
     if turn.runs:
         changed = db.run_many("turn_runs", [_run_values(change, now) for change in turn.runs])
         _check(changed, len(turn.runs), "a run may not go there from where it is", turn.runs)
+
+
+def _key_is_there(db: Database, turn: Turn, error: sqlite3.IntegrityError) -> ValueError:
+    keys = [(row.id, row.run, row.call) for row in turn.attempts]
+    if any(db.run("attempt_of_another", key).fetchone() is not None for key in keys):
+        return IdTakenError(f"turn refused: the id of a row of it belongs to another one ({error})")
+    return ValueError(f"turn refused: a key of it is there already ({error}); was it written before?")
 
 
 def _finished_meanwhile(db: Database, rows: Sequence[NewAttempt]) -> int:
@@ -450,28 +525,3 @@ def _check(changed: int, asked: int, rule: str, rows: Sequence[RunChange] | Sequ
 def _cut(share: int, *parts: Sequence[RunRow] | Sequence[Fact] | Sequence[AttemptRow]) -> bool:
     """Say whether a shard had more of anything than its share: one row above it was asked for, to know."""
     return any(max(Counter(row.shard for row in part).values(), default=0) > share for part in parts)
-
-
-# --- what may be forgotten
-
-
-def old_runs(db: Database, namespace: str, age: Micros, after: tuple[Micros, int], limit: int) -> OldRuns:
-    """Read a page of old runs."""
-    now = db.now()
-    values: Named = {
-        "namespace": namespace,
-        "after": after[0],
-        "after_num": after[1],
-        "before": now - age,
-        "limit": limit,
-    }
-    rows = db.run("old_runs", values)
-    return OldRuns(
-        tuple(
-            [
-                OldRun(num, workflow, version, RunState(status), bool(is_root), created_at, ended_at)
-                for num, workflow, version, status, is_root, created_at, ended_at in rows
-            ]
-        ),
-        now,
-    )

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from watchbill.errors import StoreReplacedError
+from watchbill.store.health import Health
 from watchbill.store.owner import OwnerLock
 from watchbill.store.presence import Presence
 from watchbill.store.protocol import Hint
@@ -11,6 +13,19 @@ from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.sqlite.scheduler import SqliteScheduler
 from watchbill.store.sqlite.supervisor import SqliteSupervisor
 from watchbill.store.sqlite.transactions import SqliteTransactions
+from watchbill.store.wire import Condition
+
+
+class OwnerCondition:
+    """Says whether the owner of a file can use it."""
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+
+    async def ask(self) -> Condition:
+        """Say whether the owner can write."""
+        trouble = self._health.trouble
+        return Condition() if trouble is None else Condition(str(trouble[0]), trouble[1])
 
 
 class SqliteStore:
@@ -37,6 +52,8 @@ class SqliteStore:
         self._agent = SqliteAgent(lanes)
         self._supervisor = SqliteSupervisor(lanes, self.presence)
         self._transactions = transactions
+        self.health = lanes.health
+        self.condition = OwnerCondition(lanes.health)
 
     @property
     def client(self) -> SqliteClient:
@@ -78,6 +95,11 @@ class SqliteStore:
         """Write down beside the file where guests are served, or that they are not."""
         if self._owner is not None:
             self._owner.announce(address)
+
+    @property
+    def lost(self) -> StoreReplacedError | None:
+        """The reason why this process can no longer serve the file, once that is known."""
+        return self._lanes.lost
 
     def still_owner(self) -> bool:
         """Say whether this process still owns the file; false when somebody deleted or replaced its lock."""

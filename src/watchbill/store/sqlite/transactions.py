@@ -5,6 +5,8 @@ from operator import eq
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from watchbill.borrowed import Command, FinishPlan, Place, Work, leads_to
 from watchbill.clock import Micros
 from watchbill.errors import StoreCorruptError, StoreNewerError, StoreOutdatedError
@@ -12,9 +14,9 @@ from watchbill.model.attempt import NewAttempt
 from watchbill.model.run import SHARDS_PER_REGION, NewRun, deadline_at, due_at, shard_number
 from watchbill.store.bodies import fits, joined, reference, referred
 from watchbill.store.migrate import APPLICATION_ID, known_schema
-from watchbill.store.protocol import INLINE_LIMIT, Equal, Started
+from watchbill.store.protocol import INLINE_LIMIT, REDRAWN, Equal, Started
 from watchbill.store.queries import load_queries
-from watchbill.store.same import check_same
+from watchbill.store.same import check_same, taken_number
 from watchbill.store.sqlite.shards import Homes
 
 _FIRST_BLOB: Final = 1  # the number of a new run's first blob
@@ -83,6 +85,15 @@ class SqliteTransactions:
         return started
 
     def _start_one(self, run: NewRun, shard: int, now: Micros, equal: Equal) -> Work[Started]:
+        for _ in range(REDRAWN):
+            started = yield from self._start_under(run, shard, now, equal)
+            if started is not None:
+                return started
+            run = msgspec.structs.replace(run, num=self._new_id())
+        raise taken_number(run)
+
+    def _start_under(self, run: NewRun, shard: int, now: Micros, equal: Equal) -> Work[Started | None]:
+        """Insert a run; None if its number belongs to another one."""
         small = fits(run.input)
         made = yield self._command(
             "borrowed_submit",
@@ -106,7 +117,7 @@ class SqliteTransactions:
             return Started(run.id, run.num, new=True)
         found = yield self._command("find_run", namespace=run.namespace, id=run.id)
         if not found:
-            raise ValueError(f"run number {run.num} is taken: {run.id!r} cannot have it")
+            return None
         num, workflow, version, input = found[0][0], found[0][4], found[0][5], found[0][13]
         if referred(input) is not None:
             [(input,)] = yield self._command("read_blob", run=num, n=int(input[1:]))

@@ -10,10 +10,11 @@ from watchbill.model.agent import Act, Report
 from watchbill.model.attempt import RowKind
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.facts import FactKind
+from watchbill.model.failed import NewFailed
 from watchbill.model.question import Question, inbox_item
 from watchbill.model.run import NewRun, RunRow
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import Deleted, NewFact, OldRun, Store, Told
+from watchbill.store.protocol import Deleted, EndedCode, NewFact, Store, Told
 from watchbill.testing.conformance.scene import (
     AGENT,
     ME,
@@ -278,24 +279,199 @@ async def test_many_who_delete_the_same_tree_harm_nobody(scene):
     assert await scene.store.client.runs("default") == []
 
 
-async def test_old_runs_are_read_oldest_first_page_by_page(scene):
-    for num in (1, 2, 3):
-        await scene.run_in(RunState.COMPLETED if num != 2 else RunState.RUNNING, num)
+# --- retention
+
+ORDER = ("order", 1)
+START = (0, 0)
+
+
+def of_code(num: int, workflow: str, version: int) -> NewRun:
+    return msgspec.structs.replace(a_run(num, workflow=workflow), version=version)
+
+
+async def nums(scene: Scene) -> list[int]:
+    return sorted(run.num for run in await scene.store.client.runs("default"))
+
+
+async def test_codes_of_ended_roots_are_found_with_their_oldest_end(scene):
+    scheduler = scene.store.scheduler
+    assert (await scheduler.ended_codes("default")).codes == ()
+    for num, workflow, version in ((1, "order", 1), (2, "order", 1), (3, "order", 2), (4, "bill", 1), (5, "gone", 7)):
+        [run] = await scene.submit(of_code(num, workflow, version))
+        await scene.turn(runs=[a_change(run, RunState.COMPLETED)])
         scene.clock.pass_by(HOUR)
-    await scene.submit(a_child(4, 1, 1))
-    old = scene.store.scheduler.old
-    page = await old("default", HOUR, (0, 0), 2)
-    assert page.now == NOON + 3 * HOUR
-    assert page.runs == (
-        OldRun(1, "order", 1, RunState.COMPLETED, True, NOON, page.runs[0].ended_at),
-        OldRun(2, "order", 1, RunState.RUNNING, True, NOON + HOUR, None),
+    await scene.submit(a_run(6, workflow="open"))
+    [child] = await scene.submit(a_child(7, 6, 6))
+    await scene.turn(runs=[a_change(child, RunState.COMPLETED)])
+    await scheduler.attend(ME, "default", "", ["order@2", "bill@1"], b"{}", None)
+    found = await scheduler.ended_codes("default")
+    assert found.now == NOON + 5 * HOUR
+    assert found.codes == (
+        EndedCode("bill", 1, NOON + 3 * HOUR, True),
+        EndedCode("gone", 7, NOON + 4 * HOUR, False),
+        EndedCode("order", 1, NOON, False),
+        EndedCode("order", 2, NOON + 2 * HOUR, True),
     )
-    assert page.runs[0].ended_at == NOON
-    rest = await old("default", HOUR, (page.runs[-1].created_at, 2), 2)
-    assert [run.num for run in rest.runs] == [3]
-    assert (await old("default", HOUR, (rest.runs[-1].created_at, 3), 2)).runs == ()
-    assert [(run.num, run.is_root) for run in (await old("default", 0, (0, 0), 9)).runs][-1] == (4, False)
-    assert (await old("other", 0, (0, 0), 9)).runs == ()
+    assert (await scheduler.ended_codes("other")).codes == ()
+
+
+async def test_retention_is_recorded_by_code(scene):
+    scheduler = scene.store.scheduler
+    assert await scheduler.kept("default") == {}
+    await scheduler.keep("default", {ORDER: HOUR, ("bill", 2): None})
+    await scheduler.keep("default", {ORDER: None, ("bill", 2): 5, ("new", 1): 0})
+    await scheduler.keep("other", {ORDER: 7})
+    assert await scheduler.kept("default") == {ORDER: None, ("bill", 2): 5, ("new", 1): 0}
+
+
+async def test_expired_runs_go_with_all_that_belongs_to_them(scene):
+    runs = await scene.submit(*[a_run(num, input=LARGE) for num in range(1, 6)])
+    children = await scene.submit(a_child(11, 1, 1), a_child(12, 11, 1))
+    for run in (*children, *runs):
+        if run.num == 5:
+            scene.clock.pass_by(HOUR)
+        await a_full_run(scene, run)
+    kept = await scene.store.client.record("default", "o-5")
+    swept = await scene.store.scheduler.sweep("default", ORDER, HOUR, START, 100)
+    assert (swept.deleted, swept.large, swept.after) == (6, (), None)
+    assert await nums(scene) == [5]
+    after = await scene.store.client.record("default", "o-5")
+    assert msgspec.structs.replace(after, waits=()) == msgspec.structs.replace(kept, waits=())
+    assert (await scene.store.scheduler.sweep("default", ORDER, HOUR, START, 100)).deleted == 0
+    # The same numbers can be used again, and nothing is found under them.
+    for again in await scene.store.client.submit([a_run(num, input=b'"other work"') for num in range(1, 5)]):
+        assert again.new
+    for num in range(1, 5):
+        record = await scene.store.client.record("default", f"o-{num}")
+        assert (record.journal, record.attempts, record.decisions, record.told) == ((), (), (), ())
+        assert await scene.store.client.logs("default", f"o-{num}") == []
+
+
+async def test_sweep_takes_only_its_code_and_its_age(scene):
+    for num, workflow, version in ((1, "order", 1), (2, "order", 2), (3, "bill", 1), (4, "order", 1)):
+        [run] = await scene.submit(of_code(num, workflow, version))
+        await scene.turn(runs=[a_change(run, RunState.FAILED)])
+        scene.clock.pass_by(HOUR)
+    sweep = scene.store.scheduler.sweep
+    assert (await sweep("other", ORDER, 0, START, 10)).deleted == 0
+    assert (await sweep("default", ORDER, 4 * HOUR + 1, START, 10)).deleted == 0
+    assert (await sweep("default", ORDER, 2 * HOUR, START, 10)).deleted == 1
+    assert await nums(scene) == [2, 3, 4]
+    assert (await sweep("default", ORDER, HOUR, START, 10)).deleted == 1
+    assert await nums(scene) == [2, 3]
+
+
+async def test_sweep_goes_on_behind_its_last_root(scene):
+    runs = await scene.submit(*[a_run(num) for num in range(1, 8)])
+    for run in runs:
+        await scene.turn(runs=[a_change(run, RunState.COMPLETED)])
+    swept = await scene.store.scheduler.sweep("default", ORDER, 0, START, 3)
+    assert (swept.deleted, swept.after is None) == (3, False)
+    assert await nums(scene) == [4, 5, 6, 7]
+    swept = await scene.store.scheduler.sweep("default", ORDER, 0, swept.after, 10)
+    assert (swept.deleted, swept.after) == (4, None)
+
+
+async def test_tree_with_an_open_run_stays_and_holds_nothing_up(scene):
+    [first, second] = await scene.submit(a_run(1), a_run(2))
+    [child] = await scene.submit(a_child(3, 1, 1))
+    for run in (first, second):
+        await scene.turn(runs=[a_change(run, RunState.COMPLETED)])
+    swept = await scene.store.scheduler.sweep("default", ORDER, 0, START, 10)
+    assert (swept.deleted, swept.large, swept.after) == (1, (), None)
+    assert await nums(scene) == [1, 3]
+    await scene.turn(runs=[a_change(child, RunState.COMPLETED)])
+    assert (await scene.store.scheduler.sweep("default", ORDER, 0, START, 10)).deleted == 2
+
+
+async def test_large_tree_is_left_to_delete(scene):
+    [large, many, small] = await scene.submit(a_run(1), a_run(2), a_run(3))
+    await scene.turn(journal=[an_entry(1, seq) for seq in range(1, 300)])
+    children = await scene.submit(*[a_child(num, 2, 2) for num in range(1_000, 1_300)])
+    await scene.turn(runs=[a_change(run, RunState.COMPLETED) for run in (*children, large, many, small)])
+    swept = await scene.store.scheduler.sweep("default", ORDER, 0, START, 10)
+    assert (swept.deleted, sorted(swept.large), swept.after) == (1, [1, 2], None)
+    for root in swept.large:
+        await delete_all(scene.store, root)
+    assert await nums(scene) == []
+
+
+async def test_many_who_sweep_delete_each_run_once(scene):
+    runs = await scene.submit(*[a_run(num) for num in range(1, 60)])
+    await scene.turn(
+        journal=[an_entry(run.num, 1) for run in runs], runs=[a_change(run, RunState.COMPLETED) for run in runs]
+    )
+
+    async def one(limit: int) -> int:
+        deleted = 0
+        while await nums(scene):
+            deleted += (await scene.store.scheduler.sweep("default", ORDER, 0, START, limit)).deleted
+        return deleted
+
+    assert sum(await asyncio.gather(*[one(limit) for limit in (1, 5, 20)])) == 59
+
+
+async def test_incident_of_a_swept_run_loses_its_member(scene):
+    [run] = await scene.submit(a_run(1))
+    await scene.turn(runs=[a_change(run, RunState.FAILED)], failed=[NewFailed(1, "charge", False, b"{}")])
+    assert len((await scene.store.supervisor.muster(10)).failed) == 1
+    assert (await scene.store.scheduler.sweep("default", ORDER, 0, START, 10)).deleted == 1
+    assert (await scene.store.supervisor.muster(10)).failed == ()
+
+
+# --- earlier parts
+
+NOWHERE = (0, 0, 0)
+
+
+async def a_run_of_parts(scene: Scene, num: int, status: RunState = RunState.RUNNING) -> None:
+    """Make a run of three parts: entries 1 to 9, of which 3 says that its deadline has passed; 4 and 7 begin parts."""
+    [run] = await scene.submit(a_run(num))
+    kinds = {3: Kind.LATE, 4: Kind.CONTINUED, 7: Kind.CONTINUED}
+    entries = [
+        an_entry(num, seq, body=LARGE if seq in (2, 4, 5, 7) else b"1")._replace(
+            kind=kinds.get(seq, Kind.STEP).value, at=NOON + seq * SECOND
+        )
+        for seq in range(1, 10)
+    ]
+    await scene.turn(journal=entries, runs=[a_change(run, status)._replace(part=2)])
+
+
+async def seqs(scene: Scene, num: int) -> list[int]:
+    record = await scene.store.client.record("default", f"o-{num}", earlier=True)
+    assert record is not None
+    return [entry.seq for entry in record.journal]
+
+
+async def test_ends_of_parts_are_found_by_age_and_for_open_runs_alone(scene):
+    await a_run_of_parts(scene, 1)
+    await a_run_of_parts(scene, 2, RunState.COMPLETED)
+    scene.clock.pass_by(HOUR)
+    find = scene.store.scheduler.ended_parts
+    page = await find("default", HOUR - 4 * SECOND, NOWHERE, 10)
+    assert [(part.run, part.seq, part.workflow, part.version) for part in page.parts] == [(1, 4, "order", 1)]
+    assert (page.after, page.more) == ((NOON + 4 * SECOND, 2, 4), False)
+    page = await find("default", 0, page.after, 10)
+    assert [(part.run, part.seq) for part in page.parts] == [(1, 7)]
+    assert (await find("default", 0, page.after, 10)).after is None
+    assert (await find("default", 0, NOWHERE, 1)).more
+    assert (await find("other", 0, NOWHERE, 10)).parts == ()
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+async def test_trim_leaves_the_part_and_the_passed_deadline(scene, limit):
+    await a_run_of_parts(scene, 1)
+    await a_run_of_parts(scene, 2)
+    while await scene.store.scheduler.trim([(1, 7), (2, 4)], limit):
+        pass
+    assert await seqs(scene, 1) == [3, 7, 8, 9]
+    assert await seqs(scene, 2) == [3, 4, 5, 6, 7, 8, 9]
+    record = await scene.store.client.record("default", "o-2", earlier=True)
+    assert [entry.seq for entry in record.journal if entry.body == LARGE] == [4, 5, 7], "large bodies are whole"
+    [loaded] = await scene.store.scheduler.load([1])
+    assert [entry.seq for entry in loaded.journal] == [3, 7, 8, 9]
+    await scene.turn(journal=[an_entry(1, 10)])
+    assert await seqs(scene, 1) == [3, 7, 8, 9, 10]
 
 
 # --- what is known about a run, and about all

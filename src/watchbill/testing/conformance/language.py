@@ -217,6 +217,16 @@ async def test_the_more_urgent_row_is_leased_first(scene):
     assert [row.id for row in await scene.lease(limit=1)] == [high.id]
 
 
+async def test_an_urgent_row_is_the_next_one_behind_any_number_of_ordinary_ones(scene):
+    [run] = await scene.submit(a_run(1))
+    await scene.turn(attempts=[scene.a_row(run, call=f"ordinary.{n}") for n in range(300)])
+    for n in range(10):
+        assert len(await scene.lease(limit=1)) == 1
+        urgent = scene.a_row(run, call=f"urgent.{n}", rank_ahead=60 * SECOND)
+        await scene.turn(attempts=[urgent])
+        assert [row.id for row in await scene.lease(limit=1)] == [urgent.id]
+
+
 # --- runs
 
 

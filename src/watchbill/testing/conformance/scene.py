@@ -39,6 +39,7 @@ class HandClock:
 
     def pass_by(self, span: Micros) -> None:
         self.boot_now += span
+        self.wall_now += span
 
 
 class HandEnv(SystemEnv):
@@ -51,6 +52,9 @@ class HandEnv(SystemEnv):
 
     def new_id(self) -> int:
         return self._real.new_id()
+
+    def renumber(self, number: int | None = None) -> None:
+        self._real.renumber(number)
 
 
 def a_run(num: int = 1, id: str | None = None, *, workflow: str = "order", input: bytes = b"[]") -> NewRun:

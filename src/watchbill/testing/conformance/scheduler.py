@@ -5,6 +5,7 @@ import pytest
 
 from watchbill.clock import SECOND
 from watchbill.model.agent import Act
+from watchbill.model.call import JournalEntry, Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.run import SHARDS_PER_REGION, shard_number
 from watchbill.model.states import AttemptState, RunState
@@ -48,7 +49,9 @@ async def test_a_queue_is_one_set_of_needs(store):
 async def test_free_shards_are_taken_cleanly_under_one_term(store, shards):
     terms = await store.scheduler.take(ME, shards, 8 * SECOND)
     assert {taken.shard for taken in terms.taken} == set(shards)
-    assert {(taken.term, taken.unclean, taken.doing) for taken in terms.taken} == {(1, False, None)}
+    [(term, unclean, doing)] = {(taken.term, taken.unclean, taken.doing) for taken in terms.taken}
+    assert (unclean, doing) == (False, None)
+    assert term > 0
     assert terms.now == NOON
 
 
@@ -62,10 +65,16 @@ async def test_nobody_takes_what_another_holds_in_time(store, shards, clock):
 
 
 async def test_taking_nothing_draws_no_term(store, shards):
-    await store.scheduler.take(ME, shards, None)
+    first = await store.scheduler.take(ME, shards, None)
     assert (await store.scheduler.take(OTHER, shards, None)).taken == ()
     again = await store.scheduler.take(ME, shards[:1], None)
-    assert again.taken[0].term == 2
+    assert again.taken[0].term == first.taken[0].term + 1
+
+
+async def test_a_term_is_above_one_that_was_seen(store, shards):
+    """A store that has lost its newest terms does not issue them again."""
+    assert (await store.scheduler.take(ME, shards[:1], None, above=40)).taken[0].term == 41
+    assert (await store.scheduler.take(OTHER, shards[1:2], None, above=7)).taken[0].term == 42
 
 
 async def test_a_released_lease_is_clean_and_an_expired_one_is_not(store, shards, clock):
@@ -266,7 +275,7 @@ async def test_a_loaded_run_comes_with_all_that_its_replay_needs(scene):
     [run, other] = await scene.submit(a_run(1), a_run(2))
     row = scene.a_row(run)
     await scene.turn(
-        journal=[an_entry(1, 2), an_entry(1, 1)], attempts=[row], runs=[a_change(run, RunState.RUNNING, losses=1)]
+        journal=[an_entry(1, 1), an_entry(1, 2)], attempts=[row], runs=[a_change(run, RunState.RUNNING, losses=1)]
     )
     await scene.store.client.tell([a_cancel("o-1")])
     await scene.run_in(RunState.FAILED, 3)
@@ -287,6 +296,35 @@ async def test_a_long_journal_comes_page_by_page(scene):
     assert (other.journal, other.more) == ((an_entry(2, 1),), False)
     assert await scene.store.scheduler.journal(1, JOURNAL_PAGE) == tuple(entries[JOURNAL_PAGE:])
     assert await scene.store.scheduler.journal(1, JOURNAL_PAGE + 2) == ()
+
+
+def an_entry_of(run: int, seq: int, kind: Kind) -> JournalEntry:
+    return an_entry(run, seq)._replace(kind=kind.value)
+
+
+async def test_load_and_record_read_the_last_part_alone(scene):
+    [run, plain] = await scene.submit(a_run(1), a_run(2))
+    kinds = {3: Kind.LATE, 4: Kind.CONTINUED, 7: Kind.CONTINUED, 8: Kind.REWOUND}
+    entries = [an_entry_of(1, seq, kinds.get(seq, Kind.STEP)) for seq in range(1, 11)]
+    change = a_change(run, RunState.RUNNING)._replace(part=3)
+    await scene.turn(journal=[*entries, an_entry(2, 1)], runs=[change, a_change(plain, RunState.RUNNING)])
+    several, one = await scene.store.scheduler.load([1, 2])
+    assert [entry.seq for entry in several.journal] == [3, 7, 8, 9, 10], "a deadline passes once"
+    assert (several.more, [entry.seq for entry in one.journal]) == (False, [1])
+    assert several.journal == (entries[2], *entries[6:])
+    record = await scene.store.client.record("default", "o-1")
+    assert record.journal == several.journal
+    whole = await scene.store.client.record("default", "o-1", earlier=True)
+    assert whole.journal == tuple(entries)
+    assert await scene.store.scheduler.journal(1, 10) == ()
+
+
+async def test_journal_that_was_only_rewound_is_read_whole(scene):
+    [run] = await scene.submit(a_run(1))
+    entries = [an_entry_of(1, seq, Kind.REWOUND if seq == 2 else Kind.STEP) for seq in range(1, 4)]
+    await scene.turn(journal=entries, runs=[a_change(run, RunState.RUNNING)._replace(part=1)])
+    [loaded] = await scene.store.scheduler.load([1])
+    assert loaded.journal == tuple(entries)
 
 
 async def test_the_open_children_of_a_run_are_found(scene):
@@ -389,13 +427,31 @@ async def test_a_lost_answer_of_a_turn_with_rows_only_is_asked_for_again(scene):
 async def test_a_lost_answer_of_a_turn_that_ends_a_run_is_asked_for_again(scene, status):
     """What has ended may not end again, but this is no second end."""
     run = await scene.run_in(RunState.RUNNING, 1)
-    turn = scene.a_turn(journal=[an_entry(1, 7)], runs=[a_change(run, status)])
+    turn = scene.a_turn(journal=[an_entry(1, 1)], runs=[a_change(run, status)])
     for _ in range(2):
         assert (await scene.store.scheduler.turn(turn, again=True)).applied
     assert (await scene.run_row("o-1")).status is status
-    other = scene.a_turn(journal=[an_entry(1, 8)], runs=[a_change(run, status)])
+    other = scene.a_turn(journal=[an_entry(1, 2)], runs=[a_change(run, status)])
     with pytest.raises(ValueError, match="a run may not go there"):
         await scene.store.scheduler.turn(other, again=True)
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_turn_that_would_leave_a_hole_in_a_journal_is_not_applied(scene, again):
+    [run, other] = await scene.submit(a_run(1), a_run(2))
+    await scene.turn(journal=[an_entry(1, 1), an_entry(2, 1)])
+    turn = scene.a_turn(
+        journal=[an_entry(1, 2), an_entry(2, 3), an_entry(1, 3)],
+        attempts=[scene.a_row(run)],
+        runs=[a_change(run, RunState.RUNNING), a_change(other, RunState.RUNNING)],
+    )
+    answer = await scene.store.scheduler.turn(turn, again=again)
+    assert (answer.applied, answer.held) == (False, frozenset(turn.terms)), "its shards are held all the same"
+    assert (await scene.rows(), (await scene.run_row("o-1")).status) == ({}, RunState.SCHEDULED)
+    assert await scene.store.scheduler.journal(1, 0) == (an_entry(1, 1),)
+    await scene.turn(journal=[an_entry(2, 2)])
+    assert (await scene.store.scheduler.turn(turn, again=again)).applied
+    assert await scene.store.scheduler.journal(1, 0) == tuple(an_entry(1, seq) for seq in (1, 2, 3))
 
 
 @pytest.mark.parametrize("part", ["journal", "attempts"])

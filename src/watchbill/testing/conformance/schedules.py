@@ -199,6 +199,22 @@ async def test_what_was_decided_never_goes_back(scene):
     assert await the_schedule(scene) == decided
 
 
+async def test_slot_stays_decided_when_retention_has_deleted_its_run(scene):
+    row = await announced(scene)
+    scene.clock.pass_by(MINUTE)
+    await scene.turn(schedules=[a_decision(row, NOON + MINUTE)])
+    [run] = await scene.store.client.runs("default")
+    await scene.turn(runs=[a_change(run, RunState.COMPLETED)])
+    before = await the_schedule(scene)
+    assert (await scene.store.scheduler.sweep("default", ("order", 1), 0, (0, 0), 10)).deleted == 1
+    assert await ids(scene) == []
+    after = await announced(scene)
+    assert (after.last_slot, after.wake_at, after.rev) == (before.last_slot, before.wake_at, before.rev)
+    assert await due(scene) == ()
+    await scene.turn(schedules=[a_decision(row, NOON + MINUTE, num=2)])
+    assert await ids(scene) == [], "a scheduler that read the older state starts nothing"
+
+
 async def test_a_slot_whose_run_is_there_is_decided_without_another_one(scene):
     row = await announced(scene)
     slot = NOON + MINUTE

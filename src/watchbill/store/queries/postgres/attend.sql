@@ -10,13 +10,14 @@ WITH known AS MATERIALIZED (
         AND info = :info
 ),
 here AS (
-    INSERT INTO watchbill.scheduler (id, namespace, region, until, knows, info)
+    INSERT INTO watchbill.scheduler (id, namespace, region, until, knows, info, listens)
     VALUES (
         :owner, :namespace, :region,
-        coalesce((SELECT watchbill.at(:now::bigint)) + :lasting::bigint, 4611686018427387904), :knows, :info
+        coalesce((SELECT watchbill.at(:now::bigint)) + :lasting::bigint, 4611686018427387904), :knows, :info,
+        :listens::boolean
     )
     ON CONFLICT (id) DO UPDATE
-    SET until = excluded.until, knows = excluded.knows, info = excluded.info
+    SET until = excluded.until, knows = excluded.knows, info = excluded.info, listens = excluded.listens
     RETURNING id, knows, info
 ),
 gone AS (

@@ -16,6 +16,11 @@ WITH me AS MATERIALIZED (
         AND (suspension IS NOT NULL) = :suspended::boolean
     FOR SHARE
 ),
+jumps AS MATERIALIZED (
+    -- If a row has become ready anywhere in the queues since, places do not count. NULL: they do.
+    SELECT last_value AS number, coalesce(last_value = :jumps::bigint, true) AS known
+    FROM watchbill.jump
+),
 candidates AS MATERIALIZED (
     SELECT ready.id, kind.lonely, ready.rank
     FROM (VALUES (false, :slots::bigint), (true, least(:alone::bigint, :slots::bigint))) AS kind (lonely, room)
@@ -28,7 +33,9 @@ candidates AS MATERIALIZED (
             FROM watchbill.attempt AS waiting
             WHERE waiting.queue = mine.queue
                 AND (waiting.alone OR waiting.losses >= 2) = kind.lonely
-                AND (waiting.rank, waiting.id) >= (mine.rank, mine.id)
+                AND (waiting.rank, waiting.id) >= (
+                    CASE WHEN (SELECT known FROM jumps) THEN mine.rank ELSE -4611686018427387904 END, mine.id
+                )
                 AND waiting.state = 0
                 AND NOT waiting.held
                 AND (:retries::boolean OR waiting.failures = 0)
@@ -77,7 +84,12 @@ chosen AS MATERIALIZED (
 leased AS (
     UPDATE watchbill.attempt
     SET
-        state = 1, fence = fence + 1, losses = losses + 1, agent = :agent, lease_no = :lease_no,
+        state = 1,
+        fence = greatest(
+            fence + 1,
+            (SELECT convert_from(value, 'UTF8')::bigint FROM watchbill.meta WHERE key = 'fence_floor')
+        ),
+        losses = losses + 1, agent = :agent, lease_no = :lease_no,
         started_at = (SELECT watchbill.at(:now::bigint)),
         watch_at = (SELECT watchbill.at(:now::bigint)) + span * 1000,
         ended_at = NULL, cancel = false, why = NULL, symptom = NULL, result = NULL, progress = NULL,
@@ -100,7 +112,9 @@ SELECT
             AND NOT failed.held
             AND failed.failures > 0
     ),
-    queue, lonely, rank, id,
+    (SELECT number FROM jumps), pg_current_xact_id()::text::bigint,
+    pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+    queue, lonely, started_at, rank, id,
     id, run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, rung, cancel, why,
     started_at, ended_at, watch_at, progress_at, progress, watchbill.whole(run, checkpoint), policy,
     watchbill.whole(run, args), result, kind, held, symptom, earlier, doubt, unsure

@@ -27,7 +27,12 @@ WITH chosen AS MATERIALIZED (
 leased AS (
     UPDATE watchbill.attempt
     SET
-        state = 1, fence = fence + 1, losses = losses + 1, agent = :agent, lease_no = :lease_no,
+        state = 1,
+        fence = greatest(
+            fence + 1,
+            (SELECT convert_from(value, 'UTF8')::bigint FROM watchbill.meta WHERE key = 'fence_floor')
+        ),
+        losses = losses + 1, agent = :agent, lease_no = :lease_no,
         started_at = (SELECT watchbill.at(:now::bigint)),
         watch_at = (SELECT watchbill.at(:now::bigint)) + span * 1000,
         ended_at = NULL, cancel = false, why = CASE WHEN id = ANY (:canaries::bigint[]) THEN 'canary' END, symptom = NULL, result = NULL, progress = NULL,

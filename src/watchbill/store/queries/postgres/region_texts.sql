@@ -81,9 +81,12 @@ CROSS JOIN LATERAL (
     UNION ALL
     SELECT 1, 2, 0, format('GRANT USAGE ON SEQUENCE watchbill.term TO %s', role)
     UNION ALL
+    SELECT 1, 2, 1, format('GRANT USAGE, SELECT ON SEQUENCE watchbill.jump TO %s', role)
+    UNION ALL
     -- Shared by all: limits, pauses and breakers (without what anything failed with), what steps take, what operators want.
     SELECT 1, 3, 0, format(
-        'GRANT SELECT, INSERT, UPDATE, DELETE ON watchbill.gate, watchbill.stat, watchbill.policy, watchbill.orphan TO %s', role
+        'GRANT SELECT, INSERT, UPDATE, DELETE ON watchbill.gate, watchbill.stat, watchbill.policy, watchbill.orphan,'
+        ' watchbill.retention TO %s', role
     )
     UNION ALL
     SELECT 1, 4, 0, format(

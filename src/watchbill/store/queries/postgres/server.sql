@@ -1,2 +1,6 @@
--- Say what the server is, and how it makes commits durable.
-SELECT current_setting('server_version'), current_setting('synchronous_commit')
+-- Say what the server is, how it makes commits durable, and how many standbys it has.
+SELECT
+    current_setting('server_version'),
+    (SELECT reset_val FROM pg_catalog.pg_settings WHERE name = 'synchronous_commit'),
+    current_setting('fsync')::boolean,
+    current_setting('synchronous_standby_names') <> '', (SELECT count(*) FROM pg_catalog.pg_stat_replication)

@@ -11,13 +11,14 @@ WITH gone AS (
     ))
 ),
 here AS (
-    INSERT INTO watchbill.supervisor (id, way, region, until, info, lag)
+    INSERT INTO watchbill.supervisor (id, way, region, until, info, lag, listens)
     VALUES (
         :id::bigint, :way::text, :region::text,
-        coalesce((SELECT watchbill.at(:now::bigint)) + :lasting::bigint, 4611686018427387904), :info, :lag::bigint
+        coalesce((SELECT watchbill.at(:now::bigint)) + :lasting::bigint, 4611686018427387904), :info, :lag::bigint,
+        :listens::boolean
     )
     ON CONFLICT (id) DO UPDATE
-    SET until = excluded.until, lag = excluded.lag
+    SET until = excluded.until, lag = excluded.lag, listens = excluded.listens
     RETURNING id, info, lag
 )
 SELECT

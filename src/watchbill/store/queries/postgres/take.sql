@@ -1,4 +1,4 @@
--- Take the shards that are released, buried, expired or this owner's, under one new term; never waits for a turn.
+-- Take the shards that are released, buried, expired or this owner's, under one new term above `above`; never waits for a turn.
 WITH free AS MATERIALIZED (
     SELECT
         shard, doing, owner,
@@ -19,7 +19,7 @@ WITH free AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 ),
 drawn AS MATERIALIZED (
-    SELECT nextval('watchbill.term') AS term
+    SELECT watchbill.term_above(:above::bigint) AS term
     WHERE EXISTS (SELECT 1 FROM free)
 ),
 taken AS (

@@ -1,4 +1,5 @@
 -- Insert the runs of slots that were decided just now; one whose id is there has been started before.
+-- A number that belongs to another run fails the turn.
 INSERT INTO watchbill.run (
     num, shard, namespace, id, workflow, version, input, created_at, wake_at, priority, deadline, tags, parent, root
 )
@@ -17,5 +18,5 @@ CROSS JOIN mine
 CROSS JOIN schedules
 WHERE schedules.namespace = new.namespace
     AND schedules.name = new.workflow
-ON CONFLICT DO NOTHING
+ON CONFLICT (namespace, id) DO NOTHING
 RETURNING num

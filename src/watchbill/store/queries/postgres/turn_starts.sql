@@ -1,4 +1,5 @@
--- Insert runs that this turn starts; one that is there already was started by this very call before.
+-- Insert runs that this turn starts; one whose id is there already was started by this very call before.
+-- A number that belongs to another run fails the turn.
 INSERT INTO watchbill.run (
     num, shard, namespace, id, workflow, version, input, created_at, wake_at, priority, deadline, tags, parent, root
 )
@@ -15,5 +16,5 @@ FROM unnest(
 )
 CROSS JOIN mine
 WHERE whole
-ON CONFLICT DO NOTHING
+ON CONFLICT (namespace, id) DO NOTHING
 RETURNING num

@@ -1,4 +1,4 @@
 -- Make a shard of a region once.
 INSERT INTO shard (namespace, region, n)
-VALUES (?1, ?2, ?3)
+VALUES (?, ?, ?)
 ON CONFLICT DO NOTHING

@@ -1,0 +1,4 @@
+-- Read how long runs are kept, by workflow and version.
+SELECT workflow, version, kept
+FROM watchbill.retention
+WHERE namespace = :namespace

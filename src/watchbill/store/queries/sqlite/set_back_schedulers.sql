@@ -1,0 +1,5 @@
+-- End what was taken by a clock that was ahead.
+UPDATE scheduler
+SET until = :now
+WHERE until > :now
+    AND until < :forever
