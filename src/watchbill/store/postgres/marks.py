@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 from watchbill.clock import SECOND, Clock, Micros
 
 RESCAN: Final[Micros] = 2 * SECOND
-COSTLY: Final[Micros] = SECOND // 20  # a lease that reads all takes longer only if very many dead entries are there
+COSTLY: Final[Micros] = SECOND // 20  # a lease that reads all takes longer if very many dead entries are there,
+BY_FAR: Final = 5  # and then it takes so many times as long as one by marks: on a busy machine both are slow
 UNKNOWN: Final = -1  # no number of jumps: the first lease reads all
 NOWHERE: Final = 1 << 62  # behind every id
 
@@ -67,6 +68,8 @@ class Jumps:
         self._next: int | None = None  # the number that will be known
         self._horizon: int | None = None  # when transactions below this one have ended
         self._since: Micros = 0
+        self._costly = 0  # leases in a row for which reading all took long
+        self._by_marks: Micros = 0  # the slowest of the latest leases that began at their marks
         self._ignored_until: Micros = 0
 
     @property
@@ -76,12 +79,14 @@ class Jumps:
 
     def saw(self, sight: Sight, took: Micros) -> None:
         """Take note of what a lease has seen, and how long it took."""
-        if self._clock.boot() < self._ignored_until:
+        ignored = self._clock.boot() < self._ignored_until
+        if ignored or sight.jumps == self._known:
+            self._by_marks = max(took, self._by_marks * 3 // 4)
+            if not ignored:
+                self._next = None
             return
-        if sight.jumps == self._known:
-            self._next = None
-            return
-        if took > COSTLY:
+        self._costly = self._costly + 1 if took > max(COSTLY, BY_FAR * self._by_marks) else 0
+        if self._costly > 1:  # one may be an accident
             self._ignored_until = self._clock.boot() + RESCAN
         if self._next is None:
             self._next, self._horizon, self._since = sight.jumps, None, self._clock.boot()
