@@ -11,6 +11,8 @@ import pytest
 
 from tests.store.orphans import wrong_in
 from tests.store.postgres import by_hand, emptied
+from watchbill import App
+from watchbill.app.hall import Hall
 
 
 class Kept:
@@ -30,6 +32,15 @@ class Kept:
             return [tuple(row) for row in asyncio.run(by_hand(self.url, sql))]
         with contextlib.closing(sqlite3.connect(self.url.removeprefix("sqlite:///"))) as connection:
             return connection.execute(sql.replace("watchbill.", "")).fetchall()
+
+
+@contextlib.contextmanager
+def client_of(app: App, url: str) -> Iterator[Any]:
+    """Use an app as a client of a store, in the test's own process; it serves no component."""
+    back = app.meet_in(Hall(url, app.namespace, app.registry, app.events))
+    yield app.sync
+    app.sync.close()
+    back()
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,8 @@ import pytest
 
 from tests.house import yard
 from tests.house.commands import PATIENCE, Crowd, crowd, is_alive
-from tests.house.conftest import Kept
+from tests.house.conftest import Kept, client_of
 from watchbill import RunCancelled, RunFailed
-from watchbill.app.hall import Hall
 
 YARD = "tests.house.yard:app"
 
@@ -29,11 +28,8 @@ def there(kept: Kept) -> Iterator[Crowd]:
 
 @pytest.fixture
 def client(kept: Kept) -> Iterator[Any]:
-    """A client in the test's own process, which has no rooms."""
-    app = yard.app
-    app.meet_in(Hall(kept.url, app.namespace, app.registry, app.events))
-    yield app.sync
-    app.sync.close()
+    with client_of(yard.app, kept.url) as client:
+        yield client
 
 
 def until(place: Path, within: float = PATIENCE) -> int:

@@ -18,9 +18,8 @@ import pytest
 from tests.facts import report
 from tests.house import quarry
 from tests.house.commands import Crowd, children_of, crowd
-from tests.house.conftest import Kept
+from tests.house.conftest import Kept, client_of
 from tests.house.ledger import Ledger, Line
-from watchbill.app.hall import Hall
 
 QUARRY = "tests.house.quarry:app"
 REPOSITORY = Path(__file__).parents[2]
@@ -49,12 +48,8 @@ def there(kept: Kept, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 @pytest.fixture
 def client(kept: Kept) -> Iterator[Any]:
-    """A client in the test's own process, which serves no component."""
-    app = quarry.app
-    back = app.meet_in(Hall(kept.url, app.namespace, app.registry, app.events))
-    yield app.sync
-    app.sync.close()
-    back()
+    with client_of(quarry.app, kept.url) as client:
+        yield client
 
 
 def completed(kept: Kept, workflow: str) -> int:

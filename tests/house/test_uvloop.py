@@ -12,8 +12,7 @@ import pytest
 
 from tests.house import yard
 from tests.house.commands import PATIENCE, REPOSITORY, Command, Crowd, crowd
-from tests.house.conftest import Kept
-from watchbill.app.hall import Hall
+from tests.house.conftest import Kept, client_of
 
 YARD = "tests.house.yard:app"
 
@@ -27,12 +26,8 @@ def there(kept: Kept) -> Iterator[Crowd]:
 
 @pytest.fixture
 def client(kept: Kept) -> Iterator[Any]:
-    """A client in the test's own process, which has no components."""
-    app = yard.app
-    back = app.meet_in(Hall(kept.url, app.namespace, app.registry, app.events))
-    yield app.sync
-    app.sync.close()
-    back()
+    with client_of(yard.app, kept.url) as client:
+        yield client
 
 
 def on_uvloop(there: Crowd, *words: str) -> Command:
