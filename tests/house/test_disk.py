@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,35 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/store.db"
 
 
+class SmallDisk:
+    """A file system of its own, of a few megabytes."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self._ballast = place / "ballast"
+
+    def fill(self) -> None:
+        """Take all of its room."""
+        with self._ballast.open("wb", buffering=0) as ballast, contextlib.suppress(OSError):
+            while True:
+                ballast.write(b"x" * 4_096)
+
+    def free(self) -> None:
+        """Give its room back."""
+        self._ballast.unlink()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(place)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("only an administrator may mount a file system")
+    yield SmallDisk(place)
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
 def findings(url: str) -> dict[str, dict[str, str]]:
     """Ask the doctor about the store."""
     return {found["check"]: found for found in watchbill("doctor", "--store", url, "-o", "json").json}
@@ -102,6 +132,21 @@ def test_program_goes_on_by_itself_when_there_is_room_again(url: str, seconds: i
         assert program.those("refused"), "a start waits for a while, and raises then"
     assert log.count("is tried again") == 1, log
     assert log.count("is back after") == 1, log
+
+
+def test_program_goes_on_when_a_disk_that_was_really_full_has_room_again(small_disk: SmallDisk) -> None:
+    with Program(f"sqlite:///{small_disk.place}/store.db") as program:
+        program.wait_for("ended", 3)
+        small_disk.fill()
+        program.wait_for("event store.failing")
+        small_disk.free()
+        program.wait_for("over")
+        program.ended()
+    assert ("store.recovered",) in program.those("event")
+    assert {run for (run,) in program.those("ended")} == {str(n) for n in range(RUNS)}
+    effects = Counter(program.those("effect"))
+    assert len(effects) == RUNS * STEPS
+    assert max(effects.values()) == 1, "a step was run twice although no process died"
 
 
 def test_killed_program_lost_nothing_that_was_acknowledged(url: str) -> None:
