@@ -85,7 +85,7 @@ async def work(kind: str) -> str:
         "retry": between_attempts,
     }
     if kind == "sleep":
-        await sleep("400ms")
+        await sleep("3s")  # so that it is not over before a slow machine has stopped the program
         return "slept"
     return str(await steps[kind]())
 

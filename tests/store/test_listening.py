@@ -272,8 +272,8 @@ async def test_doctor_names_an_embedded_supervisor_only_while_it_lives_on_pollin
 
         assert await named() == []
         wire.lose(LISTEN)
-        [(pid,)] = await stage.becomes(SESSION)
-        await stage.kill(pid)
+        for (pid,) in await stage.sql(SESSION):  # none, if a slow machine has lost it already
+            await stage.kill(pid)
         async with asyncio.timeout(PATIENCE):
             while store._hints.listens:
                 await asyncio.sleep(0.01)

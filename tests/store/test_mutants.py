@@ -1,7 +1,7 @@
 """Planted mutants on PostgreSQL: each text or function is replaced by a wrong one, and a test that passes must fail.
 
 Planted from here, never by a switch in the product. A test that only hangs has not caught anything: it must fail by one
-of its own assertions, within seconds.
+of its own assertions, within a minute.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from watchbill.store.postgres.connections import Connections
 from watchbill.store.queries import load_queries
 
 Patch = pytest.MonkeyPatch
-WITHIN = 8.0  # seconds
+WITHIN = 60.0  # seconds: the plans of a full store take long on a busy machine
 
 
 class Mutant(NamedTuple):
