@@ -160,6 +160,18 @@ def suites(seeds: int, first: int) -> list[Suite]:
             {"WATCHBILL_STORIES": "1000"},
         ),
         Suite(
+            "programs",
+            "Replays of random workflows",
+            pytest("-n 2 --timeout 900 tests/simulation/test_replay_property.py"),
+            {"WATCHBILL_PROGRAMS": "6000"},
+        ),
+        Suite(
+            "sealed",
+            "Encrypted stores",
+            pytest("-n 2 tests/store/sealed"),
+            {"WATCHBILL_SEALED_ON_POSTGRES": "1"},
+        ),
+        Suite(
             "ids",
             "Ids that never collide",
             pytest("--timeout 900 tests/unit/test_ids.py"),

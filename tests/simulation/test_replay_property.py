@@ -32,7 +32,7 @@ from watchbill.model.states import RunState
 from watchbill.scheduler.residence import Resident
 from watchbill.scheduler.resuming import replay_slowly as replay_journal
 
-PROGRAMS = 2_000
+PROGRAMS = int(os.environ.get("WATCHBILL_PROGRAMS", "600"))
 PROGRAMS_PER_TEST = 50
 PROGRAMS_PER_MUTANT = 200  # each planted bug must show within these
 ORDERS = 4  # of outcomes, for the second property
