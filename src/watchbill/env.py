@@ -95,6 +95,10 @@ class Env(Protocol):
         """Draw a float below 1."""
         ...
 
+    def random_text(self) -> str:
+        """Draw 64 random bits, as 16 hexadecimal digits."""
+        ...
+
     def new_id(self) -> int:
         """Make a number of 63 bits, larger than the ones this process made before, unlike any made elsewhere."""
         ...
@@ -147,6 +151,10 @@ class SystemEnv:
         self._ids = Ids()
         self._thread = get_ident()
         self._ids_of_threads = threading.local()  # of the others, such as that of `app.sync`
+
+    def random_text(self) -> str:
+        """Draw 64 random bits, as 16 hexadecimal digits."""
+        return os.urandom(8).hex()
 
     def random(self) -> float:
         """Draw a float below 1."""

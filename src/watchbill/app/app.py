@@ -27,7 +27,7 @@ from watchbill.flow.workflows import START_KEYWORDS, Workflow, WorkflowOptions
 from watchbill.forks import FORKS
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.keys import given_keys
-from watchbill.model.run import MOST_SLOTS, NewRun, check_id, check_region, unique_text
+from watchbill.model.run import MOST_SLOTS, Draws, NewRun, check_id, check_region, unique_text
 
 if TYPE_CHECKING:
     from watchbill.app.agents import AgentStatus
@@ -154,7 +154,7 @@ class App:
             raise InvalidOptionError(
                 "run(tx=) would wait for a run that is not there before you commit: use start(tx=), commit, result()"
             )
-        id = check_id(id) if id is not None else self._new_run_id(workflow)
+        id = check_id(id) if id is not None else _new_run_id(workflow, self._hall.env)
         try:
             return asyncio.run(self._run(workflow, args, kwargs, id))
         except KeyboardInterrupt:
@@ -503,8 +503,9 @@ class App:
         self._check_known(workflow)
         body = workflow.signature.encode_args(args, kwargs)
         workflow.signature.decode_args(body)  # a wrong type is refused here, where it happened
-        run_id = check_id(wish.id) if wish.id is not None else self._new_run_id(workflow)
-        num = self._hall.env.new_id()
+        env = self._hall.env
+        run_id = check_id(wish.id) if wish.id is not None else _new_run_id(workflow, env)
+        num = env.new_id()
         new = NewRun(num, self.namespace, run_id, workflow.name, workflow.version, body)
         return workflow, wished(new, wish, workflow)
 
@@ -514,9 +515,10 @@ class App:
         if self.registry.find(workflow.name, workflow.version) is not workflow:
             raise InvalidOptionError(f"workflow {workflow.name!r} belongs to another App: start it there")
 
-    def _new_run_id(self, workflow: Workflow[..., Any]) -> str:
-        name = re.sub(r"[^A-Za-z0-9._:-]", "_", getattr(workflow, "name", "run"))[:100]
-        return f"{name}-{unique_text(self._hall.env)}"
+
+def _new_run_id(workflow: Workflow[..., Any], draws: Draws) -> str:
+    name = re.sub(r"[^A-Za-z0-9._:-]", "_", getattr(workflow, "name", "run"))[:100]
+    return f"{name}-{unique_text(draws)}"
 
 
 def _given_routes(alerts: str | Iterable[str] | None) -> Any:

@@ -15,7 +15,7 @@ from watchbill.app.explain import explain
 from watchbill.app.handle import Handle
 from watchbill.app.house import House
 from watchbill.app.measuring import measured
-from watchbill.app.redrawing import submit_runs
+from watchbill.app.redrawing import submit_redrawn
 from watchbill.app.report import log_shown, status_of
 from watchbill.app.residence import check_residence
 from watchbill.app.rollcall import supervision_of
@@ -329,9 +329,15 @@ class Hall:
         if self._store is not None:
             self._check_place()
             client = self._store.client
-            submitted = await submit_runs(self.env, runs, lambda work: self._insist(lambda: work(client)))
+            try:
+                submitted = await self._insist(lambda: client.submit(runs))
+            except IdTakenError:
+                submitted = await submit_redrawn(self.env, runs, lambda work: self._insist(lambda: work(client)))
         else:
-            submitted = await submit_runs(self.env, runs, self.write)
+            try:
+                submitted = await self.write(lambda client: client.submit(runs))
+            except IdTakenError:
+                submitted = await submit_redrawn(self.env, runs, self.write)
         return [
             Handle(self, there.run.id, workflow, there.run.num)
             for (workflow, _), there in zip(asked, submitted, strict=True)

@@ -14,22 +14,22 @@ from watchbill.store.protocol import REDRAWN, ClientStore, Submitted
 T = TypeVar("T")
 
 
-async def submit_runs(
+async def submit_redrawn(
     env: Env,
     runs: Sequence[NewRun],
     write: Callable[[Callable[[ClientStore], Awaitable[list[Submitted]]]], Awaitable[T]],
 ) -> T:
-    """Submit runs; if a number of them belongs to another run, draw new ones and submit again."""
+    """Submit runs again, with new numbers: a number of them belongs to another run."""
     redrawn = 0
     while True:
+        redrawn += 1
+        env.renumber()
+        runs = [msgspec.structs.replace(run, num=env.new_id()) for run in runs]
         try:
             return await write(partial(_submit, runs))
         except IdTakenError:
             if redrawn == REDRAWN:
                 raise
-            redrawn += 1
-            env.renumber()
-            runs = [msgspec.structs.replace(run, num=env.new_id()) for run in runs]
 
 
 async def _submit(runs: Sequence[NewRun], client: ClientStore) -> list[Submitted]:

@@ -7,10 +7,10 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from watchbill.app.redrawing import submit_runs
+from watchbill.app.redrawing import submit_redrawn
 from watchbill.clock import EPOCH, Micros, micros, to_datetime
 from watchbill.env import Env
-from watchbill.errors import InvalidOptionError, WatchbillError
+from watchbill.errors import IdTakenError, InvalidOptionError, WatchbillError
 from watchbill.flow.names import did_you_mean
 from watchbill.model.logbook import LogEntry
 from watchbill.model.recurrence import Catchup, Overlap
@@ -91,7 +91,10 @@ class Schedules:
         env = self._doors.env
         id = f"{name}@now-{unique_text(env)}"
         run = NewRun(env.new_id(), self._namespace, id, name, row.version, row.input, shard=row.shard)
-        [submitted] = await submit_runs(env, [run], self._doors.write)
+        try:
+            [submitted] = await self._doors.write(lambda client: client.submit([run]))
+        except IdTakenError:
+            [submitted] = await submit_redrawn(env, [run], self._doors.write)
         return submitted.run.id
 
     async def backfill(self, name: str, since: datetime, until: datetime, reason: str, by: str) -> "Sequence[str]":

@@ -207,13 +207,13 @@ class Draws(Protocol):
     def new_id(self) -> int:
         """Make a number that no other process makes."""
 
-    def random(self) -> float:
-        """Draw a float below 1."""
+    def random_text(self) -> str:
+        """Draw 64 random bits, as 16 hexadecimal digits."""
 
 
 def unique_text(draws: Draws) -> str:
     """Make a text that no other process makes: a time-ordered id, and 64 random bits."""
-    return f"{draws.new_id():x}{int(draws.random() * (1 << 32)):08x}{int(draws.random() * (1 << 32)):08x}"
+    return f"{draws.new_id():x}{draws.random_text()}"
 
 
 def is_id(id: object) -> bool:

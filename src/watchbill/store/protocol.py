@@ -516,14 +516,6 @@ class Turn(msgspec.Struct):
     failed: list[NewFailed] = []  # of runs that end with it, because a step failed for good
 
     @property
-    def follows(self) -> dict[int, int]:
-        """The newest entry that each journal must have before this turn: run -> seq. A first entry follows none."""
-        first: dict[int, int] = {}
-        for entry in self.journal:
-            first.setdefault(entry[0], entry[1] - 1)
-        return {run: seq for run, seq in first.items() if seq}
-
-    @property
     def only_names(self) -> bool:
         """True when it names what is done next and writes nothing else: that must survive the process, no more."""
         return bool(self.doing) and not self._writes

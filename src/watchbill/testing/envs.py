@@ -145,6 +145,10 @@ class SimEnv:
         """Draw a float below 1."""
         return self._chance.fraction()
 
+    def random_text(self) -> str:
+        """Draw 64 random bits, as 16 hexadecimal digits."""
+        return f"{int(self.random() * (1 << 32)):08x}{int(self.random() * (1 << 32)):08x}"
+
     def new_id(self) -> int:
         """Make a number that nobody else in this world has."""
         return self._ids.new()

@@ -47,6 +47,7 @@ from watchbill.store.protocol import (
 )
 from watchbill.store.silence import BEAT
 from watchbill.store.sweeping import parts_of
+from watchbill.store.tails import Tails
 
 KEPT: Final[Micros] = 60 * SECOND  # a lease is lost sooner, and then another process may end and delete a run
 _END: Final = Kind.END.value
@@ -127,6 +128,7 @@ class PostgresScheduler:
         values = {"owner": owner, "shards": sorted(shards), "lasting": lasting, "expired": expired, "above": above}
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "take", values))
         taken = tuple([_taken(*row[1:]) for row in found if row[1] is not None])
+        self._newest.forget_tails()
         self._open.forget(lease.shard for lease in taken)
         return Terms(taken, cast(Micros, found[0][0]))
 
@@ -295,7 +297,11 @@ class PostgresScheduler:
         return await self._look(shards, known, limit, scheduled)
 
     async def _turn(self, turn: Turn, *, again: bool) -> TurnAnswer:
-        answer = await self._write(turn, again=again)
+        try:
+            answer = await self._write(turn, again=again)
+        except BaseException:
+            self._newest.forget_tails()
+            raise
         self._newest.answered(turn, answer)
         if answer.applied:
             for whom in sorted(turned(turn)):
@@ -316,7 +322,7 @@ class PostgresScheduler:
             return msgspec.structs.replace(answer, applied=answer.held.issuperset(turn.terms))
         if turn.starts:
             self._homes.update(await home_shards(self._lines, turn.starts, self._homes))
-        follows = self._newest.entry() | turn.follows
+        follows = self._newest.follows(turn)
         values = turn_values(turn, self._lines.env, self._homes, follows, hidden=self._lines.region is not None)
         statement = turn_statement(
             self._lines.address.schema, turn, large=bool(values["blob_ns"]), urgent=is_urgent(turn)
@@ -364,13 +370,22 @@ class Newest:
     """The newest journal entry that a turn of this process was answered for: the next turn follows it.
 
     A store loses its newest commits only from the end. So while this entry is there, nothing of this process is lost,
-    also not what leaves no journal entry: rows of attempts, changes of runs.
+    also not what leaves no journal entry: rows of attempts, changes of runs. Entries that earlier turns of this process
+    have appended need not be looked for one by one then.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._entry: tuple[int, int] | None = None
         self._at: Micros = 0
+        self._tails = Tails()
+
+    def follows(self, turn: Turn) -> dict[int, int]:
+        """Give the entries, run -> number, that the store must have before a turn."""
+        newest = self.entry()
+        if not newest:
+            self._tails.forget()
+        return newest | self._tails.unknown(turn.journal)
 
     def entry(self) -> dict[int, int]:
         """Give it, as run and number; nothing when it is so old that its run may have been deleted since."""
@@ -382,7 +397,7 @@ class Newest:
     def answered(self, turn: Turn, answer: TurnAnswer) -> None:
         """Take note of what became of a turn; after a refused one memory is dropped, and nothing follows it."""
         if not answer.applied:
-            self._entry = None
+            self.forget()
             return
         # Of a run that is open: what has ended may be deleted at any time.
         ended = {entry[0] for entry in turn.journal if entry[2] == _END}
@@ -391,10 +406,17 @@ class Newest:
         newest = next((entry for entry in reversed(turn.journal) if entry[0] not in ended), None)
         if newest is not None:
             self._entry, self._at = newest[:2], self._clock.boot()
+        self._tails.appended(turn.journal)
+        self._tails.drop(ended)
 
     def forget(self) -> None:
         """Follow nothing: a shard was given away, and another process may end and delete its runs."""
         self._entry = None
+        self._tails.forget()
+
+    def forget_tails(self) -> None:
+        """Look for the entry before each new one: what this process knows of the store may be outdated."""
+        self._tails.forget()
 
 
 async def bury(lines: Connections, hints: SharedHints, processes: Sequence[int], *, unheard: bool = False) -> None:
@@ -454,14 +476,15 @@ async def look(
         "known": list(known),
         "scheduled": list(scheduled),
         "share": share + 1,
+        "most_of_run": portions.BYTES_OF_A_RUN,
     }
     found = cast(Sequence[Any], await db.row("look", asked))
-    now, nums, fact_ids, final_ids, schedule_ids, next_due, next_slot, stopped, revision = found
+    now, nums, fact_ids, final_ids, schedule_ids, next_due, next_slot, stopped, revision, small = found
     woken = [RunState.SCHEDULED, RunState.WAITING]
     most = {"most": portions.BYTES_AT_ONCE, "most_of_run": portions.BYTES_OF_A_RUN}
     due = run_rows(await _found(db, "look_due", nums, {"nums": nums, "woken_by_time": woken, **most}))
     told = facts(await _found(db, "look_facts", fact_ids, {"ids": fact_ids, **most}))
-    wanted = {"ids": final_ids, "final": AttemptState.DONE, **most}
+    wanted = {"ids": final_ids, "final": AttemptState.DONE, "small": small, **most}
     finals = attempt_rows(await _found(db, "look_finals", final_ids, wanted))
     slots = schedule_rows(await _found(db, "look_schedules", schedule_ids, {"ids": schedule_ids}))
     # What was found and not read did not fit, or is gone.

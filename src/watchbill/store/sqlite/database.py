@@ -27,6 +27,7 @@ from watchbill.store.bodies import fits, reference, referred
 from watchbill.store.owner import PRIVATE
 from watchbill.store.sqlite.files import StoreFiles
 from watchbill.store.sqlite.time import StoreTime
+from watchbill.store.tails import Tails
 
 T = TypeVar("T")
 Value = int | float | str | bytes | None
@@ -164,11 +165,12 @@ class Writer(Database):
         files: StoreFiles | None = None,
     ) -> None:
         super().__init__(connection, sql, url, now)
-        self._files = files
+        self.files = files
+        self._tails = Tails()
         self._changes = 0
         self._durable = True
         self._bound: Micros = 0  # unknown yet: the first commit writes it
-        self._version = self.version()
+        self._version = self._tails_version = self.version()
 
     def run_many(self, name: str, rows: Iterable[Values]) -> int:
         """Run one statement for each row; gives how many rows were changed."""
@@ -176,7 +178,8 @@ class Writer(Database):
 
     def begin(self, *, durable: bool = True) -> None:
         """Begin to write: the lock is taken now, so that nothing read in the transaction can be outdated."""
-        self._refuse_lost()
+        if self.files is not None and self.files.lost is not None:
+            raise self.files.lost
         try:
             if durable is not self._durable:
                 self._connection.execute(_DURABLE if durable else _HASTY)  # refused inside a transaction
@@ -203,18 +206,18 @@ class Writer(Database):
             self.rollback()
             raise self.translated(error) from error
         self._bound = bound
-        if wrote and self._files is not None:
-            self._files.check()
+        if wrote and self.files is not None:
+            self.files.check()
         return wrote
 
     def check_files(self) -> None:
         """Raise StoreReplacedError if the store's files are no longer those that were opened."""
-        if self._files is not None:
-            self._files.check_thoroughly()
+        if self.files is not None:
+            self.files.check_thoroughly()
 
     def shorten_log(self) -> None:
         """Empty a log that has outgrown its limit; a reader that still needs it is not waited for."""
-        if self._files is None or self._files.log_size() <= LOG_LIMIT:
+        if self.files is None or self.files.log_size() <= LOG_LIMIT:
             return
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute(_IMPATIENT)
@@ -224,7 +227,7 @@ class Writer(Database):
     @property
     def lost(self) -> StoreReplacedError | None:
         """The reason why the file can no longer be served, once a check has found one."""
-        return None if self._files is None else self._files.lost
+        return None if self.files is None else self.files.lost
 
     def reconnect(self, connection: sqlite3.Connection) -> None:
         """Use a new connection from now on, and prove that it writes; raises StoreError if it does not.
@@ -233,6 +236,7 @@ class Writer(Database):
         into the file, and flushed there, before anything is built upon it.
         """
         super().reconnect(connection)
+        self._tails.forget()
         self._durable = True
         self._bound = 0
         try:
@@ -244,6 +248,24 @@ class Writer(Database):
         except sqlite3.Error as error:
             self.rollback()
             raise self.translated(error) from error
+
+    def rollback(self) -> None:
+        """Undo everything since the transaction began."""
+        self._tails.forget()
+        super().rollback()
+
+    @property
+    def tails(self) -> Tails:
+        """The newest entries of journals that this connection has appended; none after a commit of another one."""
+        version = self.version()
+        if version != self._tails_version:
+            self._tails.forget()
+            self._tails_version = version
+        return self._tails
+
+    def forget_tails(self) -> None:
+        """Forget the newest entries of journals: some are deleted."""
+        self._tails.forget()
 
     def version(self) -> int:
         """Give a number that changes when another connection has committed to the file."""
@@ -264,7 +286,7 @@ class Writer(Database):
 
     def close(self) -> None:
         """Close; first the bound is lowered to the time it is, so that the next clock starts without a jump."""
-        files = self._files
+        files = self.files
         if files is not None and not files.intact():
             self._abandon(files)
             return
@@ -285,10 +307,6 @@ class Writer(Database):
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         super().close()
-
-    def _refuse_lost(self) -> None:
-        if self.lost is not None:
-            raise self.lost
 
 
 def json_text(values: Sequence[int] | Sequence[str] | Sequence[tuple[int, int]] | Mapping[int, int]) -> str:

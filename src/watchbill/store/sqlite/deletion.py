@@ -32,6 +32,7 @@ class Gone(NamedTuple):
 
 def delete(db: Writer, root: int, limit: int) -> Gone:
     """Delete so many rows of a tree."""
+    db.forget_tails()
     found = db.run("delete_root", {"root": root}).fetchone()
     if found is None:
         return Gone(Deleted.GONE)
@@ -87,6 +88,7 @@ def sweep(  # noqa: PLR0913
     db: Writer, namespace: str, code: tuple[str, int], age: Micros, after: tuple[Micros, int], limit: int
 ) -> SweptWith:
     """Delete as many expired trees as fit into a short transaction."""
+    db.forget_tails()
     (workflow, version), limit = code, min(limit, MOST_ROOTS)
     asked: Named = {"namespace": namespace, "workflow": workflow, "version": version, "before": db.now() - age}
     asked |= {"after": after[0], "after_num": after[1], "limit": limit, "most": LARGE + 1}
@@ -115,6 +117,7 @@ def ended_parts(db: Database, namespace: str, age: Micros, after: tuple[Micros, 
 
 def trim(db: Writer, befores: Sequence[tuple[int, int]], limit: int) -> bool:
     """Delete entries of earlier parts, so many; True when more may be left."""
+    db.forget_tails()
     left = limit
     for run, before in befores:
         this: Named = {"run": run, "before": before, "limit": left}

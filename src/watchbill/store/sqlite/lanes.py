@@ -133,8 +133,8 @@ class OwnerLanes:
     def _check(self) -> None:
         if self._closed:
             raise self._closed_error()
-        if self._writer.lost is not None:
-            raise self._writer.lost
+        if (files := self._writer.files) is not None and files.lost is not None:
+            raise files.lost
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._stop_timers()

@@ -30,7 +30,11 @@ Raw = Iterable[tuple[Any, ...]]
 def fitting(db: Database, cursor: Raw, portion: Portion, run: int, *bodies: int) -> Raw:
     """Pass on the rows that fit into a portion; `run` and `bodies`: the places of these columns."""
     for row in cursor:
-        if portion.takes(row[run], sum([db.size(row[run], row[body]) for body in bodies])):
+        size = 0
+        for body in bodies:
+            if stored := row[body]:  # a reference begins with a zero byte
+                size += len(stored) if stored[0] else db.size(row[run], stored)
+        if portion.takes(row[run], size):
             yield row
 
 

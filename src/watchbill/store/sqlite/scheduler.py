@@ -404,8 +404,11 @@ def write_turn(db: Writer, turn: Turn, *, again: bool) -> TurnAnswer:
     if len(held) < len(turn.terms):
         return TurnAnswer(applied=False, held=held, now=now)
     if not (again and _is_there(db, turn)):
-        if (follows := turn.follows) and not _has_all(db, follows):
-            return TurnAnswer(applied=False, held=held, now=now)
+        if turn.journal:
+            tails = db.tails
+            if (unknown := tails.unknown(turn.journal)) and not _has_all(db, unknown):
+                return TurnAnswer(applied=False, held=held, now=now)
+            tails.appended(turn.journal)  # a rollback forgets them
         _append(db, turn, now)
         _clear(db, turn, now)
         if turn.failed:

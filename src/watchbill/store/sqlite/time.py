@@ -46,9 +46,9 @@ class StoreTime:
 
     def __call__(self) -> Micros:
         """Give the time."""
-        anchor = self._anchor
-        elapsed = self._boot() - anchor.boot
-        return anchor.time + elapsed - min(elapsed // 2, anchor.ahead)
+        boot, time, ahead = self._anchor
+        elapsed = self._boot() - boot
+        return time + elapsed - min(elapsed // 2, ahead) if ahead else time + elapsed
 
     def correct(self) -> None:
         """Compare with the wall clock: slow down if that is behind; follow if it is ahead and stays there."""

@@ -9,7 +9,7 @@ from watchbill.model.call import JournalEntry, Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.run import SHARDS_PER_REGION, shard_number
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import CANCEL_GRACE, JOURNAL_PAGE, NewFact, Turn
+from watchbill.store.protocol import CANCEL_GRACE, JOURNAL_PAGE, Deleted, NewFact, Turn
 from watchbill.testing.conformance.client import a_cancel
 from watchbill.testing.conformance.scene import KNOWN, ME, NOON, a_change, a_decision, a_run, a_verdict, an_entry
 
@@ -452,6 +452,26 @@ async def test_turn_that_would_leave_a_hole_in_a_journal_is_not_applied(scene, a
     await scene.turn(journal=[an_entry(2, 2)])
     assert (await scene.store.scheduler.turn(turn, again=again)).applied
     assert await scene.store.scheduler.journal(1, 0) == tuple(an_entry(1, seq) for seq in (1, 2, 3))
+
+
+async def test_turn_does_not_follow_entries_of_a_refused_one(scene):
+    run = await scene.run_in(RunState.RUNNING, 1)
+    await scene.turn(journal=[an_entry(1, 1)], runs=[a_change(run, RunState.FAILED)])
+    refused = scene.a_turn(journal=[an_entry(1, 2)], runs=[a_change(run, RunState.FAILED)])
+    with pytest.raises(ValueError, match="a run may not go there"):
+        await scene.store.scheduler.turn(refused)
+    assert not (await scene.store.scheduler.turn(scene.a_turn(journal=[an_entry(1, 3)]))).applied
+    assert await scene.store.scheduler.journal(1, 0) == (an_entry(1, 1),)
+
+
+async def test_turn_does_not_follow_entries_of_a_deleted_run(scene):
+    [run, other] = await scene.submit(a_run(1), a_run(2))
+    await scene.turn(journal=[an_entry(2, 1), an_entry(1, 1)], runs=[a_change(run, RunState.RUNNING)])
+    await scene.turn(journal=[an_entry(1, 2)], runs=[a_change(run, RunState.FAILED)])
+    assert await scene.store.scheduler.delete(1, 1_000) is Deleted.GONE
+    assert not (await scene.store.scheduler.turn(scene.a_turn(journal=[an_entry(1, 3)]))).applied
+    assert await scene.store.scheduler.journal(1, 0) == ()
+    await scene.turn(journal=[an_entry(2, 2)], runs=[a_change(other, RunState.RUNNING)])
 
 
 @pytest.mark.parametrize("part", ["journal", "attempts"])

@@ -2,13 +2,29 @@
 -- due. A schedule is also due when a slot of it waits for a run that has ended. (name || '': found by shard, not by name.)
 -- Finals from an id on, before which the caller knows of none. The next run due may be of any code, or paused: one look
 -- too many, instead of reading a million who are none of ours. What somebody has paused by its name is said, and runs of
--- such workflows do not begin. Of what operators have changed of policies, only how new it is.
+-- such workflows do not begin. Of what operators have changed of policies, only how new it is. `small`: the bodies of all
+-- finals together are no larger than the share of one run, and none of them refers to a blob.
 WITH stopped AS MATERIALIZED (
     SELECT name
     FROM watchbill.gate
     WHERE namespace || '' = (SELECT namespace FROM watchbill.shard WHERE id = (:shards::integer[])[1])
         AND paused
         AND (paused OR state <> 0)
+),
+final AS MATERIALIZED (
+    SELECT found.id, found.size, found.refers
+    FROM unnest(:shards::integer[], :finals_from::bigint[]) AS mine (shard, lowest)
+    CROSS JOIN LATERAL (
+        SELECT
+            id, octet_length(args) + coalesce(octet_length(result), 0) AS size,
+            (octet_length(args) < 22 AND args < '\x01') OR (octet_length(result) < 22 AND result < '\x01') AS refers
+        FROM watchbill.attempt
+        WHERE attempt.shard = mine.shard
+            AND id + 0 >= mine.lowest
+            AND state >= 4
+        ORDER BY id + 0
+        LIMIT :share::bigint
+    ) AS found
 )
 SELECT
     (SELECT watchbill.at(:now::bigint)) AS now,
@@ -41,19 +57,7 @@ SELECT
             LIMIT :share::bigint
         ) AS told
     ) AS facts,
-    ARRAY(
-        SELECT final.id
-        FROM unnest(:shards::integer[], :finals_from::bigint[]) AS mine (shard, lowest)
-        CROSS JOIN LATERAL (
-            SELECT id
-            FROM watchbill.attempt
-            WHERE attempt.shard = mine.shard
-                AND id + 0 >= mine.lowest
-                AND state >= 4
-            ORDER BY id + 0
-            LIMIT :share::bigint
-        ) AS final
-    ) AS finals,
+    ARRAY(SELECT id FROM final) AS finals,
     ARRAY(
         SELECT due.id
         FROM unnest(:shards::integer[]) AS mine (shard)
@@ -108,4 +112,5 @@ SELECT
         SELECT max(revision)
         FROM watchbill.policy
         WHERE namespace = (SELECT namespace FROM watchbill.shard WHERE id = (:shards::integer[])[1])
-    ), 0) AS policies
+    ), 0) AS policies,
+    (SELECT coalesce(sum(size) <= :most_of_run::bigint AND NOT coalesce(bool_or(refers), false), true) FROM final) AS small
