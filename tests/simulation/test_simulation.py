@@ -11,10 +11,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation import mutants
+from tests.simulation.mutants import Mutant
+from tests.simulation.mutants_of_the_store import MUTANTS_OF_THE_STORE
 from watchbill.model.watcher import Supervision
 from watchbill.testing.simulation import SimulationError, simulate, written
 
+MUTANTS = (*mutants.MUTANTS, *MUTANTS_OF_THE_STORE)
 SEEDS = 240  # beside those of mutants: more than 300 in all
 CHUNK = 10  # seeds per test: so that workers share them evenly
 CATCH_WITHIN = 200
@@ -111,6 +114,10 @@ LEAST = {
     "undecided": 2,
     "items claimed": 10,
     "answers told": 10,
+    "stores that forgot": 50,
+    "commits forgotten": 150,
+    "starts forgotten": 20,
+    "messages forgotten": 10,
 }
 
 

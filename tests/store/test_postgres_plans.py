@@ -490,7 +490,8 @@ RARE_PARTS: Mapping[str, set[str]] = {
     "decided": {"attempt_pkey (id)"},
     "failed": set(),
 }
-HELD = {"lease_pkey (role, shard)", "journal_pkey (run, seq)"}  # and the entries that the turn follows
+# And the entries that the turn follows, the runs that have begun, and the rows and facts that it takes in.
+HELD = {"lease_pkey (role, shard)", "journal_pkey (run, seq)", "run_pkey (num)", "attempt_pkey (id)", "fact_pkey (id)"}
 
 
 def texts() -> dict[str, Statement]:

@@ -34,6 +34,7 @@ class Batch:
         "_run_of",
         "_tellers",
         "asked_to_stop",
+        "begun",
         "events",
         "evicted",
         "handed_over",
@@ -55,6 +56,7 @@ class Batch:
     def __init__(self, owner: int, now: Micros) -> None:
         self.now = now
         self.turn = Turn(owner, {})
+        self.begun: list[Resident] = []  # runs that begin with this turn
         self._journal = self.turn.journal
         self._changed: dict[int, Resident] = {}
         # The run behind each row, fact and started run of the turn, and behind each fact for another run: a turn that
@@ -93,6 +95,8 @@ class Batch:
         started_at: Micros | None = None,
     ) -> None:
         """Append a journal entry."""
+        if not resident.seq:
+            self.follow(resident)
         resident.seq += 1
         self.turn.terms[resident.shard] = resident.term
         self._journal.append(
@@ -113,8 +117,14 @@ class Batch:
 
     def change(self, resident: Resident) -> None:
         """Write the run's row, as it is when the turn is sealed."""
+        self.follow(resident)
         self.turn.terms[resident.shard] = resident.term
         self._changed[resident.num] = resident
+
+    def follow(self, resident: Resident) -> None:
+        """Require that the store has what is known of a run: else it has lost its newest commits."""
+        if resident.follows:
+            self.turn.after.setdefault(resident.num, resident.seq)
 
     def put(self, part: list[int], run: int, ids: Iterable[int]) -> None:
         """Put rows or facts into a part of the turn on behalf of a run."""
@@ -223,4 +233,6 @@ class Batch:
             if resident.gone and "@" in resident.id and resident.status.terminal:
                 self.slot_ended = True
         self._changed.clear()
+        for resident in self.begun:
+            resident.follows = True
         return self.turn

@@ -32,9 +32,13 @@ class Division:
         """Make one turn of the parts of some runs and schedules."""
         whole = Turn(self._turn.owner, self._turn.terms)
         for origin in origins:
+            if isinstance(origin, int) and origin in self._turn.after:
+                whole.after[origin] = self._turn.after[origin]
             part = self._parts[origin]
             for name in _LISTS:
                 getattr(whole, name).extend(getattr(part, name))
+        if finals := self._turn.finals:
+            whole.finals = {id: finals[id] for id in whole.finals_done if id in finals}
         return whole
 
     def _divide(self, run_of: Mapping[int, int], tellers: Sequence[int]) -> None:

@@ -70,6 +70,7 @@ class Entering:
         if resident is None:
             return
         self._move_in(resident)
+        batch.begun.append(resident)
         resident.begun_at = batch.now
         batch.change(resident)
         if self._events.wanted:
@@ -143,6 +144,10 @@ class Entering:
             self._not_resumed(resident, loaded, trouble, batch)
             return True
         self._move_in(resident)
+        if resident.seq or loaded.run.status is not RunState.SCHEDULED:
+            resident.follows = True
+        else:
+            batch.begun.append(resident)
         self._telling.see(loaded)
         if self._events.wanted:
             batch.events.append(event_of(happened.RUN_RESUMED, resident, batch))

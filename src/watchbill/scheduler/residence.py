@@ -58,6 +58,7 @@ class Resident:
         "fading",
         "fence",
         "finishing",
+        "follows",
         "given_up",
         "gone",
         "held",
@@ -101,6 +102,7 @@ class Resident:
         self.workflow = workflow
         self.loop = loop
         self.seq = 0
+        self.follows = False  # the store knows that it has begun: its turns require that, or its newest entry
         self.begun_at: Micros | None = run.begun_at
         # What the store says, so that a turn writes only what has changed.
         self.status = run.status

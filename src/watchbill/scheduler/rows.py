@@ -34,6 +34,7 @@ class Rows:
         facts = self._facts(resident, call)
         id = resident.rows[call.key] = self._env.new_id()
         batch.turn.terms[resident.shard] = resident.term
+        batch.follow(resident)
         batch.turn.attempts.append(make(facts, id))
         return id
 
@@ -88,6 +89,7 @@ class Rows:
         )  # fmt: skip
         id = resident.rows[call.key] = self._env.new_id()
         batch.turn.terms[resident.shard] = resident.term
+        batch.follow(resident)
         batch.turn.attempts.append(question_row(facts, id, resident.term, patience.remind_in))
         batch.turn.decisions.append(asked_of(resident.num, call.key, id, call.body))
 

@@ -82,6 +82,10 @@ DIVIDED_FROM: Final = 1 << 20
 DIVIDED_AFTER: Final = 3
 
 
+class _StoreMovedError(Exception):
+    """The store became another server in the middle of a turn: nothing read there fits the terms of this process."""
+
+
 class Takeover:
     """Shards just taken, whose live runs are still being loaded."""
 
@@ -224,6 +228,9 @@ class Scheduler(Loop):
         """Take in what arrived, advance, commit once, let it out. A turn that fails unmakes memory."""
         try:
             return await self._turn()
+        except _StoreMovedError:
+            self._look_asked = True
+            return 0
         except StoreError:
             self._look_asked = True  # what the last hint was for may not have been read
             self._stop_in_silence()
@@ -445,6 +452,7 @@ class Scheduler(Loop):
         known = None if unclean else self._registry.names()
         nums = await self._store.live(shards, known, takeover.after, self._load_limit, due=unclean) if shards else []
         loaded = await self._load(nums)
+        self._stay_with_the_store()
         charges = self._batch()
         driven = [self._charge(run, takeover.shards[run.run.shard], charges) for run in loaded]
         if not await self._commit(charges):
@@ -573,6 +581,7 @@ class Scheduler(Loop):
         """Read the next page of a journal; False when there are more."""
         self._long.go_on_with(reading)  # first: without an answer it is asked again
         page = await self._store.journal(reading.num, reading.after)
+        self._stay_with_the_store()
         reading.read(page)
         if page:
             return False
@@ -625,6 +634,7 @@ class Scheduler(Loop):
         known = self._registry.names()
         self._attendance.say(known)
         look = await self._store.look(shards, known, self._look_limit, self._schedules.names)
+        self._stay_with_the_store()
         self._time.saw(look.now)
         self._contact.heard()
         self._heed(look.stopped)
@@ -642,6 +652,7 @@ class Scheduler(Loop):
         seen = (self._stopping_calls.runs | decided) & here.keys()
         wanted = sorted({num for num in absent if num not in here} | seen)
         loaded = await self._load(wanted)
+        self._stay_with_the_store()
         left = {num for num in wanted if loaded and num > loaded[-1].run.num}  # they did not fit, or have ended
         for num in reloaded:  # only now: without an answer they are asked for again
             if num not in left:
@@ -953,8 +964,10 @@ class Scheduler(Loop):
         if answer.applied:
             return True
         # Somebody else holds one of our shards; or the store has lost its newest entries, and does them again.
-        cause = "forgotten" if answer.held.issuperset(turn.terms) else "refused"
-        await self._begin_anew(cause, turn.terms if turn.journal or turn.attempts else ())
+        cause, unwritten = "refused", set(turn.terms if turn.journal or turn.attempts else ())
+        if answer.held.issuperset(turn.terms):
+            cause, unwritten = "forgotten", unwritten | await self._shards_with_lost_rows()
+        await self._begin_anew(cause, unwritten)
         return False
 
     async def _is_answered(self, turn: Turn) -> bool:
@@ -997,16 +1010,41 @@ class Scheduler(Loop):
         self._attendance.hurry()
         self._leases.region = await self._store.shards(self._namespace, self._region)
         await self._queues.make()
-        while self._suspects:
-            await self._advance_carefully(self._suspects.next())  # what has ended is known here alone
+        lost = await self._shards_with_lost_rows()
         batch = self._batch()
+        while self._suspects or (self._lane is not None and self._lane.has_ended):
+            with step_guard():
+                if self._lane is not None:
+                    self._take_outcomes(self._lane, {}, batch, at_once=True)
+                    self._advance.settle_not_begun(batch)
+            if not await self._commit(batch):
+                return
+            while self._suspects:
+                await self._advance_carefully(self._suspects.next())  # what has ended is known here alone
+            batch = self._batch()
         with step_guard():
-            if self._lane is not None:
-                self._take_outcomes(self._lane, {}, batch)
-                self._advance.settle_not_begun(batch)
             self._let_go(list(self._residence.runs.values()), batch)
         if self._leases.terms and await self._commit(batch):
-            await self._begin_anew("moved", ())
+            await self._begin_anew("moved", lost)
+
+    def _stay_with_the_store(self) -> None:
+        """Break off a turn that has read from another server: what was lost there would be done under old fences."""
+        if self._store.moves() != self._moves:
+            raise _StoreMovedError
+
+    async def _shards_with_lost_rows(self) -> set[int]:
+        """Give the shards of runs that have rows in memory which the store has lost: what runs there is unknown now."""
+        runs = self._residence.runs
+        wanted, lost = sorted(num for num, resident in runs.items() if resident.rows), set[int]()
+        while wanted:
+            asked = wanted[: self._load_limit]
+            loaded = {one.run.num: {row.id for row in one.attempts} for one in await self._store.load(asked)}
+            last = max(loaded, default=asked[-1])  # what comes after it did not fit
+            for num in asked:
+                if num <= last and not loaded.get(num, set()).issuperset(runs[num].rows.values()):
+                    lost.add(runs[num].shard)
+            wanted = [num for num in wanted if num > last]
+        return lost
 
     async def _begin_anew(self, cause: str, unwritten: Iterable[int]) -> None:
         """Drop everything in memory, which no longer fits the store; the shards are taken again under a new term.
@@ -1052,7 +1090,9 @@ class Scheduler(Loop):
     def _start_ready(self) -> None:
         """Start attempts on the lane, but only while the lease is certain, and once the agent beside us has joined."""
         lane = self._lane
-        if lane is not None and not self._draining and lane.executor.rows is not None and self._leases.trusted:
+        if lane is None or self._draining or lane.executor.rows is None or not self._leases.trusted:
+            return
+        if self._store.moves() == self._moves:  # else it would begin under a fence that may have been issued
             lane.start(self._time.now(), self._advance.stops)
 
     def _behind(self) -> bool:

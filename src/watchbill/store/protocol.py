@@ -514,6 +514,14 @@ class Turn(msgspec.Struct):
     asked_again: list[AskedAgain] = []  # parked rows about which people have to decide again
     schedules: list[ScheduleChange] = []  # slots decided, with the runs of those that start
     failed: list[NewFailed] = []  # of runs that end with it, because a step failed for good
+    # Runs that had begun before it, of which it writes a row, a change or the first entry: run -> newest entry, or 0.
+    after: dict[int, int] = {}
+    finals: dict[int, int] = {}  # of the rows in `finals_done`, those whose outcomes it journals: row -> fence
+
+    @property
+    def takes_in(self) -> tuple[dict[int, int], set[int]]:
+        """The final rows, with their fences, and the facts that must be there: the journal gets what they say."""
+        return (self.finals, set(self.facts_done)) if self.journal else ({}, set())
 
     @property
     def only_names(self) -> bool:

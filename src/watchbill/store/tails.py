@@ -1,11 +1,13 @@
 """Tails: the newest entries of journals that this process has appended. A turn need not look for them one by one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
-from watchbill.model.call import JournalRow
+from watchbill.model.states import RunState
+from watchbill.store.protocol import Turn
 
 MOST: Final = 20_000  # runs: beyond, all are forgotten and looked up again
+_NOT_BEGUN: Final = RunState.SCHEDULED
 
 
 class Tails:
@@ -17,22 +19,29 @@ class Tails:
     __slots__ = ("_next",)
 
     def __init__(self) -> None:
-        self._next: dict[int, int] = {}  # run -> the number of the entry that comes next
+        self._next: dict[int, int] = {}  # run -> the number of the entry that comes next; 1: it has begun
 
-    def unknown(self, journal: Sequence[JournalRow]) -> dict[int, int]:
-        """Give the entries, run -> number, that these must follow and that are not known to be there.
+    def unknown(self, turn: Turn) -> dict[int, int]:
+        """Give the entries, run -> number, that a turn must follow and that are not known to be there.
 
-        A first entry follows none.
+        0: the run must have begun. The first entry of a run that begins with the turn follows none.
         """
         known = self._next
-        first = {entry[0]: entry[1] for entry in reversed(journal)}
-        return {run: seq - 1 for run, seq in first.items() if seq > 1 and (run not in known or known[run] != seq)}
+        first = {entry[0]: entry[1] for entry in reversed(turn.journal)}
+        needed = {run: seq - 1 for run, seq in first.items() if seq > 1 and known.get(run) != seq}
+        if after := turn.after:
+            needed |= {run: seq for run, seq in after.items() if first.get(run, 1) == 1 and known.get(run) != seq + 1}
+        return needed
 
-    def appended(self, journal: Sequence[JournalRow]) -> None:
-        """Know these entries: they were written."""
-        if len(self._next) > MOST:
-            self._next.clear()
-        self._next.update({entry[0]: entry[1] + 1 for entry in journal})
+    def appended(self, turn: Turn) -> None:
+        """Know the entries of a turn, and the runs that have begun with it: they were written."""
+        known = self._next
+        if len(known) > MOST:
+            known.clear()
+        for change in turn.runs:
+            if change.status is not _NOT_BEGUN:
+                known.setdefault(change.num, 1)
+        known.update({entry[0]: entry[1] + 1 for entry in turn.journal})
 
     def drop(self, runs: Iterable[int]) -> None:
         """Forget runs that have ended."""

@@ -27,6 +27,8 @@ I17 what comes back does so at the pace of those who do the work: no herd, and n
 I18 nobody is overtaken by what is less urgent, and what comes back keeps its place; nobody starves
 I19 whatever a supervisor does is explained by a decision in the same commit, which names its evidence
 I20 enough was done to mean something
+I23 a store that has lost its last commits goes on from what it kept: nothing is written of a run that it lost, fences
+    and terms stay above all that were ever issued, and what was lost is done again or asked for again
 """
 
 from collections import Counter, deque
@@ -113,10 +115,17 @@ class Checker:
         self.nums: dict[str, int] = {}
         self.results: dict[int, bytes] = {}
         self.transactions = 0
+        self.fences: dict[tuple[str, int, str], int] = {}  # the newest of calls of runs that the store has lost
+        self.lost_rows: dict[int, int] = {}  # rows that the store has lost, with their fences
+        self.lost_outcomes: set[tuple[int, int, str]] = set()  # of calls, in lost commits
+        self.is_behind: Callable[[str], bool] = lambda _: False  # a process that cannot know yet that commits are lost
+        self.lost_undos: dict[int, set[str]] = {}  # calls of runs whose undo had begun before commits were lost
+        self.fence_floor = 0  # no lease has a lower fence: the store has lost some that were issued
         self.lossless = True  # nothing but the whole store's absence keeps messages from arriving
         self.stopping: set[str] = set()  # processes that were asked to stop
         self.hurt: set[str] = set()  # processes to which something was done that others may take for death
         self.processes: dict[int, str] = {}  # owners of leases and agents: by which process
+        self.owners: dict[str, int] = {}  # the id under which each process takes shards
         self.alive: set[str] = set()  # processes, and their children
         self.napped: set[str] = set()  # processes that were asleep, not long enough for anybody to miss them
         self.draining: set[str] = set()  # agents that must not ask for more
@@ -221,6 +230,9 @@ class Checker:
             self.slots.ended(run)
 
     def _journalled(self, entry: EntrySeen) -> None:
+        if entry.run not in self.runs:
+            self._violated("I23", f"{entry} is of a run that does not exist")
+            return
         run = self.runs[entry.run]
         last = self._last_seq.get(entry.run, 0)
         self._last_seq[entry.run] = entry.seq
@@ -251,7 +263,9 @@ class Checker:
             return
         for (num, there, key), call in self._calls.items():
             took = num == run.num and there == part and key in self.undoable_keys(run.num)
-            if took and any(each.accepted for each in call.entries) and key not in undone:
+            # Of what began in lost commits, and was never asked for again, no store knows.
+            undid = key in undone or key in self.lost_undos.get(run.num, ())
+            if took and any(each.accepted and not each.forgotten for each in call.entries) and not undid:
                 self._violated("I14", f"{run.id} ended by {Outcome(entry.outcome).name}, and {key} was not undone")
 
     def undoable_keys(self, num: int) -> set[str]:
@@ -316,6 +330,9 @@ class Checker:
             self._violated("I6", f"{run.id} {entry.key} is completed, and its effect was refused: {call.entries}")
 
     def _attempt(self, row: AttemptSeen) -> None:
+        if row.run not in self.runs:
+            self._violated("I23", f"{row} is of a run that does not exist")
+            return
         before = self._rows.get(row.id)
         self._rows[row.id] = row
         self._row_fences[row.id] = row.fence
@@ -342,6 +359,7 @@ class Checker:
     def _check_new_row(self, row: AttemptSeen, call: Call) -> None:
         self.counts["rows"] += 1
         edited = row.state == AttemptState.READY and row.fence == call.newest > 0 and call.accepted is None
+        edited = edited and row.id not in self.lost_rows  # else its turn was sent again
         if not edited and (call.row is not None or call.accepted is not None):
             self._violated("I3", f"{row} is a second row of its call, or comes after its outcome")
         call.row = row.id
@@ -351,7 +369,7 @@ class Checker:
         grown = row.fence > call.newest if lost or row.state == AttemptState.READY else row.fence >= call.newest
         if edited:
             self.remedies.saw_new_row(row)
-        elif not grown:
+        elif not grown and row.fence > self.lost_rows.get(row.id, -1):
             self._violated("I5", f"{row} begins at a fence that is not above {call.newest}")
         if lost:
             self.counts["losses"] += 1
@@ -363,7 +381,7 @@ class Checker:
         leased = (old, new) == (AttemptState.READY, AttemptState.RUNNING)
         if old is not new and (old, new) not in _MOVES:
             self._violated("I4", f"{row} came from {old.name}, which THE table does not have")
-        if row.fence != before.fence + leased:
+        if row.fence != max(before.fence + leased, self.fence_floor if leased else 0):
             self._violated("I5", f"{row} had fence {before.fence}")
         turned_away = before.why == CANARY and (new is AttemptState.READY or _is_spared(before, row))
         decided = old is AttemptState.PARKED and before.why in FOR_PERSONS
@@ -604,12 +622,14 @@ class Checker:
         saved = max([each.saved for each in call.entries])
         if entry.restored < saved:
             self._violated("I1", f"{entry} was given checkpoint {entry.restored}, and {saved} had been acknowledged")
-        missing = [key for key in entry.after if not self._has_outcome(num, key, entry.part)]
+        missing = [key for key in entry.after if not self._has_outcome(num, key, entry.part, entry.life)]
         if missing:
             self._violated("I7", f"{entry} began before the outcomes of {missing} were committed")
         if entry.number < 1:
             self._violated("I8", f"{entry} has no number")
-        attempts = [each for each in call.entries[:-1] if not each.probes] if not entry.probes else []
+        # Of attempts that began in lost commits nobody can count how they ended.
+        before = [each for each in call.entries[:-1] if not each.forgotten]
+        attempts = [each for each in before if not each.probes] if not entry.probes else []
         if attempts and attempts[-1].fence not in call.handed_back:
             self._check_again(attempts[-1], entry)
         if entry.call.startswith(UNDO):
@@ -630,8 +650,10 @@ class Checker:
         if len(well) > limit.at_once:
             self._violated("I12", f"{len(well)} attempts really run, and {limit.at_once} may: {well}")
 
-    def _has_outcome(self, num: int, key: str, part: int) -> bool:
+    def _has_outcome(self, num: int, key: str, part: int, life: str) -> bool:
         """Say whether a call has its outcome: in this part, or in one before, if the run was rewound to after it."""
+        if (num, part, key) in self.lost_outcomes and self.is_behind(life):
+            return True
         return any(self._call(num, key, each).accepted is not None for each in range(part + 1))
 
     def _check_again(self, last: Entry, entry: Entry) -> None:
@@ -732,6 +754,8 @@ class Checker:
         call = self._calls.get((run, part, key))
         if call is None:
             call = self._calls[run, part, key] = Call()
+            if self.fences and run in self.runs:
+                call.newest = self.fences.get((self.runs[run].id, part, key), 0)
         return call
 
     def _violated(self, invariant: str, facts: str) -> None:

@@ -32,7 +32,7 @@ class Entry:
     """One attempt that really began."""
 
     __slots__ = (
-        *("accepted", "after", "attempt", "call", "ended_at", "fate", "fence", "free", "life"),
+        *("accepted", "after", "attempt", "call", "ended_at", "fate", "fence", "forgotten", "free", "life"),
         *("number", "part", "probes", "restored", "run", "saved", "says_not_done"),
     )
 
@@ -52,6 +52,7 @@ class Entry:
         self.saved = 0  # the checkpoint that it was told is durable
         self.probes = isinstance(attempt.step, Probe)  # it only asks what became of the attempt before
         self.says_not_done = False  # and then it says that
+        self.forgotten = False  # it began in commits that the store has lost
         self.free = False  # it was told to wait, and that costs nothing
 
     @property

@@ -21,6 +21,7 @@ from watchbill.model.states import RunState
 from watchbill.model.watcher import Supervision
 from watchbill.store.protocol import EVERY
 from watchbill.testing.chance import Chance
+from watchbill.testing.forgetting import Failover, MovingNetwork, marches
 from watchbill.testing.hosts import hire, hosts_of
 from watchbill.testing.invariants import Violation
 from watchbill.testing.nemesis import (
@@ -33,7 +34,7 @@ from watchbill.testing.nemesis import (
     with_long_leases,
     with_troubles,
 )
-from watchbill.testing.network import at
+from watchbill.testing.network import Network, at
 from watchbill.testing.people import People
 from watchbill.testing.saboteur import Saboteur, plan_crew
 from watchbill.testing.troubles import crawlers, rushes, troubled_wishes
@@ -121,6 +122,12 @@ def is_moody(seed: int) -> bool:
     return is_troubled(seed) and not is_crewed(seed) and seed % 5 == 2
 
 
+def is_forgetful(seed: int) -> bool:
+    """Say whether the store of that world loses its last commits, several times: three in 13 of the plain ones."""
+    plain = not is_embedded(seed) and not is_troubled(seed) and not is_scheduled(seed)
+    return seed % 13 in (2, 6, 7) and plain
+
+
 def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
@@ -139,7 +146,7 @@ def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Resu
     collecting = gc.isenabled()
     gc.disable()  # what the collector closes, and when, must not be part of the world
     try:
-        loop.play(world.life, _play(world, planned, scheduled=is_scheduled(seed), supervision=supervision))
+        loop.play(world.life, _play(world, planned, _kind(seed), supervision=supervision))
     except StandstillError as error:
         world.fail(Violation("I0", str(error)))
     finally:
@@ -152,18 +159,36 @@ def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Resu
     return Result(world.trace, _counted(world))
 
 
-async def _play(world: World, planned: Plan, *, scheduled: bool, supervision: Supervision) -> None:
-    nodes = [replace(kind, schedules=scheduled, supervision=supervision) for kind in planned.nodes]
-    await world.open(nodes, embedded=planned.style is Style.EMBEDDED)
+class _Kind(NamedTuple):
+    scheduled: bool
+    forgetful: bool
+
+
+def _kind(seed: int) -> _Kind:
+    return _Kind(scheduled=is_scheduled(seed), forgetful=is_forgetful(seed))
+
+
+async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Supervision) -> None:
+    scheduled = kind.scheduled
+    nodes = [replace(one, schedules=scheduled, supervision=supervision) for one in planned.nodes]
+    network = MovingNetwork if kind.forgetful else Network
+    await world.open(nodes, embedded=planned.style is Style.EMBEDDED, network=network)
     hire(world, planned.hosts)
     wanted = wishes(world.chance.fork("wishes"), planned.demand)
+    if kind.forgetful:
+        wanted += marches(world.chance.fork("marches"), planned.demand.within)
     if planned.troubles is not None:
         wanted += _trouble(world, planned, planned.troubles)
     clients = Clients(world, wanted)
     nemesis = (Saboteur if planned.hosts else Nemesis)(world, planned, world.chance.fork("nemesis"))
     nemesis.begin()
+    failover = Failover(world, clients, world.chance.fork("failover"), planned.storm) if kind.forgetful else None
+    if failover is not None:
+        failover.begin()
     await _wait(world, clients, planned.storm)
     nemesis.heal()
+    if failover is not None:
+        failover.heal()
     world.note("healed")
     await _wait(world, clients, HEALED_WITHIN, healed=True, lag=planned.weather.lag)
     _check_ends(world, wanted)

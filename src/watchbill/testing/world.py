@@ -24,7 +24,7 @@ from watchbill.model.watcher import Supervision
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.scheduler.share import shares
 from watchbill.store.open import open_store
-from watchbill.store.protocol import NewFact
+from watchbill.store.protocol import NewFact, Told
 from watchbill.store.sqlite.burial import end_owned
 from watchbill.store.sqlite.database import json_text
 from watchbill.testing.chance import Chance
@@ -124,7 +124,7 @@ class World:
         self._changes: Changes
         loop.set_exception_handler(self._callback_failed)
 
-    async def open(self, nodes: Sequence["Kind"], *, embedded: bool) -> None:
+    async def open(self, nodes: Sequence["Kind"], *, embedded: bool, network: type[Network] = Network) -> None:
         """Open the store, and start the nodes; `embedded`: one process owns it, and its leases never end."""
         clock = SimClock(self.loop, boot=self.chance.below(1 << 40))
         env = StoreEnv(self.loop, clock, self.chance.fork("store"), self.ids, self.ledger, self._transacted)
@@ -133,7 +133,7 @@ class World:
         self._connection = vars(vars(self._lanes)["_writer"])["_connection"]
         self._changes = Changes(self._connection)
         env.watched = True
-        self.network = Network(self.loop, store, self.checker, self.chance.fork("network"), self.note)
+        self.network = network(self.loop, store, self.checker, self.chance.fork("network"), self.note)
         self.network.local = embedded
         self.checker.held_up = self.network.waits.held_up
         self.checker.is_cut_off = self._is_cut_off
@@ -206,8 +206,8 @@ class World:
     def uneven(self) -> str | None:
         """Say what is wrong with how the shards are shared out among those who are up, if anything is."""
         assert self._connection is not None  # noqa: S101 - the world is open
-        named = {name: id for id, name in self.checker.processes.items()}
-        up = [Member(named.get(node.life.name, 0), node.knows, b"") for node in self.nodes if node.up]
+        owners = self.checker.owners
+        up = [Member(owners.get(node.life.name, 0), node.knows, b"") for node in self.nodes if node.up]
         due = shares(up, SHARDS)
         held = Counter([owner for (owner,) in self._connection.execute("SELECT owner FROM main.lease")])
         if {id: count for id, count in due.items() if count} == dict(held):
@@ -468,6 +468,9 @@ class Clients:
 
     def __init__(self, world: World, wishes: Sequence[Wish]) -> None:
         self.waiting = len(wishes)  # for what they asked to be acknowledged
+        self._started: list[tuple[float, Wish]] = []  # when it was acknowledged
+        self._told: list[tuple[float, NewFact]] = []  # likewise
+        self._repeating = False
         self._world = world
         self._life = Life("clients", world.loop)
         self._store = FarStore(world.network, self._life).client
@@ -514,6 +517,7 @@ class Clients:
             if submitted.run.id != wish.id:
                 self._world.checker.violated("I1", f"asked for {wish.id}, got {submitted}")
             self._world.ledger.acknowledge(wish.id)
+            self._started.append((self._world.loop.time(), wish))
 
     async def _tell(self, wish: Wish, word: Word) -> None:
         """Tell a run something, until there is an answer; some say it twice all the same."""
@@ -523,14 +527,41 @@ class Clients:
         ref = word.ref or str(self._world.ids.new())
         fact = NewFact(NAMESPACE, wish.id, word.kind, ref, "client", body)
         for _ in range(2 if word.twice else 1):
-            while True:
-                try:
-                    await self._store.tell([fact])
-                except StoreUnreachableError:
-                    continue
-                break
+            await self._insist(fact)
+            self._told.append((self._world.loop.time(), fact))
             await rest(0.5)
         self._world.counts[f"told {word.kind.value}"] += 1
         if word.then is not None:
             await self._tell(wish, word.then)
         self.waiting -= 1
+
+    async def _insist(self, fact: NewFact, *, repeated: bool = False) -> None:
+        """Tell a run something until there is an answer; what the store has forgotten is told again first."""
+        while True:
+            while self._repeating and not repeated:
+                await rest(0.1)
+            try:
+                [told] = await self._store.tell([fact])
+            except StoreUnreachableError:
+                continue
+            if told is not Told.UNKNOWN:
+                return
+            await rest(1)
+
+    def repeat(self, since: float) -> None:
+        """Ask again for what was acknowledged since then: the store has forgotten it."""
+        self._repeating = True
+        self._life.start(self._repeat(since))
+
+    async def _repeat(self, since: float) -> None:
+        self.waiting += 1
+        lost = [wish for at, wish in self._started if at >= since and wish.id not in self._world.checker.nums]
+        self._world.counts["starts forgotten"] += len(lost)
+        if lost:
+            await self._submit(lost)
+        told = [fact for at, fact in self._told if at >= since]
+        self._world.counts["messages forgotten"] += len(told)
+        for fact in told:
+            await self._insist(fact, repeated=True)
+        self.waiting -= 1
+        self._repeating = False

@@ -19,7 +19,6 @@ from watchbill.store.protocol import Store
 from watchbill.store.sealed import Seal
 from watchbill.testing.conformance.scene import HandClock
 
-
 CARRY_BODIES = ("agent", "client", "language", "people", "scheduler", "schedules")
 ALL_ON_POSTGRES = "WATCHBILL_SEALED_ON_POSTGRES" in os.environ
 

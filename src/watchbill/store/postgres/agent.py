@@ -37,12 +37,12 @@ from watchbill.store.postgres.gatehouse import PostgresGatehouse
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.marks import Heads, Place, Queue, Sight
-from watchbill.store.postgres.reported import Reported
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.statements import composed
 from watchbill.store.postgres.stats import learn
 from watchbill.store.postgres.suspensions import left_to
 from watchbill.store.protocol import Hint, Limited
+from watchbill.store.reported import Reported
 from watchbill.store.tour import go_round, lease_both
 
 _A = AttemptState
@@ -85,7 +85,11 @@ class PostgresAgent:
         self._suspended: set[int] = set()  # agents that have heard so with their last beat
         self._limited: dict[int, bool] = {}  # by queue: what it is for never changes
         self._reports = Gathering(lines, self._report_gathered, size_of_reports)
-        self._reported = Reported(lines)
+        self._reported = Reported(
+            lines.env.clock,
+            lambda: lines.server.moves,
+            lambda statement, values: lines.rows(lines.others, statement, values),
+        )
 
     async def join(  # noqa: PLR0913
         self,

@@ -7,11 +7,11 @@ from typing import Any, Final, cast
 import asyncpg
 import msgspec
 
-from watchbill.clock import SECOND, Clock, Micros
+from watchbill.clock import Micros
 from watchbill.errors import IdTakenError
 from watchbill.model.agent import AgentState
 from watchbill.model.attempt import AttemptRow
-from watchbill.model.call import JournalEntry, Kind
+from watchbill.model.call import JournalEntry
 from watchbill.model.decision import OF_A_RECOVERY, DecisionRow
 from watchbill.model.lease import Member, Taken, Terms
 from watchbill.model.policies import Policies
@@ -21,6 +21,7 @@ from watchbill.model.stat import Learned, Lesson
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store import portions
 from watchbill.store.hints import turned
+from watchbill.store.newest import Newest
 from watchbill.store.postgres.connections import Connections, Row, Session
 from watchbill.store.postgres.deletion import delete, sweep
 from watchbill.store.postgres.hints import SharedHints
@@ -47,10 +48,6 @@ from watchbill.store.protocol import (
 )
 from watchbill.store.silence import BEAT
 from watchbill.store.sweeping import parts_of
-from watchbill.store.tails import Tails
-
-KEPT: Final[Micros] = 60 * SECOND  # a lease is lost sooner, and then another process may end and delete a run
-_END: Final = Kind.END.value
 
 # A turn has been written whole when one of its keys is there: only these, others may belong to somebody else's work.
 _KEYS_OF_A_TURN: Final = frozenset({"journal_pkey", "attempt_pkey"})
@@ -349,7 +346,14 @@ class PostgresScheduler:
                 return await self._applied_before(turn)
             rows = turn.attempts if "row" in error.message else turn.runs
             raise ValueError(f"turn refused: {error.message}; {error.detail}: {rows[:3]!r:.500}") from error
-        return TurnAnswer(cast(bool, whole), frozenset(cast(list[int], held)), cast(Micros, now))
+        answer = TurnAnswer(cast(bool, whole), frozenset(cast(list[int], held)), cast(Micros, now))
+        return await self._unless_it_was_written(turn, answer) if again and not whole else answer
+
+    async def _unless_it_was_written(self, turn: Turn, answer: TurnAnswer) -> TurnAnswer:
+        """Tell a turn whose finals and facts are gone because it was written from one that the store refuses."""
+        if answer.held.issuperset(turn.terms) and await self._is_there(turn):
+            return await self._applied_before(turn)
+        return answer
 
     async def _is_there(self, turn: Turn) -> bool:
         run, seq = turn.journal[0][:2] if turn.journal else (None, None)
@@ -364,59 +368,6 @@ class PostgresScheduler:
         values = _paired(turn.owner, turn.terms)
         now, held = await self._lines.row(self._lines.turns, "held_leases", values)
         return TurnAnswer(applied=True, held=frozenset(cast(list[int], held)), now=cast(Micros, now))
-
-
-class Newest:
-    """The newest journal entry that a turn of this process was answered for: the next turn follows it.
-
-    A store loses its newest commits only from the end. So while this entry is there, nothing of this process is lost,
-    also not what leaves no journal entry: rows of attempts, changes of runs. Entries that earlier turns of this process
-    have appended need not be looked for one by one then.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._entry: tuple[int, int] | None = None
-        self._at: Micros = 0
-        self._tails = Tails()
-
-    def follows(self, turn: Turn) -> dict[int, int]:
-        """Give the entries, run -> number, that the store must have before a turn."""
-        newest = self.entry()
-        if not newest:
-            self._tails.forget()
-        return newest | self._tails.unknown(turn.journal)
-
-    def entry(self) -> dict[int, int]:
-        """Give it, as run and number; nothing when it is so old that its run may have been deleted since."""
-        if self._entry is None or self._clock.boot() - self._at > KEPT:
-            return {}
-        run, seq = self._entry
-        return {run: seq}
-
-    def answered(self, turn: Turn, answer: TurnAnswer) -> None:
-        """Take note of what became of a turn; after a refused one memory is dropped, and nothing follows it."""
-        if not answer.applied:
-            self.forget()
-            return
-        # Of a run that is open: what has ended may be deleted at any time.
-        ended = {entry[0] for entry in turn.journal if entry[2] == _END}
-        if self._entry is not None and self._entry[0] in ended:
-            self._entry = None
-        newest = next((entry for entry in reversed(turn.journal) if entry[0] not in ended), None)
-        if newest is not None:
-            self._entry, self._at = newest[:2], self._clock.boot()
-        self._tails.appended(turn.journal)
-        self._tails.drop(ended)
-
-    def forget(self) -> None:
-        """Follow nothing: a shard was given away, and another process may end and delete its runs."""
-        self._entry = None
-        self._tails.forget()
-
-    def forget_tails(self) -> None:
-        """Look for the entry before each new one: what this process knows of the store may be outdated."""
-        self._tails.forget()
 
 
 async def bury(lines: Connections, hints: SharedHints, processes: Sequence[int], *, unheard: bool = False) -> None:

@@ -93,6 +93,9 @@ def turn_values(
         "terms": list(turn.terms.values()),
         "final": AttemptState.DONE,
         "cancel_grace": CANCEL_GRACE,
+        "taken_finals": list(turn.takes_in[0]),
+        "taken_fences": list(turn.takes_in[0].values()),
+        "taken_facts": sorted(turn.takes_in[1]),
         "follows_runs": list(follows),
         "follows_seqs": list(follows.values()),
     }

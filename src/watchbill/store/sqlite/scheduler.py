@@ -404,11 +404,12 @@ def write_turn(db: Writer, turn: Turn, *, again: bool) -> TurnAnswer:
     if len(held) < len(turn.terms):
         return TurnAnswer(applied=False, held=held, now=now)
     if not (again and _is_there(db, turn)):
-        if turn.journal:
-            tails = db.tails
-            if (unknown := tails.unknown(turn.journal)) and not _has_all(db, unknown):
-                return TurnAnswer(applied=False, held=held, now=now)
-            tails.appended(turn.journal)  # a rollback forgets them
+        tails = db.tails
+        if (unknown := tails.unknown(turn)) and not _has_all(db, unknown):
+            return TurnAnswer(applied=False, held=held, now=now)
+        if not _has_what_it_takes_in(db, turn):
+            return TurnAnswer(applied=False, held=held, now=now)
+        tails.appended(turn)  # a rollback forgets them
         _append(db, turn, now)
         _clear(db, turn, now)
         if turn.failed:
@@ -432,6 +433,16 @@ def _has_all(db: Database, entries: Mapping[int, int]) -> bool:
     """True if every journal has the entry that the turn follows."""
     (there,) = db.run("turn_follows", {"entries": json_text(entries)}).fetchone()
     return bool(there == len(entries))
+
+
+def _has_what_it_takes_in(db: Database, turn: Turn) -> bool:
+    """True if the rows and facts whose outcomes the turn journals are there."""
+    finals, facts = turn.takes_in
+    if not finals and not facts:
+        return True
+    values: Named = {"finals": json_text(finals), "facts": json_text(list(facts))}
+    (there,) = db.run("turn_takes_in", values).fetchone()
+    return bool(there == len(finals) + len(facts))
 
 
 def _append(db: Writer, turn: Turn, now: Micros) -> None:

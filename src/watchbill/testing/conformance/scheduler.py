@@ -474,6 +474,44 @@ async def test_turn_does_not_follow_entries_of_a_deleted_run(scene):
     await scene.turn(journal=[an_entry(2, 2)], runs=[a_change(other, RunState.RUNNING)])
 
 
+@pytest.mark.parametrize("again", [False, True])
+async def test_turn_with_a_row_of_a_run_that_the_store_has_lost_is_not_applied(scene, again):
+    [run] = await scene.submit(a_run(1))
+    lost = scene.a_row(run)._replace(run=99)
+    turn = scene.a_turn(attempts=[lost], after={99: 0})
+    answer = await scene.store.scheduler.turn(turn, again=again)
+    assert (answer.applied, answer.held) == (False, frozenset(turn.terms))
+    assert await scene.rows() == {}
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_turn_of_a_run_that_has_not_begun_any_more_is_not_applied(scene, again):
+    [run] = await scene.submit(a_run(1))
+    parts = {"journal": [an_entry(1, 1)], "attempts": [scene.a_row(run)]}
+    turn = scene.a_turn(**parts, after={1: 0})
+    assert not (await scene.store.scheduler.turn(turn, again=again)).applied, "its begin is lost"
+    assert (await scene.rows(), await scene.store.scheduler.journal(1, 0)) == ({}, ())
+    await scene.turn(runs=[a_change(run, RunState.RUNNING)])
+    assert (await scene.store.scheduler.turn(turn, again=again)).applied
+    assert (await scene.store.scheduler.turn(turn, again=True)).applied, "it was written before"
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_turn_that_journals_an_outcome_that_the_store_has_lost_is_not_applied(scene, again):
+    run = await scene.run_in(RunState.RUNNING, 1)
+    row = await scene.row_in(AttemptState.DONE, run)
+    parts = {"journal": [an_entry(1, 1)], "finals_done": [row.id]}
+    for finals in ({row.id: row.fence + 1}, {row.id + 1: row.fence}):
+        turn = scene.a_turn(**parts, finals=finals)
+        assert not (await scene.store.scheduler.turn(turn, again=again)).applied
+    assert not (await scene.store.scheduler.turn(scene.a_turn(**parts, facts_done=[4_711]), again=again)).applied
+    assert list(await scene.rows()) == [row.id], "nothing of it was written"
+    turn = scene.a_turn(**parts, finals={row.id: row.fence})
+    for _ in range(2):
+        assert (await scene.store.scheduler.turn(turn, again=True)).applied
+    assert await scene.rows() == {}
+
+
 @pytest.mark.parametrize("part", ["journal", "attempts"])
 async def test_a_key_that_is_there_fails_a_turn_that_is_sent_once(scene, part):
     [run] = await scene.submit(a_run(1))

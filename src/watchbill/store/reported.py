@@ -5,8 +5,8 @@ the agent runs the attempt, and the agent is alive: nothing would ever end it.
 """
 
 from collections import deque
-from collections.abc import Collection, Sequence
-from typing import Any, Final, NamedTuple, cast
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -14,7 +14,6 @@ from watchbill.clock import SECOND, Clock, Micros
 from watchbill.model.agent import Act, Report
 from watchbill.model.failure import Cause, Failure
 from watchbill.model.states import AttemptState
-from watchbill.store.postgres.connections import Connections
 
 KEPT_FOR: Final[Micros] = 60 * SECOND  # a standby that lags further behind loses reports: their attempts are lost
 KEPT_BYTES: Final = 32 << 20
@@ -22,6 +21,7 @@ APART: Final[Micros] = SECOND  # between two looks at what an agent runs: a row 
 LOST: Final = msgspec.json.encode(Failure("Lost", "the store has lost the report of how it ended", cause=Cause.LOST))
 
 Key = tuple[int, int]  # row and fence
+Read = Callable[[str, Mapping[str, object]], Awaitable[Sequence[Any]]]  # rows of a statement of the store, by its name
 
 
 class Kept(NamedTuple):
@@ -42,9 +42,11 @@ class Look(NamedTuple):
 class Reported:
     """Reports of all agents of this process, and which of the agents have still to be compared with the store."""
 
-    def __init__(self, lines: Connections) -> None:
-        self._lines = lines
-        self._clock: Clock = lines.env.clock
+    def __init__(self, clock: Clock, moves: Callable[[], int], read: Read) -> None:
+        """`moves`: how often the server has become another one; `read`: how rows are read from it."""
+        self._clock = clock
+        self._server_moves = moves
+        self._read = read
         self._kept: deque[Kept] = deque()
         self._size = 0
         self._moves: dict[int, int] = {}
@@ -63,7 +65,7 @@ class Reported:
 
     def joined(self, agent: int) -> None:
         """Take note of the server on which an agent has joined."""
-        self._moves[agent] = self._lines.server.moves
+        self._moves[agent] = self._server_moves()
         self._looks.pop(agent, None)
 
     async def unanswered(self, agent: int, held: Collection[Key], lasting: Micros | None) -> list[Report]:
@@ -71,7 +73,7 @@ class Reported:
 
         `held`: all that the agent runs, or is about to report.
         """
-        moves, boot = self._lines.server.moves, self._clock.boot()
+        moves, boot = self._server_moves(), self._clock.boot()
         if moves != self._moves.setdefault(agent, moves):
             self._moves[agent] = moves
             self._looks[agent] = Look(boot + (lasting or 0), frozenset())
@@ -79,7 +81,7 @@ class Reported:
         look = self._looks.get(agent)
         if look is None or boot < look.again_at:
             return []
-        rows = cast(Sequence[Any], await self._lines.rows(self._lines.others, "rows_of_agent", {"agent": agent}))
+        rows = await self._read("rows_of_agent", {"agent": agent})
         found = frozenset((id, fence) for id, fence in rows) - set(held)
         if found - look.found:
             self._looks[agent] = Look(boot + APART, found)
@@ -90,6 +92,6 @@ class Reported:
     async def _running(self, reports: Sequence[Report]) -> list[Report]:
         """Leave out what the server has heard of: it says so no more."""
         ids = sorted({report.id for report in reports})
-        rows = await self._lines.rows(self._lines.others, "report_rows", {"ids": ids}) if ids else []
-        running = {(id, fence) for id, fence, state, *_ in cast(Sequence[Any], rows) if state == AttemptState.RUNNING}
+        rows = await self._read("report_rows", {"ids": ids}) if ids else []
+        running = {(id, fence) for id, fence, state, *_ in rows if state == AttemptState.RUNNING}
         return [report for report in reports if (report.id, report.fence) in running]

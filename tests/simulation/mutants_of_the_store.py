@@ -1,0 +1,40 @@
+"""Planted mutants of how a store that fails is survived: it forgets its last commits, or refuses them."""
+
+from tests.simulation.mutants import Mutant, Patch, change_sql
+from watchbill.scheduler.batch import Batch
+from watchbill.store.newest import Newest
+from watchbill.store.protocol import Turn
+from watchbill.store.reported import Reported
+from watchbill.testing.simulation import is_forgetful
+
+# --- a store that forgets
+
+
+def a_turn_follows_nothing(patch: Patch) -> None:
+    patch.setattr(Turn, "follows", {})
+    patch.setattr(Newest, "entry", lambda self: {})
+
+
+def only_journals_are_followed(patch: Patch) -> None:
+    """A turn does not require that its run has begun, nor the rows and facts whose outcomes it journals."""
+    patch.setattr(Batch, "follow", lambda self, resident: None)
+    patch.setattr(Turn, "takes_in", ({}, set()))
+
+
+def lost_reports_are_not_repeated(patch: Patch) -> None:
+    async def nothing(self, agent, held, lasting):
+        return []
+
+    patch.setattr(Reported, "unanswered", nothing)
+
+
+def fences_of_lost_leases_are_issued_again(patch: Patch) -> None:
+    change_sql(patch, "lease_rows", "WHERE key = 'fence_floor'", "WHERE key = 'no floor'")
+
+
+MUTANTS_OF_THE_STORE = (
+    Mutant("follows nothing", a_turn_follows_nothing, frozenset({"I2", "I3", "I7", "I23"}), is_forgetful),
+    Mutant("follows journals", only_journals_are_followed, frozenset({"I2", "I3", "I4", "I14", "I23"}), is_forgetful),
+    Mutant("reports unrepeated", lost_reports_are_not_repeated, frozenset({"I2"}), is_forgetful),
+    Mutant("fences again", fences_of_lost_leases_are_issued_again, frozenset({"I5"}), is_forgetful),
+)
