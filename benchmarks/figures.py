@@ -210,6 +210,18 @@ WITH_AGENTS = (
 )
 
 
+def beside_a_crowd(store: str, program: str) -> tuple[Figure, ...]:
+    title = f"{store}: one call beside 100,000 of another namespace"
+    return (
+        Figure(title, program, milliseconds(program, "call_p50_s"), "ms p50"),
+        Figure(title, program, milliseconds(program, "call_max_s"), "ms max", gate=1_000),
+        Figure(f"{title}, leased", program, milliseconds(program, "leased_max_s"), "ms max", gate=1_000),
+    )
+
+
+TENANTS = (*beside_a_crowd("SQLite", "tenants"), *beside_a_crowd("PG", "pg-tenants"))
+
+
 def found(title: str, program: str, key: str, within: float | None = None) -> tuple[Figure, Figure]:
     return (
         Figure(title, program, Trials(program, key, statistics.median), "s median"),
@@ -337,7 +349,18 @@ LARGE = tuple(
 )
 
 FIGURES = (
-    LARGE + ON_SQLITE + ON_POSTGRES + WITH_AGENTS + CURES + TROUBLE + ON_REQUEST + WATCHFUL + QUIET + RETENTION + PARTS
+    LARGE
+    + ON_SQLITE
+    + ON_POSTGRES
+    + WITH_AGENTS
+    + CURES
+    + TROUBLE
+    + ON_REQUEST
+    + WATCHFUL
+    + QUIET
+    + RETENTION
+    + PARTS
+    + TENANTS
 )
 PROGRAMS = tuple(dict.fromkeys(figure.program for figure in FIGURES))
 USUAL = tuple(dict.fromkeys(figure.program for figure in ON_SQLITE + ON_POSTGRES + WITH_AGENTS + CURES))

@@ -50,6 +50,8 @@ INDEXES = {
     "open_held": "run_live",
     "open_quarantined": "attempt_run",
     "lease_pick": "attempt_ready",
+    "limited_gates": "attempt_limited",
+    "limited_rows": "attempt_limited",
     "leased_rows": "attempt_agent",
     "beat_cancels": "attempt_agent",
     "steps_of_agent": "attempt_agent",
@@ -110,10 +112,23 @@ def test_the_hot_ones_use_the_index_made_for_them(connection, name, index):
 
 
 @pytest.mark.parametrize(
-    "name", ["look_due", "look_facts", "look_finals", "lease_pick", "watch_due", "runs", "expired_roots", "inbox"]
+    "name",
+    [
+        "look_due",
+        "look_facts",
+        "look_finals",
+        "lease_pick",
+        "limited_rows",
+        "watch_due",
+        "runs",
+        "expired_roots",
+        "inbox",
+    ],
 )
 def test_the_head_of_a_list_is_read_without_sorting_all_of_it(connection, name):
     steps = plan(connection, name)
     sorts = [step for step in steps if "TEMP B-TREE" in step]
     # Shares of several shards or queues are merged; each of them is read in order.
-    assert len(sorts) == {"watch_due": 0, "runs": 0, "expired_roots": 0, "lease_pick": 3}.get(name, 1), steps
+    assert len(sorts) == {"watch_due": 0, "limited_rows": 0, "runs": 0, "expired_roots": 0, "lease_pick": 3}.get(
+        name, 1
+    ), steps

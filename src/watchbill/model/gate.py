@@ -2,8 +2,11 @@
 
 How many run is counted each time and never kept, so nothing leaks when an owner dies. What a rate allows is a bucket:
 tokens come steadily, up to a second's worth, and each start takes one.
+
+The rows behind one gate of a limit are a line. Lines take turns (`admitted`), so a long line delays no other one.
 """
 
+import heapq
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -133,6 +136,7 @@ class Candidate(NamedTuple):
     rank: Micros
     lonely: bool  # it needs a process of its own
     retry: bool = False  # it has failed before
+    ahead: Micros = 0  # its head start by priority: its rank is that much earlier than the time it was inserted at
 
 
 def tokens(gate: Gate, now: Micros) -> float:
@@ -260,20 +264,24 @@ def ordered(breaker: Breaker, order: GateOrder, now: Micros) -> Breaker:
     return breaker
 
 
-def admitted(
+def admitted(  # noqa: PLR0913 - what a lease knows
     candidates: Iterable[Candidate],
     rooms: Mapping[GateKey, int],
     *,
     slots: int,
     alone: int,
     budgets: Mapping[GateKey, int] = MappingProxyType({}),
+    lines: Mapping[GateKey, Micros] = MappingProxyType({}),
+    now: Micros = 0,
 ) -> list[Candidate]:
-    """Choose the most urgent rows that their gates and the agent have room for; of retries, what budgets allow."""
+    """Choose the most urgent rows that their gates and the agent have room for; of retries, what budgets allow.
+
+    `lines` has the gates whose rows take turns, each with the time of the last start behind it.
+    """
     left, retries = dict(rooms), dict(budgets)
     chosen: list[Candidate] = []
-    for candidate in sorted(candidates, key=lambda one: (one.rank, one.id)):
-        if len(chosen) >= slots:
-            break
+    waiting = _Lines(candidates, lines, now)
+    while len(chosen) < slots and (candidate := waiting.next()) is not None:
         if any(left.get(gate, 0) <= 0 for gate in candidate.gates) or (candidate.lonely and alone <= 0):
             continue
         if candidate.retry and any(retries.get(gate, UNLIMITED) <= 0 for gate in candidate.gates):
@@ -283,7 +291,64 @@ def admitted(
             retries[gate] = retries.get(gate, UNLIMITED) - candidate.retry
         alone -= candidate.lonely
         chosen.append(candidate)
+        waiting.started(candidate)
     return chosen
+
+
+def turn_of(candidate: Candidate, last: Micros) -> Micros:
+    """Give the rank at which a line's first row competes with other lines, by the time of the line's last start.
+
+    A line counts as one caller that submits its next row when the last one starts. So only the wait since then counts,
+    and the head start by priority.
+    """
+    return max(candidate.rank, last - candidate.ahead)
+
+
+class _Lines:
+    """Candidates by line; gives the next one of the line whose turn it is. Rows without a line compete by rank."""
+
+    def __init__(self, candidates: Iterable[Candidate], lines: Mapping[GateKey, Micros], now: Micros) -> None:
+        self._now = now
+        self._last = dict(lines)
+        self._before = lines  # the order of the first round is that of all rounds
+        self._starts: dict[GateKey, int] = {}  # in this lease: they are all at the same time
+        self._rows: dict[GateKey | None, list[Candidate]] = {}  # the most urgent one last
+        for one in sorted(candidates, key=lambda one: (one.rank, one.id), reverse=True):
+            self._rows.setdefault(self._line_of(one), []).append(one)
+        self._heads = [self._place(rows[-1]) for rows in self._rows.values()]
+        heapq.heapify(self._heads)
+        self._given: GateKey | None = None
+        self._open = False  # the line of the last one has not been put back yet
+
+    def next(self) -> Candidate | None:
+        """Give the next candidate; None when there is none left."""
+        if self._open and (rows := self._rows[self._given]):
+            heapq.heappush(self._heads, self._place(rows[-1]))
+        self._open = bool(self._heads)
+        if not self._heads:
+            return None
+        *_, candidate = heapq.heappop(self._heads)
+        self._given = self._line_of(candidate)
+        self._rows[self._given].pop()
+        return candidate
+
+    def started(self, candidate: Candidate) -> None:
+        """Take note that the last candidate starts: its line has had its turn."""
+        line = self._line_of(candidate)
+        if line is not None:
+            self._last[line] = self._now
+            self._starts[line] = self._starts.get(line, 0) + 1
+
+    def _line_of(self, candidate: Candidate) -> GateKey | None:
+        first = candidate.gates[0]
+        return first if first in self._last else None
+
+    def _place(self, head: Candidate) -> tuple[Micros, int, Micros, Micros, int, Candidate]:
+        line = self._line_of(head)
+        if line is None:
+            return head.rank, 0, head.rank, head.rank, head.id, head
+        turn, first_turn = turn_of(head, self._last[line]), turn_of(head, self._before[line])
+        return turn, self._starts.get(line, 0), first_turn, head.rank, head.id, head
 
 
 def offered(gate: Gate, id: int, policy: bytes) -> Gate:

@@ -1,7 +1,9 @@
 """Tour: how an agent goes round the gates behind which rows wait, and leases those that a gate lets through.
 
 A look finds the gates of the most urgent rows, and some of the others in the order of their names; where more wait than
-that, the next look goes on from there. So a crowd behind one gate hides nobody, and each gate has its turn. Looks lock
+that, the next look goes on from there. So a crowd behind one gate hides nobody, and each gate has its turn. Where all
+have room, gates take turns too (`model/gate.py`, `admitted`), and a request that has filled the agent's room leaves the
+next one to begin at the gates behind those that it has looked at. Looks lock
 nothing and decide nothing: whoever takes rows counts again, under the locks of their gates.
 """
 
@@ -64,6 +66,7 @@ class Opening(NamedTuple):
     room: int
     limited: bool = True
     which: Which = Which.ALL
+    last: Micros = 0  # of the first gate: when a row behind it was started last
 
 
 class Gatehouse(Protocol):
@@ -105,6 +108,8 @@ class Tour:
         self._dependencies: dict[GateKey, Dependency] = {}
         self._budgets: dict[GateKey, int] = {}
         self._later: Micros | None = None
+        self._ends: dict[int, str] = {}  # by queue: the last gate of the last look, where there may be more
+        self._now: Micros = 0
 
     @property
     def over(self) -> bool:
@@ -134,7 +139,8 @@ class Tour:
 
     def met(self, found: Sequence[Met], now: Micros) -> list[Opening]:
         """Take in what a look has found; gives the gates that have room."""
-        self._gates = {}
+        self._gates, self._now = {}, now
+        self._ends = {met.queue: met.key.name for met in found if met.leapt >= MOST_GATES}
         for met in found:  # one gate may stand before several queues: the newest row of all of them counts
             before = self._gates.get(met.key)
             if before is None or met.gate.said > before.said:
@@ -147,7 +153,8 @@ class Tour:
             gates = (met.key,) if met.dependency is None else (met.key, met.dependency.key)
             if all(key in self._rooms for key in gates):
                 which = Which.ALL if self._budgets.get(gates[-1], 1) > 0 else Which.FIRSTS
-                openings.append(Opening(met.queue, gates, min(self._rooms[key] for key in gates), which=which))
+                free, last = min(self._rooms[key] for key in gates), self._gates[met.key].tokens_at
+                openings.append(Opening(met.queue, gates, free, which=which, last=last))
         return openings
 
     def met_passing(self, found: Sequence[Passing], now: Micros) -> list[Opening]:
@@ -174,7 +181,15 @@ class Tour:
 
     def chosen(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Choose whom to take."""
-        return admitted(candidates, self._rooms, slots=self._slots, alone=self._alone, budgets=self._budgets)
+        return admitted(
+            candidates,
+            self._rooms,
+            slots=self._slots,
+            alone=self._alone,
+            budgets=self._budgets,
+            lines=lines_of(self._gates),
+            now=self._now,
+        )
 
     def before(self, chosen: Iterable[Candidate]) -> dict[GateKey, Gate]:
         """Give the gates of limits that these must pass, in order of their names."""
@@ -192,12 +207,16 @@ class Tour:
         self._alone -= sum(one.lonely for one in chosen if one.id in ids)
         self._tries -= 1
 
-    def passed(self, found: Sequence[Met], now: Micros) -> None:
+    def filled(self) -> None:
+        """Take note that there is no more room: the next request begins behind the gates of the last look."""
+        if self._slots <= 0:
+            self._places.update({queue: self._ends.get(queue, "") for queue in self._left})
+
+    def passed(self, now: Micros) -> None:
         """Take note that nobody can start here: go on to the gates that were not looked at yet, once round."""
-        on = {met.queue: met.key.name for met in found if met.leapt >= MOST_GATES}
         for queue in list(self._left):
-            self._places[queue] = on.get(queue, "")
-            if queue in on:
+            self._places[queue] = self._ends.get(queue, "")
+            if queue in self._ends:
                 continue
             if self._begun_at_first[queue]:
                 self._left.remove(queue)
@@ -238,8 +257,14 @@ async def go_round(
             tour.took(taken, chosen)
             rows += taken
         else:
-            tour.passed(found, now)
+            tour.passed(now)
+    tour.filled()
     return Limited(rows, tour.next_at, now)
+
+
+def lines_of(gates: Mapping[GateKey, Gate]) -> dict[GateKey, Micros]:
+    """Give when a row was started last behind each of these gates."""
+    return {key: gate.tokens_at for key, gate in gates.items()}
 
 
 Take = Callable[[Room], Awaitable[tuple[list[AttemptRow], bool]]]  # rows; and whether some of their queues are shut

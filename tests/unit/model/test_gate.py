@@ -1,7 +1,11 @@
 """How many a gate lets through, and when it lets through the next."""
 
+from collections import Counter
+
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from watchbill.clock import SECOND
 from watchbill.model.gate import (
@@ -22,6 +26,8 @@ from watchbill.model.policy import Policy
 
 NOON = 1_800_000_000 * SECOND
 A, B = GateKey("default", "limit:a"), GateKey("default", "limit:b")
+MINUTE = 60 * SECOND
+FREE = {A: 1_000_000, B: 1_000_000}
 
 
 def a_rate(starts: int, per: int = SECOND, *, there: float = 0.0, at_once: int | None = None, running: int = 0) -> Gate:
@@ -125,6 +131,80 @@ def test_of_each_gate_only_as_many_as_it_has_room_for():
 def test_of_those_that_need_a_process_of_their_own_only_as_many_as_there_is_room_for():
     waiting = [a_candidate(1, lonely=True), a_candidate(2, lonely=True), a_candidate(3)]
     assert [one.id for one in admitted(waiting, {A: 9}, slots=10, alone=1)] == [1, 3]
+
+
+# --- lines take turns
+
+
+def a_line(gate: GateKey, count: int, *, first: int, rank: int, ahead: int = 0) -> list[Candidate]:
+    """Give rows behind a gate that were inserted together, `ahead` more urgent than `rank` says."""
+    return [Candidate((gate,), first + n, rank - ahead, False, ahead=ahead) for n in range(count)]
+
+
+def started(waiting: list[Candidate], last: dict[GateKey, int], now: int, slots: int) -> list[int]:
+    return [one.id for one in admitted(waiting, FREE, slots=slots, alone=9, lines=last, now=now)]
+
+
+def test_lines_take_turns_within_one_lease():
+    waiting = [*a_line(A, 100, first=1, rank=NOON), *a_line(B, 2, first=500, rank=NOON + MINUTE)]
+    assert started(waiting, {A: 0, B: 0}, NOON + 2 * MINUTE, 6) == [1, 500, 2, 501, 3, 4]
+
+
+def test_line_that_started_longest_ago_is_next():
+    waiting = [*a_line(A, 100, first=1, rank=NOON), *a_line(B, 2, first=500, rank=NOON + MINUTE)]
+    later = NOON + 2 * MINUTE
+    assert started(waiting, {A: later - 2, B: 0}, later, 1) == [500]
+    assert started(waiting, {A: later - 2, B: later - 1}, later, 1) == [1]
+
+
+def test_line_of_urgent_rows_is_before_one_that_has_waited_less_than_their_head_start():
+    urgent, plain = a_line(A, 9, first=1, rank=NOON, ahead=5 * MINUTE), a_line(B, 9, first=500, rank=NOON)
+    now = NOON + 4 * MINUTE
+    assert started([*plain, *urgent], {A: now - 1, B: 0}, now, 3) == [1, 2, 3]
+
+
+def test_row_that_has_waited_longer_than_the_head_start_of_a_busy_line_is_before_it():
+    urgent, plain = a_line(A, 9, first=1, rank=NOON, ahead=5 * MINUTE), a_line(B, 9, first=500, rank=NOON)
+    now = NOON + 6 * MINUTE
+    assert started([*plain, *urgent], {A: now - 1, B: 0}, now, 3) == [500, 1, 2]
+
+
+def test_rows_without_a_line_compete_by_rank():
+    waiting = [a_candidate(1, rank=30), a_candidate(2, B, rank=10), a_candidate(3, rank=20), a_candidate(4, B, rank=40)]
+    assert started(waiting, {B: 35}, 50, 4) == [3, 1, 2, 4]
+
+
+def test_turn_that_cannot_be_used_is_not_counted():
+    waiting = [Candidate((B,), 9, NOON, True), *a_line(A, 2, first=1, rank=NOON), a_candidate(10, B, rank=NOON + 1)]
+    found = admitted(waiting, FREE, slots=2, alone=0, lines={A: 0, B: 0}, now=NOON + 9)
+    assert [one.id for one in found] == [1, 10]
+
+
+@given(
+    backlogs=st.lists(st.integers(1, 12), min_size=1, max_size=6),
+    slots=st.integers(1, 4),
+    offset=st.integers(-SECOND, SECOND),
+)
+def test_no_line_waits_for_more_than_one_start_of_each_other_line(backlogs: list[int], slots: int, offset: int) -> None:
+    keys = [GateKey("default", f"limit:{n}") for n in range(len(backlogs))]
+    waiting = [
+        Candidate((key,), 1_000 * n + m, NOON + n * offset, False)
+        for n, (key, count) in enumerate(zip(keys, backlogs, strict=True))
+        for m in range(count)
+    ]
+    last, now, starts = dict.fromkeys(keys, 0), NOON + MINUTE, []
+    while waiting:
+        now += SECOND
+        chosen = admitted(waiting, dict.fromkeys(keys, 99), slots=slots, alone=9, lines=last, now=now)
+        last |= dict.fromkeys([one.gates[0] for one in chosen], now)
+        waiting = [one for one in waiting if one not in chosen]
+        starts += chosen
+    for key in keys:
+        mine = [n for n, one in enumerate(starts) if one.gates[0] == key]
+        assert [starts[n].id for n in mine] == sorted(starts[n].id for n in mine)
+        for before, after in zip([-1, *mine], mine, strict=False):
+            between = Counter(one.gates[0] for one in starts[before + 1 : after])
+            assert max(between.values(), default=0) <= 2, "one at the end of a lease, one at the beginning of the next"
 
 
 def test_the_newest_row_says_what_is_allowed():

@@ -17,7 +17,7 @@ from watchbill.model.states import AttemptState
 from watchbill.store.postgres.breakers import write_breakers
 from watchbill.store.postgres.connections import Connections, Session
 from watchbill.store.postgres.rows import attempt_rows
-from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, Passing, Which, read_gate
+from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, Passing, Which, lines_of, read_gate
 
 SPARE = 100  # rows that are read beside those there is room for: some are behind a gate that has none left for them
 _STATEMENTS: Final = {
@@ -99,6 +99,7 @@ class PostgresGatehouse:
             "queues": [opening.queue for opening in openings],
             "gates": [opening.gates[0].name for opening in openings],
             "rooms": [opening.room for opening in openings],
+            "lasts": [opening.last for opening in openings],
             "retries": [opening.which is not Which.FIRSTS for opening in openings],
             "slots": slots,
             "alone": alone,
@@ -135,7 +136,8 @@ class PostgresGatehouse:
         rooms |= dict.fromkeys(depended_on, UNLIMITED)  # of whom nothing is remembered is well
         rooms |= {key: dependency.room(now) for key, (_, dependency) in dependencies.items()}
         budgets = {key: dependency.budget(now) for key, (_, dependency) in dependencies.items()}
-        fitting = admitted(chosen, rooms, slots=len(chosen), alone=len(chosen), budgets=budgets)
+        most, lines = len(chosen), lines_of(seen)
+        fitting = admitted(chosen, rooms, slots=most, alone=most, budgets=budgets, lines=lines, now=now)
         if not fitting:
             return []
         fitting.sort(key=lambda one: one.id)

@@ -14,7 +14,7 @@ from watchbill.store.sqlite.breakers import write_breaker
 from watchbill.store.sqlite.database import Database, Named, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import queue_rows
-from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, Passing, Which, read_gate
+from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, Passing, Which, lines_of, read_gate
 
 Take = Callable[[Writer, Sequence[int], Sequence[int]], list[AttemptRow]]  # rows; and which of them are canaries
 
@@ -154,8 +154,9 @@ def take(
     rooms = {key: room(gate, now) for key, gate in gates.items()}
     rooms |= {key: dependency.room(now) for key, dependency in dependencies.items()}
     budgets = {key: dependency.budget(now) for key, dependency in dependencies.items()}
-    most = len(chosen)
-    fitting = {one.id: one.gates for one in admitted(chosen, rooms, slots=most, alone=most, budgets=budgets)}
+    most, lines = len(chosen), lines_of(seen)
+    starting = admitted(chosen, rooms, slots=most, alone=most, budgets=budgets, lines=lines, now=now)
+    fitting = {one.id: one.gates for one in starting}
     trying = [key for key, one in dependencies.items() if one.breaker.state is BreakerState.HALF_OPEN]
     canaries = [id for id, behind in fitting.items() if any(key in trying for key in behind)]
     rows = lease(db, list(fitting), canaries) if fitting else []

@@ -165,6 +165,53 @@ async def test_the_most_urgent_start_first_whatever_their_gate(gates):
     assert await gates.leased(slots=2) == [urgent, one[0]]
 
 
+async def test_keys_take_turns_while_the_limits_of_all_have_room(gates, clock):
+    ann = await gates.put(50, Limit(at_once=1_000), f"{ONE}:ann")
+    clock.pass_by(SECOND)
+    bob = await gates.put(3, Limit(at_once=1_000), f"{ONE}:bob")
+    clock.pass_by(SECOND)
+    taken = []
+    for _ in range(4):
+        taken += await gates.leased(slots=1)
+        clock.pass_by(1)
+    assert taken == [ann[0], bob[0], ann[1], bob[1]]
+    assert sorted(await gates.leased(slots=5)) == sorted([*ann[2:6], bob[2]])
+
+
+async def test_key_with_one_call_does_not_wait_for_the_backlog_of_another(gates, clock):
+    ann = await gates.put(300, Limit("1000000/s"), f"{ONE}:ann")
+    clock.pass_by(SECOND)
+    assert await gates.leased(slots=10) == ann[:10]
+    clock.pass_by(60 * SECOND)
+    [bob] = await gates.put(1, Limit("1000000/s"), f"{ONE}:bob")
+    assert bob in await gates.leased(slots=2)
+
+
+async def test_urgent_calls_of_a_busy_key_are_before_what_has_waited_less_than_their_head_start(gates, clock):
+    urgent = await gates.put(9, Limit(at_once=1_000), f"{ONE}:ann", rank_ahead=300 * SECOND)
+    plain = await gates.put(9, Limit(at_once=1_000), f"{ONE}:bob")
+    clock.pass_by(SECOND)
+    assert await gates.leased(slots=3) == urgent[:3]
+    clock.pass_by(SECOND)
+    assert await gates.leased(slots=3) == urgent[3:6]
+    clock.pass_by(300 * SECOND)
+    await gates.leased(slots=1)
+    clock.pass_by(SECOND)
+    assert await gates.leased(slots=1) == [plain[0]]
+
+
+async def test_keys_beyond_those_of_one_look_have_their_turn_while_all_have_room(gates, clock):
+    crowd = [gates.a_row(Limit(at_once=9), f"{ONE}:{n:03}") for n in range(250) for _ in range(2)]
+    await gates.scene.turn(attempts=crowd)
+    clock.pass_by(SECOND)
+    [late] = await gates.put(1, Limit(at_once=9), f"{ONE}:zoe")
+    taken: list[int] = []
+    for _ in range(251):
+        clock.pass_by(1)
+        taken += await gates.leased(slots=1)
+    assert late in taken
+
+
 async def test_among_very_many_gates_each_has_its_turn(gates):
     ids = [gates.a_row(Limit(at_once=1), f"{ONE}:{n:03}") for n in range(450)]
     await gates.scene.turn(attempts=ids)

@@ -1,4 +1,5 @@
--- Find the most urgent rows behind gates that have room: of each gate no more than it lets through.
+-- Find the most urgent rows behind gates that have room: of each gate no more than it lets through. Gates take turns: the
+-- first row of each counts from the last start behind that gate, the others from now, less their head start.
 -- What has failed before is left out where the budget of its dependency is spent: it hides nobody.
 -- What failed or was lost with this agent is left to others for a while; what is paused by its name stays where it is.
 -- Nobody is tried with what must not be repeated: its failure would leave a doubt.
@@ -9,12 +10,14 @@ WITH stopped AS MATERIALIZED (
         AND paused
         AND (paused OR state <> 0)
 )
-SELECT mine.place, ready.id, ready.rank, kind.lonely, ready.retry
-FROM unnest(:places::integer[], :queues::integer[], :gates::text[], :rooms::bigint[], :retries::boolean[])
-    AS mine (place, queue, gate, room, retries)
+SELECT mine.place, ready.id, ready.rank, kind.lonely, ready.retry, ready.ahead
+FROM unnest(:places::integer[], :queues::integer[], :gates::text[], :rooms::bigint[], :retries::boolean[], :lasts::bigint[])
+    AS mine (place, queue, gate, room, retries, last)
 CROSS JOIN (VALUES (false, :slots::bigint), (true, least(:alone::bigint, :slots::bigint))) AS kind (lonely, most)
 CROSS JOIN LATERAL (
-    SELECT waiting.id, waiting.rank, waiting.failures > 0 AS retry
+    SELECT
+        waiting.id, waiting.rank, waiting.failures > 0 AS retry, coalesce(waiting.ahead, 0) AS ahead,
+        row_number() OVER (ORDER BY waiting.rank, waiting.id) AS n
     FROM watchbill.attempt AS waiting
     WHERE waiting.queue::bigint = mine.queue
         AND waiting.gate = mine.gate
@@ -42,5 +45,7 @@ WHERE NOT EXISTS (
     WHERE substr(stopped.name, 7) = ANY (watchbill.need_names(its.needs))
         AND stopped.name LIKE 'needs:%'
 )
-ORDER BY ready.rank, ready.id
+ORDER BY
+    greatest(ready.rank, CASE WHEN ready.n = 1 THEN mine.last ELSE (SELECT watchbill.at(:now::bigint)) END - ready.ahead),
+    ready.n, ready.rank, ready.id
 LIMIT :limit::bigint

@@ -2,7 +2,7 @@
 -- What has failed before is left out where the budget of its dependency is spent: it hides nobody.
 -- What failed or was lost with this agent is left to others for a while.
 -- Nobody is tried with what must not be repeated: its failure would leave a doubt.
-SELECT id, rank, :lonely, failures > 0
+SELECT id, rank, :lonely, failures > 0, coalesce(ahead, 0)
 FROM attempt
 WHERE queue = :queue
     AND gate = :gate
