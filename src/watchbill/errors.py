@@ -61,6 +61,7 @@ __all__ = [
     "NotInWorkflowError",
     "Permanent",
     "QuestionNotFound",
+    "QuotaExceeded",
     "RunCancelled",
     "RunFailed",
     "RunHeld",
@@ -279,6 +280,21 @@ class DuplicateRun(WatchbillError):
         super().__init__(
             f"run {id!r} exists already as {existing}, and was asked for as {asked}:"
             " choose another id, or give the same workflow and arguments to get the existing run"
+        )
+
+
+class QuotaExceeded(WatchbillError):
+    """A namespace has as many open runs as its quota allows. Nothing was started."""
+
+    def __init__(self, namespace: str, quota: int, asked: int) -> None:
+        self.namespace = namespace
+        self.quota = quota
+        self.asked = asked
+        runs = "1 run was" if asked == 1 else f"{asked:,} runs were"
+        allowed = "1 open run" if quota == 1 else f"{quota:,} open runs"
+        super().__init__(
+            f"{runs} not started: the quota of namespace {namespace!r} is {allowed}: start again when runs have ended,"
+            f" or raise it: watchbill quota set --runs {quota * 2} --namespace {shlex.quote(namespace)} --reason TEXT"
         )
 
 

@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs" / "cli.md").read_text()
 def test_every_command_of_the_page_works(tmp_path: Path) -> None:
     (tmp_path / "hello.py").write_text(hello_world())
     given = re.findall(r"^\$ watchbill (.*)$", PAGE, re.MULTILINE)
-    assert len(given) == 18
+    assert len(given) == 19
     for command in given:
         said = run_command(tuple(shlex.split(command)), environment(), tmp_path)
         assert (said.code, said.err) == (0, ""), command

@@ -406,3 +406,28 @@ def test_without_the_program_the_store_says_what_it_has_met_and_a_broken_one_kee
     broken.write_text("1 / 0\n")
     told = watchbill("gates", "pause", "step:work", "--app", str(broken), "--namespace", "default", *store)
     assert (told.code, "cannot be read" in told.err, "step:work is paused" in told.err) == (0, True, True)
+
+
+# --- quotas
+
+
+def test_quota_is_set_listed_and_cleared_and_refuses_starts(desk: Desk) -> None:
+    desk.json("run", "start", "order", "7", "--id", "o-1")
+    assert desk("quota", "list").out.strip() == "no quota is set"
+    [one] = desk.json("quota", "set", "--runs", "1", "--reason", "a trial", "--by", "ann")
+    assert (one["namespace"], one["runs"], one["open"], one["by"], one["reason"]) == ("default", 1, 1, "ann", "a trial")
+    refused = desk("run", "start", "order", "7", "--id", "o-2")
+    assert refused.code == 1
+    assert "the quota of namespace 'default' is 1 open run:" in refused.err
+    assert "watchbill quota set --runs 2 --namespace default --reason TEXT" in refused.err
+    assert "1 of 1" in desk("quota", "list").out
+    assert desk.json("quota", "list", "--namespace", "elsewhere") == []
+    assert desk.json("quota", "clear", "--reason", "they pay now", "--by", "bob") == []
+    desk.json("run", "start", "order", "7", "--id", "o-2")
+    assert desk("quota", "clear", "--reason", "again").code == 2
+    logged = [(one["kind"], one["name"], one["act"], one["by"], one["detail"]) for one in desk.json("logbook")]
+    assert logged == [
+        ("quota", "default", "clear", "bob", ""),
+        ("quota", "default", "set", "ann", "at most 1 open run"),
+    ]
+    assert desk("quota", "set", "--runs", "0", "--reason", "x").code == 2

@@ -14,9 +14,11 @@ from tests.servers import PostgresServer
 from watchbill import App, RunFailed, RunUndone, StoreError
 from watchbill.app.hall import Hall
 from watchbill.env import SystemEnv
-from watchbill.errors import InvalidOptionError, StoreOutdatedError, StoreRegionError
+from watchbill.errors import InvalidOptionError, QuotaExceeded, StoreOutdatedError, StoreRegionError
 from watchbill.events import Events
 from watchbill.model.chain import looked_at
+from watchbill.model.quota import QuotaOrder
+from watchbill.model.run import NewRun
 from watchbill.store.migrate import Migration, known_schema, migrations
 from watchbill.store.open import migrate, open_store
 from watchbill.store.postgres.statements import statements
@@ -29,8 +31,8 @@ NOTHING = {
     "logbook", "alert", "lease", "scheduler", "agent", "supervisor",
 }  # fmt: skip
 WHERE_THINGS_ARE = {"shard", "queue"}  # each writes its own
-SHARED = {"gate", "stat", "policy", "orphan", "retention", "meta", "region_role"}
-VIEWS = {"steps", "workflows", "run_home", "incident_home", "attempt_place"}
+SHARED = {"gate", "stat", "policy", "quota", "orphan", "retention", "meta", "region_role"}
+VIEWS = {"steps", "workflows", "run_home", "incident_home", "attempt_place", "run_state"}
 QUOTING = NOTHING - {"chain", "alert", "lease", "scheduler", "agent", "supervisor"} | {"steps", "workflows"}
 
 
@@ -529,3 +531,29 @@ def test_the_command_says_how_a_role_is_given(said: str) -> None:
 
     with pytest.raises(InvalidOptionError):
         read_role(said)
+
+
+async def test_quota_counts_the_runs_of_all_regions(world: World) -> None:
+    namespace = "bounded"
+    owner = await open_store(world.harbour.url(OWNER), SystemEnv())
+    stores = {region: await open_store(world.harbour.of(region), SystemEnv()) for region in ROLES}
+
+    def a_run(n: int, region: str) -> NewRun:
+        return NewRun(900_000 + n, namespace, f"q-{n}", "x", 1, b"[]", region=region)
+
+    try:
+        assert await owner.client.set_quota(namespace, QuotaOrder(2, "ann", "a trial"))
+        await stores["eu"].client.submit([a_run(1, "eu")])
+        await stores["us"].client.submit([a_run(2, "us")])
+        for region, store in stores.items():
+            with pytest.raises(QuotaExceeded):
+                await store.client.submit([a_run(3, region)])
+            [seen] = [one for one in await store.client.quotas() if one.namespace == namespace]
+            assert (seen.open, seen.runs) == (2, 2)
+        assert await stores["us"].client.set_quota(namespace, QuotaOrder(None, "bob", ""))
+        await stores["eu"].client.submit([a_run(3, "eu")])
+    finally:
+        await world.harbour.ask(OWNER, "DELETE FROM watchbill.run WHERE namespace = $1", namespace)
+        await world.harbour.ask(OWNER, "DELETE FROM watchbill.quota")
+        for store in (owner, *stores.values()):
+            await store.close()

@@ -58,7 +58,7 @@ LARGE = {
     "incident",
     "alert",
 }
-SMALL = {"lease", "scheduler", "supervisor", "queue", "shard", "orphan", "meta", "region_role"}
+SMALL = {"lease", "scheduler", "supervisor", "queue", "shard", "orphan", "meta", "region_role", "quota"}
 
 # What is paused by its name or in trouble: few, mostly nothing; and how a row is compared with it.
 STOPPED = "gate_stopped ((namespace || ''::text))"
@@ -71,7 +71,10 @@ HOME = {"shard_pkey (id)", "all of region_role"}
 # that is missing there is compared row by row.
 INDEXES: Mapping[str, set[str]] = {
     # clients
-    "submit": set(),
+    "submit": {"quota_pkey (namespace)"},
+    "lock_quotas": {"quota_pkey (namespace)"},
+    "quotas_of": {"quota_pkey (namespace)"},
+    "open_runs": {"run_due (shard)", "run_live (shard)", "shard_namespace_region_n_key (namespace)"},
     "runs_by_id": {"run_namespace_id_key (namespace, id)"},
     "tell": {"run_namespace_id_key (namespace, id)", "run_pkey (num)"},
     "endings": {
@@ -693,6 +696,7 @@ def test_every_statement_is_looked_at():
         "living_processes", "raise_term", "raise_fences",  # an operator's, after a restore: all that is open
         "polling",  # a doctor's: one row for each process
         "queues", "make_shards", "make_queue", "queue_by_id", "all_shards",  # a few rows for each namespace
+        "quotas", "set_quota", "clear_quota",  # one row for each namespace that has one
         "lock_policies", "shards_of_namespace", "steps_met",  # when an operator has given an order
         "stats", "find_stat", "make_stats", "lock_stats", "teach_stats",  # likewise: one for each step and rung
         "server", "attending", "open_code", "open_held", "open_quarantined",  # a doctor's: all that is open

@@ -24,6 +24,7 @@ from watchbill.cli.incidents import incidents
 from watchbill.cli.logbook import logbook
 from watchbill.cli.migrate import migrate
 from watchbill.cli.policy import policy
+from watchbill.cli.quota import quota
 from watchbill.cli.runs import runs
 from watchbill.cli.schedules import schedules
 from watchbill.cli.suggest import suggest
@@ -41,6 +42,7 @@ commands.add_typer(inbox, name="inbox")
 commands.add_typer(incidents, name="incidents")
 commands.add_typer(gates, name="gates")
 commands.add_typer(policy, name="policy")
+commands.add_typer(quota, name="quota")
 commands.add_typer(agents, name="agents")
 commands.command("logbook")(logbook)
 commands.command("doctor")(doctor)

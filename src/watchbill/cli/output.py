@@ -29,6 +29,7 @@ from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident
 from watchbill.model.logbook import Logged
 from watchbill.model.policies import StepPolicy
+from watchbill.model.quota import QuotaRow
 from watchbill.model.suggestion import Suggestion
 from watchbill.store.protocol import Record
 
@@ -158,6 +159,17 @@ def print_policies(policies: Sequence[StepPolicy], format: Format) -> None:
         return drawn(list_of_policies(policies))
 
     _print_list(format, table, lambda: list(policies))
+
+
+def print_quotas(quotas: Sequence[QuotaRow], format: Format) -> None:
+    """Print quotas of namespaces."""
+
+    def table() -> str:
+        from watchbill.cli.tables import drawn, list_of_quotas
+
+        return drawn(list_of_quotas(quotas))
+
+    _print_list(format, table, lambda: list(quotas))
 
 
 def print_logbook(logged: Sequence[Logged], format: Format) -> None:

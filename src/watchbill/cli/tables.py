@@ -29,6 +29,7 @@ from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident
 from watchbill.model.logbook import Logged
 from watchbill.model.policies import StepPolicy
+from watchbill.model.quota import QuotaRow
 from watchbill.model.suggestion import Budget, Suggestion
 from watchbill.store.protocol import MOST_COUNTED, Record
 
@@ -331,6 +332,22 @@ def list_of_policies(policies: Sequence[StepPolicy]) -> list[Block]:
         table.add_row(
             _cell(one.step),
             _cell(one.words),
+            _cell(one.by),
+            _cell(moment(one.at)),
+            _cell(one.reason),
+        )
+    return [table]
+
+
+def list_of_quotas(quotas: Sequence[QuotaRow]) -> list[Block]:
+    """Give a line for each namespace that has a quota."""
+    if not quotas:
+        return [Text("no quota is set")]
+    table = _table("NAMESPACE", "OPEN RUNS", "BY", "SINCE", "NOTE")
+    for one in quotas:
+        table.add_row(
+            _cell(one.namespace),
+            _cell(f"{one.open:,} of {one.runs:,}"),
             _cell(one.by),
             _cell(moment(one.at)),
             _cell(one.reason),

@@ -37,6 +37,7 @@ from watchbill.model.overridden import Patch
 from watchbill.model.policies import Policies, PolicyOrder
 from watchbill.model.question import Asked, Claim, DeskItem
 from watchbill.model.queue import QueueDepth, QueueRow
+from watchbill.model.quota import QuotaOrder, QuotaRow
 from watchbill.model.resolution import Wanted
 from watchbill.model.run import NewRun, RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
@@ -231,6 +232,7 @@ class ClientStore(Protocol):
         """Insert all runs, or, if an id of one is taken by other work (workflow, version or input differ), none.
 
         An equal one that is there already is given back as it is. Raises DuplicateRun. A resend (same num) is equal.
+        Raises QuotaExceeded if the namespace of new runs has a quota without room for all of them.
         Raises IdTakenError, and inserts none, if the number of one belongs to another run.
         """
         ...
@@ -405,6 +407,17 @@ class ClientStore(Protocol):
 
     async def patch(self, namespace: str, shards: Sequence[int] | None, after: int) -> int | None:
         """Let the next live rows of these shards, or of all, have the policy that is in force; gives where to go on."""
+        ...
+
+    async def quotas(self) -> list[QuotaRow]:
+        """Read the quotas of all namespaces, by name, with how many runs are open in each."""
+        ...
+
+    async def set_quota(self, namespace: str, order: QuotaOrder) -> bool:
+        """Write or clear the quota of a namespace; false if there was none to clear.
+
+        From then on `submit` raises QuotaExceeded for what is above it, in its transaction.
+        """
         ...
 
     async def incidents(self, namespace: str, limit: int, *, resolved: bool = True) -> list[IncidentRow]:

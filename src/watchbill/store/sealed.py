@@ -313,6 +313,7 @@ class SealedClient:
         self.order_schedule, self.beginning = doors.order_schedule, doors.beginning
         self.delete, self.checkup, self.chains = doors.delete, doors.checkup, doors.chains
         self.logbook = doors.logbook
+        self.quotas, self.set_quota = doors.quotas, doors.set_quota
         self.agents, self.order_agent, self.backlog = doors.agents, doors.order_agent, doors.backlog
         self.gates, self.order_gate = doors.gates, doors.order_gate
         self.stats, self.steps = doors.stats, doors.steps

@@ -148,6 +148,7 @@ MADE: list[WatchbillError] = [
     errors.Ambiguous("no answer"),
     errors.AttemptLostError("charge", "charge.2"),
     errors.Busy("30s"),
+    errors.QuotaExceeded("default", 2, 1),
     errors.DuplicateRun("o", existing="a", asked="b"),
     errors.IdTakenError("run number 7 is taken"),
     errors.ImpureWorkflowError("order", ("file.py:1: a clock", "file.py:2: a die")),

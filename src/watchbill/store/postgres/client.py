@@ -10,7 +10,14 @@ import asyncpg
 import msgspec
 
 from watchbill.clock import SECOND, Micros
-from watchbill.errors import DuplicateRun, IdTakenError, RunInCreationError, StoreError, StoreReadOnlyError
+from watchbill.errors import (
+    DuplicateRun,
+    IdTakenError,
+    QuotaExceeded,
+    RunInCreationError,
+    StoreError,
+    StoreReadOnlyError,
+)
 from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.call import JournalRow
 from watchbill.model.chain import Chain
@@ -26,6 +33,7 @@ from watchbill.model.overridden import Patch
 from watchbill.model.policies import Policies, PolicyOrder
 from watchbill.model.question import Asked, Claim
 from watchbill.model.queue import QueueDepth
+from watchbill.model.quota import QuotaOrder, QuotaRow, check_quotas
 from watchbill.model.resolution import Wanted
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
 from watchbill.model.schedule import ScheduleOrder
@@ -50,6 +58,7 @@ from watchbill.store.postgres.incidents import incident_rows
 from watchbill.store.postgres.logbook import log_order, logbook
 from watchbill.store.postgres.people import desk_of_run, inbox, order_incident, ordered, told
 from watchbill.store.postgres.policies import patch, policies, set_policy, steps
+from watchbill.store.postgres.quotas import lock_quotas, quotas, set_quota
 from watchbill.store.postgres.refusals import is_contended
 from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
 from watchbill.store.postgres.shards import Homes, home_shards
@@ -318,6 +327,15 @@ class PostgresClient:
             hints.give(whom)
         return place
 
+    async def quotas(self) -> list[QuotaRow]:
+        """Read all quotas of the store, with how many runs are open."""
+        return await self._lines.door(lambda: self._lines.run(self._lines.inspections, quotas))
+
+    async def set_quota(self, namespace: str, order: QuotaOrder) -> bool:
+        """Write or clear the quota of a namespace; false if there was none to clear."""
+        self._writing()
+        return await self._lines.door(lambda: self._lines.transact(lambda db: set_quota(db, namespace, order)))
+
     async def patch(self, namespace: str, shards: Sequence[int] | None, after: int) -> int | None:
         """Let the next live rows have the policy that is in force; gives where to go on."""
         hints = self._writing()
@@ -416,7 +434,12 @@ class PostgresClient:
         there: Mapping[tuple[str, str], RunRow] = {}
         if len(made) < len(runs):
             there = await self._lines.run(self._lines.others, lambda db: there_already(db, runs, made))
-        return [self._answered([run], made, there) for run in runs]
+        return [
+            self._answered([run], made, there)
+            if run.num in made or (run.namespace, run.id) in there
+            else await self._submit_alone([run])  # its namespace has a quota, or its number is taken
+            for run in runs
+        ]
 
     async def _submit_many(self, asked: Sequence[Sequence[NewRun]]) -> Sequence[list[Submitted] | Exception]:
         """Insert runs that were submitted together: in one statement if all are new, else each submit for itself."""
@@ -439,9 +462,11 @@ class PostgresClient:
 
         async def work(db: Session) -> list[Submitted]:
             made: dict[int, Micros] = {}
+            quotas, open = await lock_quotas(db, runs)
             for portion in in_portions(runs):
                 blobs = Blobs(self._lines.env)
-                made |= await insert(db, portion, self._homes, blobs, whole=False, patience=SHORTER)
+                made |= await insert(db, portion, self._homes, blobs, whole=False, patience=SHORTER, counted=True)
+            check_quotas(quotas, open, [run for run in runs if run.num in made])
             answers = self._answered(runs, made, await there_already(db, runs, made))
             if isinstance(answers, Exception):
                 raise answers
@@ -449,7 +474,7 @@ class PostgresClient:
 
         try:
             answers = await self._lines.transact(work)
-        except (DuplicateRun, RunInCreationError, ValueError) as refused:
+        except (DuplicateRun, QuotaExceeded, RunInCreationError, ValueError) as refused:
             return refused
         except StoreError:
             raise
@@ -617,10 +642,20 @@ def copied(found: Sequence[Any]) -> Copied:
 
 
 async def insert(  # noqa: PLR0913 - what the statement takes
-    db: Session, runs: Sequence[NewRun], homes: Homes, blobs: Blobs, *, whole: bool, patience: str
+    db: Session,
+    runs: Sequence[NewRun],
+    homes: Homes,
+    blobs: Blobs,
+    *,
+    whole: bool,
+    patience: str,
+    counted: bool = False,
 ) -> dict[int, Micros]:
-    """Insert runs; gives those that are new, with the time of their making. Raises RunInCreationError."""
-    values = insert_values(runs, homes, blobs, whole=whole, patience=patience)
+    """Insert runs; gives those that are new, with the time of their making. Raises RunInCreationError.
+
+    `counted`: also in namespaces that have a quota.
+    """
+    values = insert_values(runs, homes, blobs, whole=whole, patience=patience, counted=counted)
     try:
         return made_by(await db.rows("submit", values))
     except asyncpg.PostgresError as error:
@@ -629,11 +664,12 @@ async def insert(  # noqa: PLR0913 - what the statement takes
         raise
 
 
-def insert_values(
-    runs: Sequence[NewRun], homes: Homes, blobs: Blobs, *, whole: bool, patience: str
+def insert_values(  # noqa: PLR0913 - what the statement takes
+    runs: Sequence[NewRun], homes: Homes, blobs: Blobs, *, whole: bool, patience: str, counted: bool = False
 ) -> dict[str, object]:
     """Give runs as columns."""
-    return {**run_columns(runs, homes, blobs), "whole": whole, "patience": patience, **blobs.values()}
+    how = {"whole": whole, "patience": patience, "counted": counted}
+    return {**run_columns(runs, homes, blobs), **how, **blobs.values()}
 
 
 def run_columns(runs: Sequence[NewRun], homes: Homes, blobs: Blobs) -> dict[str, object]:

@@ -10,6 +10,7 @@ import msgspec
 from watchbill.borrowed import Command, FinishPlan, Place, Work, leads_to
 from watchbill.errors import IdTakenError, RunInCreationError
 from watchbill.model.attempt import NewAttempt
+from watchbill.model.quota import check_quotas
 from watchbill.model.run import NewRun
 from watchbill.model.states import AttemptState
 from watchbill.store.bodies import reference
@@ -97,9 +98,30 @@ class PostgresTransactions:
         there = {}
         if missing := missing_values(runs, made):
             there = there_by_id((yield Command(self._sql["runs_by_id"], missing)))
-        started = {}
+            left = [run for run in runs if run.num not in made and (run.namespace, run.id) not in there]
+            if left and (yield from self._have_room(left)):
+                values = insert_values(
+                    left, homes, Blobs(self._lines.env), whole=False, patience=PATIENCE, counted=True
+                )
+                made |= made_by((yield Command(self._sql["submit"], {**values, "now": self._lines.now()})))
+        started: dict[int, Started] = {}
         for place, run in asked.items():
             with contextlib.suppress(IdTakenError):
                 found = answer(run, homes, made, there, equal)
                 started[place] = Started(found.run.id, found.run.num, found.new)
         return started
+
+    def _have_room(self, runs: Sequence[NewRun]) -> Work[bool]:
+        """Say whether some of these namespaces have quotas; raises QuotaExceeded.
+
+        Quotas are not locked: the user's transaction may stay open for long, and others start runs meanwhile.
+        """
+        namespaces = sorted({run.namespace for run in runs})
+        found = yield Command(self._sql["quotas_of"], {"namespaces": namespaces})
+        quotas = {str(namespace): int(most) for namespace, most in found}
+        open = {}
+        for namespace, most in quotas.items():
+            [(count,)] = yield Command(self._sql["open_runs"], {"namespace": namespace, "most": most})
+            open[namespace] = int(count)
+        check_quotas(quotas, open, runs)
+        return bool(quotas)

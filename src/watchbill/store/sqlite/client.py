@@ -20,6 +20,7 @@ from watchbill.model.overridden import Patch
 from watchbill.model.policies import Policies, PolicyOrder
 from watchbill.model.question import Asked, Claim, desk_item
 from watchbill.model.queue import QueueDepth
+from watchbill.model.quota import QuotaOrder, QuotaRow, check_quotas
 from watchbill.model.resolution import Wanted
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
 from watchbill.model.schedule import ScheduleOrder
@@ -56,6 +57,7 @@ from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.logbook import log_order, logbook
 from watchbill.store.sqlite.people import claim, inbox, order_incident, say
 from watchbill.store.sqlite.policies import extend_call, extend_run, patch_rows, policies, set_policy, steps
+from watchbill.store.sqlite.quotas import quotas, quotas_of, set_quota
 from watchbill.store.sqlite.rows import attempt_rows, facts, journal_entries, last_part, run_rows, schedule_rows
 from watchbill.store.sqlite.shards import Homes, make_shards, region_shards
 from watchbill.store.sqlite.stats import lasted, learned
@@ -270,6 +272,14 @@ class SqliteClient:
         """Write down what an operator wants of the policy of a step, and let live rows follow it."""
         return await self._lanes.write(lambda db: set_policy(db, namespace, order), self._ordered_policy)
 
+    async def quotas(self) -> list[QuotaRow]:
+        """Read all quotas of the store, with how many runs are open."""
+        return await self._lanes.read(quotas)
+
+    async def set_quota(self, namespace: str, order: QuotaOrder) -> bool:
+        """Write or clear the quota of a namespace; false if there was none to clear."""
+        return await self._lanes.write(lambda db: set_quota(db, namespace, order))
+
     def _ordered_policy(self, place: int | None) -> None:
         for whom in (Hint.SCHEDULER, Hint.SUPERVISOR):  # who makes rows, and who judges them
             self._lanes.hints.give(whom)
@@ -350,12 +360,28 @@ def submit(db: Writer, runs: Sequence[NewRun], homes: Homes) -> list[Submitted]:
                 raise cannot_be_stored(run.id, error) from None
         raise
     if inserted < len(runs):
+        insert_counted(db, runs, homes, now)
         return [_compared(db, run) for run in runs]
     return [Submitted(as_inserted(run, shard, now), new=True) for run, shard in pairs]
 
 
-def insert(db: Writer, runs: Sequence[NewRun], homes: Homes, now: Micros) -> tuple[list[tuple[NewRun, int]], int]:
-    """Insert those runs whose ids are free; gives all with their shards, and how many were inserted."""
+def insert_counted(db: Writer, runs: Sequence[NewRun], homes: Homes, now: Micros) -> None:
+    """Insert runs whose namespaces have a quota, if it has room for all of them; raises QuotaExceeded."""
+    quotas, open = quotas_of(db, runs)
+    if quotas:
+        bound = [run for run in runs if run.namespace in quotas]
+        new = {(run.namespace, run.id): run for run in bound if find(db, run.namespace, run.id) is None}
+        check_quotas(quotas, open, new.values())
+        insert(db, bound, homes, now, counted=True)
+
+
+def insert(
+    db: Writer, runs: Sequence[NewRun], homes: Homes, now: Micros, *, counted: bool = False
+) -> tuple[list[tuple[NewRun, int]], int]:
+    """Insert those runs whose ids are free; gives all with their shards, and how many were inserted.
+
+    `counted`: also in namespaces that have a quota.
+    """
     pairs = []
     for run in runs:
         if run.shard is not None:
@@ -364,16 +390,20 @@ def insert(db: Writer, runs: Sequence[NewRun], homes: Homes, now: Micros) -> tup
         if run.home not in homes:
             homes[run.home] = _home_shards(db, run)
         pairs.append((run, homes[run.home][shard_number(run.id)]))
-    small = [_values(run, shard, now, run.input) for run, shard in pairs if fits(run.input)]
+    small = [(*_values(run, shard, now, run.input), counted) for run, shard in pairs if fits(run.input)]
     inserted = db.run_many("submit_run", small) if small else 0
     if len(small) < len(pairs):
-        inserted += sum(_submit_large(db, run, shard, now) for run, shard in pairs if not fits(run.input))
+        large = [(run, shard) for run, shard in pairs if not fits(run.input)]
+        inserted += sum(_submit_large(db, run, shard, now, counted=counted) for run, shard in large)
     return pairs, inserted
 
 
 def insert_once(db: Writer, runs: Sequence[NewRun], now: Micros) -> None:
-    """Insert those runs whose ids are free; raises IdTakenError if a number of them belongs to another run."""
-    _, inserted = insert(db, runs, {}, now)
+    """Insert those runs whose ids are free; raises IdTakenError if a number of them belongs to another run.
+
+    Those are children and runs of schedules: no quota refuses them.
+    """
+    _, inserted = insert(db, runs, {}, now, counted=True)
     if inserted < len(runs):
         for run in runs:
             if db.run("run_status", {"namespace": run.namespace, "id": run.id}).fetchone() is None:
@@ -423,9 +453,9 @@ def _values(run: NewRun, shard: int, now: int, input: bytes) -> tuple[Value, ...
     )  # fmt: skip
 
 
-def _submit_large(db: Writer, run: NewRun, shard: int, now: int) -> bool:
+def _submit_large(db: Writer, run: NewRun, shard: int, now: int, *, counted: bool) -> bool:
     # The first blob of a new run is number 1; of a run that was there already, none is added.
-    if db.run("submit_run", _values(run, shard, now, reference(1))).rowcount != 1:
+    if db.run("submit_run", (*_values(run, shard, now, reference(1)), counted)).rowcount != 1:
         return False
     db.spill(run.num, run.input)
     return True

@@ -11,6 +11,7 @@ from watchbill.borrowed import Command, FinishPlan, Place, Work, leads_to
 from watchbill.clock import Micros
 from watchbill.errors import StoreCorruptError, StoreNewerError, StoreOutdatedError
 from watchbill.model.attempt import NewAttempt
+from watchbill.model.quota import check_quotas
 from watchbill.model.run import SHARDS_PER_REGION, NewRun, deadline_at, due_at, shard_number
 from watchbill.store.bodies import fits, joined, reference, referred
 from watchbill.store.migrate import APPLICATION_ID, known_schema
@@ -92,8 +93,10 @@ class SqliteTransactions:
             run = msgspec.structs.replace(run, num=self._new_id())
         raise taken_number(run)
 
-    def _start_under(self, run: NewRun, shard: int, now: Micros, equal: Equal) -> Work[Started | None]:
-        """Insert a run; None if its number belongs to another one."""
+    def _start_under(
+        self, run: NewRun, shard: int, now: Micros, equal: Equal, *, counted: bool = False
+    ) -> Work[Started | None]:
+        """Insert a run; None if its number belongs to another one. `counted`: also if its namespace has a quota."""
         small = fits(run.input)
         made = yield self._command(
             "borrowed_submit",
@@ -110,6 +113,7 @@ class SqliteTransactions:
             priority=run.priority,
             deadline=deadline_at(run, now),
             tags=joined(run.tags),
+            counted=counted,
         )
         if made:
             if not small:
@@ -117,12 +121,22 @@ class SqliteTransactions:
             return Started(run.id, run.num, new=True)
         found = yield self._command("find_run", namespace=run.namespace, id=run.id)
         if not found:
-            return None
+            return None if counted else (yield from self._start_counted(run, shard, now, equal))
         num, workflow, version, input = found[0][0], found[0][4], found[0][5], found[0][13]
         if referred(input) is not None:
             [(input,)] = yield self._command("read_blob", run=num, n=int(input[1:]))
         check_same(run, _text(workflow), version, input, equal)
         return Started(run.id, num, new=num == run.num)
+
+    def _start_counted(self, run: NewRun, shard: int, now: Micros, equal: Equal) -> Work[Started | None]:
+        """Insert a run if its namespace has a quota with room for it; raises QuotaExceeded."""
+        found = yield self._command("quota_of", namespace=run.namespace)
+        if not found:
+            return None
+        [(most,)] = found
+        [(open,)] = yield self._command("open_runs", namespace=run.namespace, most=most)
+        check_quotas({run.namespace: most}, {run.namespace: open}, [run])
+        return (yield from self._start_under(run, shard, now, equal, counted=True))
 
     def _check_schema(self) -> Work[None]:
         """Refuse a file that is no store yet, or of another version, in words; its tables may be missing."""

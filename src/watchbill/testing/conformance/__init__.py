@@ -37,6 +37,7 @@ SUITES = (
     "people",
     "policies",
     "presence",
+    "quotas",
     "races",
     "scheduler",
     "schedules",

@@ -86,12 +86,13 @@ CROSS JOIN LATERAL (
     -- Shared by all: limits, pauses and breakers (without what anything failed with), what steps take, what operators want.
     SELECT 1, 3, 0, format(
         'GRANT SELECT, INSERT, UPDATE, DELETE ON watchbill.gate, watchbill.stat, watchbill.policy, watchbill.orphan,'
+        ' watchbill.quota,'
         ' watchbill.retention TO %s', role
     )
     UNION ALL
     SELECT 1, 4, 0, format(
         'GRANT SELECT ON watchbill.meta, watchbill.region_role, watchbill.run_home, watchbill.incident_home,'
-        ' watchbill.attempt_place TO %s', role
+        ' watchbill.attempt_place, watchbill.run_state TO %s', role
     )
     UNION ALL
     -- What people read is read with their own rights, where the server can do that; else the roles do not read it.

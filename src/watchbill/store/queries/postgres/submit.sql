@@ -1,5 +1,6 @@
 -- Insert runs unless their ids, or themselves, are there; `whole`: all of them, or the statement fails.
 -- An id that another open transaction is creating is waited for no longer than `patience`.
+-- Runs of a namespace with a quota are left out, unless the caller has counted the open ones (`counted`).
 WITH bounded AS MATERIALIZED (
     SELECT current_setting('lock_timeout') AS before, set_config('lock_timeout', :patience::text, true) AS patience
 ),
@@ -15,6 +16,10 @@ asked AS MATERIALIZED (
         root
     )
     WHERE bounded.patience IS NOT NULL
+        AND (
+            :counted::boolean
+            OR (SELECT quota.runs FROM watchbill.quota WHERE quota.namespace = new.namespace) IS NULL
+        )
 ),
 inserted AS (
     INSERT INTO watchbill.run (

@@ -1,0 +1,3 @@
+-- Delete the quota of a namespace, if there is one.
+DELETE FROM quota
+WHERE namespace = :namespace

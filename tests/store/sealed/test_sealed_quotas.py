@@ -1,0 +1,3 @@
+"""The conformance suite through doors with keys: quotas."""
+
+from watchbill.testing.conformance.quotas import *  # noqa: F403
