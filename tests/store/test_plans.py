@@ -50,6 +50,7 @@ INDEXES = {
     "open_held": "run_live",
     "open_quarantined": "attempt_run",
     "lease_pick": "attempt_ready",
+    "open_runs": "run_due",
     "limited_gates": "attempt_limited",
     "limited_rows": "attempt_limited",
     "leased_rows": "attempt_agent",
