@@ -390,11 +390,12 @@ def insert(
         if run.home not in homes:
             homes[run.home] = _home_shards(db, run)
         pairs.append((run, homes[run.home][shard_number(run.id)]))
-    small = [(*_values(run, shard, now, run.input), counted) for run, shard in pairs if fits(run.input)]
-    inserted = db.run_many("submit_run", small) if small else 0
+    statement = "submit_run" if counted else "submit_bounded"
+    small = [_values(run, shard, now, run.input) for run, shard in pairs if fits(run.input)]
+    inserted = db.run_many(statement, small) if small else 0
     if len(small) < len(pairs):
         large = [(run, shard) for run, shard in pairs if not fits(run.input)]
-        inserted += sum(_submit_large(db, run, shard, now, counted=counted) for run, shard in large)
+        inserted += sum(_submit_large(db, statement, run, shard, now) for run, shard in large)
     return pairs, inserted
 
 
@@ -453,9 +454,9 @@ def _values(run: NewRun, shard: int, now: int, input: bytes) -> tuple[Value, ...
     )  # fmt: skip
 
 
-def _submit_large(db: Writer, run: NewRun, shard: int, now: int, *, counted: bool) -> bool:
+def _submit_large(db: Writer, statement: str, run: NewRun, shard: int, now: int) -> bool:
     # The first blob of a new run is number 1; of a run that was there already, none is added.
-    if db.run("submit_run", (*_values(run, shard, now, reference(1)), counted)).rowcount != 1:
+    if db.run(statement, _values(run, shard, now, reference(1))).rowcount != 1:
         return False
     db.spill(run.num, run.input)
     return True

@@ -1,9 +1,6 @@
 -- Insert a run unless its id, or itself, is there. 0 and '' are none.
--- A run of a namespace with a quota is left out, unless the caller has counted the open ones (?15).
 INSERT INTO run (
     num, shard, namespace, id, workflow, version, created_at, input, wake_at, priority, deadline, tags, parent, root
 )
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, nullif(?11, 0), nullif(?12, ''), nullif(?13, 0), ?14
-WHERE ?15
-    OR NOT EXISTS (SELECT 1 FROM quota WHERE namespace = ?3)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, nullif(?11, 0), nullif(?12, ''), nullif(?13, 0), ?14)
 ON CONFLICT DO NOTHING
