@@ -19,21 +19,24 @@ from watchbill.events import Events
 from watchbill.model.chain import looked_at
 from watchbill.model.quota import QuotaOrder
 from watchbill.model.run import NewRun
+from watchbill.model.states import RunState
+from watchbill.model.upload import Upload
 from watchbill.store.migrate import Migration, known_schema, migrations
 from watchbill.store.open import migrate, open_store
 from watchbill.store.postgres.statements import statements
-from watchbill.store.protocol import EVERY
+from watchbill.store.protocol import EVERY, Deleted, Turn
 from watchbill.supervisor.audit import Audit
+from watchbill.testing.conformance.scene import a_change, an_entry
 
 # What a role reads of other regions, for each table there is: a new one has to be put somewhere.
 NOTHING = {
-    "run", "attempt", "fact", "schedule", "journal", "decision", "chain", "blob", "log", "failed_run", "incident",
-    "logbook", "alert", "lease", "scheduler", "agent", "supervisor",
+    "run", "attempt", "fact", "schedule", "journal", "decision", "chain", "blob", "chunk", "upload", "log",
+    "failed_run", "incident", "logbook", "alert", "lease", "scheduler", "agent", "supervisor",
 }  # fmt: skip
 WHERE_THINGS_ARE = {"shard", "queue"}  # each writes its own
 SHARED = {"gate", "stat", "policy", "quota", "orphan", "retention", "meta", "region_role"}
 VIEWS = {"steps", "workflows", "run_home", "incident_home", "attempt_place", "run_state"}
-QUOTING = NOTHING - {"chain", "alert", "lease", "scheduler", "agent", "supervisor"} | {"steps", "workflows"}
+QUOTING = NOTHING - {"chain", "upload", "alert", "lease", "scheduler", "agent", "supervisor"} | {"steps", "workflows"}
 
 
 class World:
@@ -61,6 +64,14 @@ class World:
                 trade.mark.encode(),
                 late.id,
             )
+            # An upload that no turn has taken, and its chunk.
+            for sql in (
+                "INSERT INTO watchbill.upload (run, id, shard, term)"
+                " SELECT num, octet_length($1::bytea), shard, 1 FROM watchbill.run WHERE id = $2",
+                "INSERT INTO watchbill.chunk (run, upload, n, body)"
+                " SELECT num, 1, 0, $1 FROM watchbill.run WHERE id = $2",
+            ):
+                await self.harbour.ask(ROLES[trade.region], sql, trade.mark.encode(), late.id)
             await trade.app.close()
             await self._link(trade.region)
 
@@ -214,6 +225,8 @@ async def test_nobody_writes_into_another_region(world: World) -> None:
     forged = [
         f"INSERT INTO watchbill.journal (run, seq, kind, key, outcome, at, body) VALUES ({run}, 900, 0, 'x', 0, 0, '')",
         f"INSERT INTO watchbill.blob (run, n, body) VALUES ({run}, 900, '')",
+        f"INSERT INTO watchbill.chunk (run, upload, n, body) VALUES ({run}, 900, 0, '')",
+        f"INSERT INTO watchbill.upload (run, id, shard, term) VALUES ({run}, 900, {shard}, 1)",
         f"INSERT INTO watchbill.chain (run, last) VALUES ({run}, '') ON CONFLICT (run) DO UPDATE SET last = ''",
         f"INSERT INTO watchbill.decision (run, call, fence, n, at, actor, body) VALUES ({run}, 'x', 0, 0, 0, 'x', '')",
         f"INSERT INTO watchbill.log (run, call, fence, number, at, body) VALUES ({run}, 'x', 0, 0, 0, '')",
@@ -235,6 +248,43 @@ async def test_nobody_writes_into_another_region(world: World) -> None:
     for statement in forged:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await world.harbour.ask(ROLES["us"], statement)
+
+
+async def test_role_of_a_region_uploads_takes_discards_and_deletes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("watchbill.store.portions.CHUNK", 10)
+    store = await open_store(world.harbour.of("eu"), SystemEnv())
+    try:
+        scheduler, owner = store.scheduler, SystemEnv().new_id()
+        shards = await scheduler.shards("uploads", "eu")
+        terms = {lease.shard: lease.term for lease in (await scheduler.take(owner, shards, None)).taken}
+        new = NewRun(SystemEnv().new_id(), "uploads", "large", "w", 1, b"[]", region="eu")
+        [submitted] = await store.client.submit([new])
+        run = submitted.run
+        taken, left = (Upload(run.num, id, run.shard, owner, terms[run.shard]) for id in (1, 2))
+        stands = await scheduler.upload(taken, b'"' + b"x" * 98 + b'"')
+        assert stands is not None
+        assert await scheduler.upload(left, b"x" * 100) is not None
+        ended = a_change(run, RunState.COMPLETED)
+        turn = Turn(owner, terms, journal=[an_entry(run.num, 1, body=stands)], runs=[ended])
+        assert (await scheduler.turn(turn)).applied
+        [ending] = await store.client.endings([run.num])
+        assert len(ending.body) == 100
+        count = (
+            "SELECT (SELECT count(*) FROM watchbill.chunk WHERE run = $1),"
+            " (SELECT count(*) FROM watchbill.upload WHERE run = $1)"
+        )
+        assert [tuple(row) for row in await world.harbour.ask(OWNER, count, run.num)] == [(20, 1)]
+        assert (await scheduler.take(owner, shards, None)).uploads
+        [stale] = await scheduler.stale_uploads(shards)
+        await scheduler.discard(stale)
+        assert [tuple(row) for row in await world.harbour.ask(OWNER, count, run.num)] == [(10, 0)]
+        while await scheduler.delete(run.num, 1_000) is not Deleted.GONE:
+            pass
+        assert [tuple(row) for row in await world.harbour.ask(OWNER, count, run.num)] == [(0, 0)]
+    finally:
+        await store.close()
 
 
 async def test_nobody_writes_about_runs_of_others_in_its_own_name(world: World) -> None:

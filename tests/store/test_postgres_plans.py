@@ -50,6 +50,7 @@ LARGE = {
     "fact",
     "decision",
     "blob",
+    "chunk",
     "agent",
     "schedule",
     "log",
@@ -106,6 +107,8 @@ INDEXES: Mapping[str, set[str]] = {
     "delete_journal": {"journal_pkey (run)", "journal_pkey (run, seq)", "blob_pkey (run, n)"},
     "delete_run": {
         "blob_pkey (run)",
+        "chunk_pkey (run)",
+        "upload_pkey (run)",
         "chain_pkey (run)",
         "journal_pkey (run)",
         "run_pkey (num)",
@@ -127,13 +130,21 @@ INDEXES: Mapping[str, set[str]] = {
         "log_pkey (run)",
         "fact_run_kind_ref_key (run)",
         "blob_pkey (run)",
+        "chunk_pkey (run)",
+        "upload_pkey (run)",
         "journal_pkey (run)",
         "chain_pkey (run)",
         "failed_run_pkey (run)",
     },
     "decisions_of_run": {"decision_pkey (run)"},
     "onsets": {"decision_pkey (run, call, fence, n)"},
-    "copy": {"run_pkey (num)", "journal_pkey (run, seq)", "blob_pkey (run, n)", "failed_run_pkey (run)"},
+    "copy": {
+        "run_pkey (num)",
+        "journal_pkey (run, seq)",
+        "blob_pkey (run, n)",
+        "chunk_pkey (run, upload)",
+        "failed_run_pkey (run)",
+    },
     "record_context": {"shard_pkey (id)", "all of scheduler"},
     "schedules": {"schedule_namespace_name_key (namespace)", "run_pkey (num)", "all of scheduler"},
     "gates": {
@@ -241,7 +252,12 @@ INDEXES: Mapping[str, set[str]] = {
     "retire": {"scheduler_pkey (id)"},
     "lift_avoid": {"all of attempt_avoid", "attempt_pkey (id)"},
     "bury": {"scheduler_pkey (id)", "supervisor_pkey (id)", "agent_pkey (id)", "all of lease"},
-    "take": {"lease_pkey (role, shard)"},
+    "take": {"lease_pkey (role, shard)", "upload_shard (shard)"},
+    "begin_upload": {"lease_pkey (role, shard)", "upload_pkey (run, id)"},
+    "add_chunk": {"upload_pkey (run, id)"},
+    "delete_upload": {"upload_pkey (run, id)"},
+    "delete_chunks": {"chunk_pkey (run, upload)"},
+    "stale_uploads": {"upload_shard (shard)", "lease_pkey (role, shard)"},
     "renew": {"lease_pkey (role, shard)"},
     "release": {"lease_pkey (role, shard)"},
     "held_leases": {"lease_pkey (role, shard)"},
@@ -277,6 +293,8 @@ INDEXES: Mapping[str, set[str]] = {
         "fact_pkey (id)",
         "attempt_pkey (id)",
         "schedule_namespace_name_key (namespace, name)",
+        "chunk_pkey (run, upload)",
+        "upload_pkey (run, id)",
     },
     # agents
     "join_agent": {
@@ -510,7 +528,7 @@ def texts() -> dict[str, Statement]:
         "report_uses": composed(SCHEMA, (("accepted", "report_uses"),), "report_answer_uses", ()),
         "report_rows": statements(SCHEMA)["report_rows"],
         "turn_is_there": statements(SCHEMA)["turn_is_there"],
-        "turn": turn_statement(SCHEMA, a_turn(*PARTS), large=True, urgent=True),
+        "turn": turn_statement(SCHEMA, a_turn(*PARTS), large=True, uploads=True, urgent=True),
     }
 
 
@@ -749,7 +767,7 @@ async def test_whoever_finds_a_door_slow_after_a_quiet_night_has_its_tables_look
     believed += " AND reltuples = $3"
 
     async def looked_at() -> bool:
-        [(count,)] = await by_hand(url, believed, address_of(url).schema, sorted(LARGE - {"blob"}), 0.0)
+        [(count,)] = await by_hand(url, believed, address_of(url).schema, sorted(LARGE - {"blob", "chunk"}), 0.0)
         return count == 0
 
     assert not await looked_at()

@@ -45,6 +45,7 @@ class Executor:
         self._ready: deque[Attempt] = deque()  # async attempts that begin in the next task
         self._kept = 0  # bytes of large outcomes that wait to be written
         self._kept_of: dict[str, int] = {}  # the same by run
+        self._kept_by: dict[Attempt, int] = {}  # the same by attempt: its body may be replaced by a reference
         self._coming: dict[Attempt, int] = {}  # large outcomes of threads that the loop has not seen yet
         self._parked: dict[str, list[Attempt]] = {}  # attempts by run that may not begin before these are written
         self._threads = env.threads("watchbill step", threads)
@@ -125,13 +126,13 @@ class Executor:
 
     def keep(self, attempt: Attempt) -> None:
         """Count the large outcome of an attempt until it is released: its run begins no more than it can write."""
-        size = len(attempt.body)
+        size = self._kept_by[attempt] = len(attempt.body)
         self._kept += size
         self._kept_of[attempt.run] = self._kept_of.get(attempt.run, 0) + size
 
     def release(self, attempt: Attempt) -> None:
         """Count a large outcome no more, and let what had to wait for that begin."""
-        size, run = len(attempt.body), attempt.run
+        size, run = self._kept_by.pop(attempt), attempt.run
         self._kept -= size
         self._kept_of[run] -= size
         if not self._kept_of[run]:

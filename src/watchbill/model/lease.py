@@ -38,3 +38,4 @@ class Terms(msgspec.Struct, frozen=True):
 
     taken: tuple[Taken, ...]
     now: Micros
+    uploads: bool = False  # there are uploads that no turn has taken: some may be garbage of earlier terms

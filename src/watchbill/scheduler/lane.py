@@ -22,6 +22,7 @@ from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.overrides import Overrides
 from watchbill.scheduler.plan import HEAD_START
 from watchbill.scheduler.residence import Resident
+from watchbill.scheduler.uploads import Uploads
 from watchbill.store.portions import LARGE, Portion
 
 UNCERTAIN: Final = Failure(NOT_BEGUN, "the lease was not certain when its turn came", cause=Cause.CANCELLED)
@@ -42,6 +43,7 @@ class Lane:
         trust: Callable[[], Micros | None],
         plan_finish: Callable[[Attempt], FinishPlan | None],
         overrides: Overrides,
+        uploads: Uploads,
     ) -> None:
         self.executor = executor
         executor.on_room.append(wake)
@@ -51,6 +53,8 @@ class Lane:
         self._trust = trust
         self._plan_finish = plan_finish
         self._overrides = overrides
+        self._uploads = uploads
+        uploads.when_ended(self._end_large)
         self._ended: list[Attempt] = []
         self._large = 0  # bytes of the large outcomes among these
         self._taken: list[Attempt] = []  # large outcomes of the turn that is made
@@ -75,13 +79,30 @@ class Lane:
             attempt.owner[0].local.pop(attempt.call, None)
             self._ready.put(attempt.owner, self._env.clock.boot())
         else:
-            self._ended.append(attempt)
             if len(attempt.body) > LARGE:
-                self._large += len(attempt.body)
-                self.executor.keep(attempt)
+                self._finished_large(attempt)
+                return
+            self._ended.append(attempt)
             if len(self._ended) > 1 and not self._large:
                 return  # the turn that was asked for by the first one takes this one along
         self._wake()
+
+    def _finished_large(self, attempt: Attempt) -> None:
+        self.executor.keep(attempt)
+        if self._uploads.wants(attempt):
+            self._uploads.begin(attempt)  # its turn writes a reference, when the store has the rest
+        else:
+            self._end_large(attempt)
+
+    def _end_large(self, attempt: Attempt) -> None:
+        self._large += len(attempt.body)
+        self._ended.append(attempt)
+        self._wake()
+
+    def end_uploads(self) -> None:
+        """Upload nothing more: turns write the whole results, which is over sooner."""
+        for attempt in self._uploads.give_up():
+            self._end_large(attempt)
 
     def lasts(self, attempt: Attempt) -> None:
         """Remember it: when it has lasted a second it becomes visible."""
@@ -126,17 +147,22 @@ class Lane:
         resting = not at_once and self._env.clock.boot() < self._rests_until
         left_alone: set[int] = set()  # runs with a large outcome that has to wait: their outcomes stay in order
         for attempt in ended:
-            run, size = attempt.owner[0].num, len(attempt.body)
+            run, size = attempt.owner[0].num, self._size(attempt)
             if resting and (size > LARGE or run in left_alone):
                 left_alone.add(run)
             elif portion.takes(run, size):
                 taken.append(attempt)
-                if size > LARGE:
-                    self._large -= size
+                if len(attempt.body) > LARGE:
+                    self._large -= len(attempt.body)
                     self._taken.append(attempt)
+                    self._uploads.take(attempt)
                 continue
             self._ended.append(attempt)
         return taken
+
+    def _size(self, attempt: Attempt) -> int:
+        """Give how many bytes its turn writes of an outcome."""
+        return 0 if self._uploads.is_complete(attempt) else len(attempt.body)
 
     def rest(self, began: Micros, *, others: bool) -> None:
         """Let go of large outcomes whose turn is written, and give other runs, if any, as much time as that took."""
@@ -169,7 +195,11 @@ class Lane:
                     visible.append(attempt)
                 else:
                     queue[attempt] = due  # it had to wait for a thread
-        return [attempt for attempt in dict.fromkeys(visible) if attempt.row is None and runs_here(attempt)]
+        return [
+            attempt
+            for attempt in dict.fromkeys(visible)
+            if attempt.row is None and runs_here(attempt) and not self._uploads.has(attempt)
+        ]
 
     def take_stopped(self) -> list[tuple[Resident, Call]]:
         """Take the calls that were to start, and are paused by their names."""
@@ -248,7 +278,7 @@ class Lane:
             return bool(self._ended)
         left_alone: set[int] = set()  # as in `_portion`: a small outcome waits behind a large one of its run
         for attempt in self._ended:
-            if len(attempt.body) > LARGE:
+            if self._size(attempt) > LARGE:
                 left_alone.add(attempt.owner[0].num)
             elif attempt.owner[0].num not in left_alone:
                 return True

@@ -36,6 +36,7 @@ class Leases:
         self.region: list[int] = []  # all shards there are
         self.share = 0  # how many of them are mine to hold
         self.terms: dict[int, int] = {}
+        self.uploads = False  # the last answer said that there are uploads which no turn has taken
         self._parting: dict[int, int] = {}  # given up; the store has not said yet that it knows
         # Asked for without an answer, until when: they may be mine without my knowing, and would end uncleanly.
         self._unsure: dict[int, Micros] = {}
@@ -96,6 +97,7 @@ class Leases:
         if taken:
             self._env.renumber(answer.taken[0].term)  # the store gives each term once: no other process has it
         self.terms.update(taken)
+        self.uploads = answer.uploads
         return answer.taken
 
     async def renew(self, *, at_once: bool = False) -> set[int]:

@@ -67,6 +67,7 @@ from watchbill.scheduler.stopping import Stopping
 from watchbill.scheduler.store_time import StoreTime
 from watchbill.scheduler.suspects import Careful, Suspects
 from watchbill.scheduler.telling import Telling
+from watchbill.scheduler.uploads import Uploads
 from watchbill.store.contact import Contact
 from watchbill.store.protocol import REDRAWN, Fact, Loaded, Look, SchedulerStore, Transactions, Turn
 from watchbill.store.refused import words_of
@@ -175,6 +176,7 @@ class Scheduler(Loop):
             stopping=stopping,
             leaving=leaving,
         )
+        self._uploads = Uploads(env, store, process)
         self._lane = (
             Lane(
                 env,
@@ -184,6 +186,7 @@ class Scheduler(Loop):
                 trust=lambda: self._leases.trusted_until,
                 overrides=self._overrides,
                 plan_finish=self._plan_finish,
+                uploads=self._uploads,
             )
             if executor is not None
             else None
@@ -262,6 +265,7 @@ class Scheduler(Loop):
         finally:
             if self._lane is not None:
                 self._lane.rest(began, others=len(self._residence.runs) > 1)
+        self._uploads.tidy(self._residence.runs.values())
         if written and leaving:
             await self._give_away(leaving)
         if self._overrides.behind:
@@ -280,6 +284,7 @@ class Scheduler(Loop):
         self._draining = True
         until = self.env.clock.boot() + DRAIN
         if self._lane is not None:
+            self._lane.end_uploads()
             await self._write_outcomes(self._lane)
             # Of what can be undone its agent writes down that it had begun; all else begins again where it is loaded.
             await self._show_what_runs(lambda call: isinstance(call, UndoableCall))
@@ -295,12 +300,14 @@ class Scheduler(Loop):
         uncounted = self._uncounted_shards()
         self._drop_all()
         self._stop_watching()
+        await self._uploads.close()
         await self._leases.release(uncounted=uncounted)
         await self._attendance.retire()
 
     def abandon(self) -> None:
         """Stop what runs on the lane: nobody could journal it."""
         self._stop_watching()
+        self._uploads.abandon()
         self._drop_all()
 
     async def _show_what_runs(self, wanted: Callable[[Call], bool]) -> None:
@@ -350,6 +357,8 @@ class Scheduler(Loop):
             self._entering.owners.update({one.shard: one.owner or alone for one in taken})
             self._overrides.taken()
             self._catching_up = True
+            if self._leases.uploads:
+                await self._uploads.discard_stale([one.shard for one in taken])
             note = f"{len(taken)} shards under term {taken[0].term}"
             self.tell([Event(happened.SHARDS_TAKEN, self._time.now(), self.name, note=note)])
 
@@ -428,6 +437,7 @@ class Scheduler(Loop):
         self._reloaded.clear()
         self._stopping_calls.runs.clear()
         self._telling.waiting.clear()
+        self._uploads.forget()
 
     def _uncounted_shards(self) -> set[int]:
         """Give the shards whose losses are not all counted: what runs here without a row, or ran under a dead owner.
@@ -838,6 +848,7 @@ class Scheduler(Loop):
                 self._lane.let_nobody_hear(batch)
         if not written:
             return False
+        self._uploads.written(turn, batch.left_out)
         if self._refusals:
             self._refusals.forgive({entry[0] for entry in turn.journal} - batch.left_out)
         for lasted in batch.lasted:
@@ -1011,6 +1022,15 @@ class Scheduler(Loop):
         self._leases.region = await self._store.shards(self._namespace, self._region)
         await self._queues.make()
         lost = await self._shards_with_lost_rows()
+        try:
+            await self._write_what_has_ended(lost)
+        finally:
+            self._uploads.reopen()
+
+    async def _write_what_has_ended(self, lost: Iterable[int]) -> None:
+        """Journal what has ended here, which is known to this process alone, and begin anew under a new term."""
+        if self._lane is not None:
+            self._lane.end_uploads()  # the store may have lost chunks
         batch = self._batch()
         while self._suspects or (self._lane is not None and self._lane.has_ended):
             with step_guard():
@@ -1020,7 +1040,7 @@ class Scheduler(Loop):
             if not await self._commit(batch):
                 return
             while self._suspects:
-                await self._advance_carefully(self._suspects.next())  # what has ended is known here alone
+                await self._advance_carefully(self._suspects.next())
             batch = self._batch()
         with step_guard():
             self._let_go(list(self._residence.runs.values()), batch)

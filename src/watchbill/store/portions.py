@@ -10,6 +10,8 @@ T = TypeVar("T")
 
 BYTES_AT_ONCE = 32 << 20  # of a turn, a read or a submit: well within the time that a statement has on a slow disk
 BYTES_OF_A_RUN = 8 << 20  # of these for one run, so that small runs never wait for more than some of a large one
+UPLOADED_FROM = 4 << 20  # a larger result is written before its turn, in chunks
+CHUNK = 1 << 20  # bytes that one transaction of an upload writes: tens of milliseconds on a slow disk
 LARGE = 64 << 10  # bodies below this are not counted: a thousand of them are less than two portions
 
 

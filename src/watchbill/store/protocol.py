@@ -45,6 +45,7 @@ from watchbill.model.sketch import Sketch
 from watchbill.model.stat import Learned, Lesson, Stat
 from watchbill.model.states import RunState
 from watchbill.model.stuck import StuckGathering
+from watchbill.model.upload import Upload, Uploaded
 from watchbill.model.verdict import Judgement
 from watchbill.model.wait import Wait
 from watchbill.model.watcher import Standing, Watcher
@@ -724,6 +725,22 @@ class SchedulerStore(Protocol):
 
         `again` says that an answer was lost: then a key of journal or attempt that is there means it was applied.
         """
+        ...
+
+    async def upload(self, upload: Upload, body: bytes) -> Uploaded | None:
+        """Write a large body in chunks, each in a transaction of its own; None when the term is over.
+
+        A turn under the same term takes it: the answer stands for the body in the turn's journal. After an error the
+        same upload may be sent again.
+        """
+        ...
+
+    async def discard(self, upload: Upload) -> None:
+        """Delete an upload and its chunks, unless a turn has taken it."""
+        ...
+
+    async def stale_uploads(self, shards: Sequence[int]) -> list[Upload]:
+        """Read the uploads of these shards that no turn can take any more: their term is over."""
         ...
 
     async def onsets(self, done: Sequence[tuple[int, str, int]]) -> list[tuple[DecisionRow, Micros]]:

@@ -35,6 +35,7 @@ from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow
 from watchbill.model.sealed import as_stored, is_sealed, opened
 from watchbill.model.states import RunState
 from watchbill.model.stuck import StuckGathering, StuckRun
+from watchbill.model.upload import Upload, Uploaded
 from watchbill.model.verdict import Judgement, Recast
 from watchbill.store.codec import Codec
 from watchbill.store.held import explained
@@ -110,10 +111,17 @@ class Sealer:
         run, seq, kind, key, digest, fence, outcome, agent, started_at, at, body = entry
         if not body:
             return entry  # of a timer: there is nothing to see
+        if isinstance(body, Uploaded):
+            masked = None if digest is None else self._codec.mask(digest, body.head)
+            return run, seq, kind, key, masked, fence, outcome, agent, started_at, at, body
         sealed = self._codec.seal(body, b"journal %d %d" % (run, seq))
         if digest is not None:
             digest = self._codec.mask(digest, sealed)
         return run, seq, kind, key, digest, fence, outcome, agent, started_at, at, sealed
+
+    def upload(self, upload: Upload, body: bytes) -> bytes:
+        """Seal a body that is uploaded in chunks."""
+        return self._codec.seal(body, b"upload %d %d" % (upload.run, upload.id))
 
     def attempt(self, row: NewAttempt) -> NewAttempt:
         """Seal the arguments, progress and result of a new row."""
@@ -469,6 +477,11 @@ class SealedScheduler:
         self.ended_parts, self.trim = doors.ended_parts, doors.trim
         self.learn, self.learned = doors.learn, doors.learned
         self.policies, self.patch = doors.policies, doors.patch
+        self.discard, self.stale_uploads = doors.discard, doors.stale_uploads
+
+    async def upload(self, upload: Upload, body: bytes) -> Uploaded | None:
+        """Write a large body in chunks."""
+        return await self._doors.upload(upload, self._sealer.upload(upload, body))
 
     async def onsets(self, done: Sequence[tuple[int, str, int]]) -> list[tuple[DecisionRow, Micros]]:
         """Read how the trouble of calls began that are done now."""

@@ -19,6 +19,7 @@ from watchbill.model.run import RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleRow
 from watchbill.model.stat import Learned, Lesson
 from watchbill.model.states import AttemptState, RunState
+from watchbill.model.upload import Upload, Uploaded
 from watchbill.store import portions
 from watchbill.store.hints import turned
 from watchbill.store.newest import Newest
@@ -48,6 +49,7 @@ from watchbill.store.protocol import (
 )
 from watchbill.store.silence import BEAT
 from watchbill.store.sweeping import parts_of
+from watchbill.store.uploads import upload_in_chunks
 
 # A turn has been written whole when one of its keys is there: only these, others may belong to somebody else's work.
 _KEYS_OF_A_TURN: Final = frozenset({"journal_pkey", "attempt_pkey"})
@@ -124,10 +126,10 @@ class PostgresScheduler:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term."""
         values = {"owner": owner, "shards": sorted(shards), "lasting": lasting, "expired": expired, "above": above}
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "take", values))
-        taken = tuple([_taken(*row[1:]) for row in found if row[1] is not None])
+        taken = tuple([_taken(*row[2:]) for row in found if row[2] is not None])
         self._newest.forget_tails()
         self._open.forget(lease.shard for lease in taken)
-        return Terms(taken, cast(Micros, found[0][0]))
+        return Terms(taken, cast(Micros, found[0][0]), cast(bool, found[0][1]))
 
     async def renew(self, owner: int, terms: dict[int, int], lasting: Micros | None) -> TurnAnswer:
         """Prolong the leases still held under their terms."""
@@ -256,6 +258,32 @@ class PostgresScheduler:
             lambda: self._lines.transact(lambda db: delete(db, root, limit), self._lines.loads)
         )
 
+    async def upload(self, upload: Upload, body: bytes) -> Uploaded | None:
+        """Write a large body in chunks, each in a transaction of its own."""
+
+        async def begin(upload: Upload) -> bool:
+            [held] = await self._lines.door(
+                lambda: self._lines.row(self._lines.others, "begin_upload", upload._asdict())
+            )
+            return cast(bool, held)
+
+        async def write(upload: Upload, n: int, chunk: bytes) -> bool:
+            values = {"run": upload.run, "id": upload.id, "n": n, "body": chunk}
+            [there] = await self._lines.door(lambda: self._lines.row(self._lines.others, "add_chunk", values))
+            return cast(bool, there)
+
+        return await upload_in_chunks(upload, body, begin, write)
+
+    async def discard(self, upload: Upload) -> None:
+        """Delete an upload and its chunks, unless a turn has taken it."""
+        await self._lines.door(lambda: self._lines.transact(lambda db: discard(db, upload)))
+
+    async def stale_uploads(self, shards: Sequence[int]) -> list[Upload]:
+        """Read the uploads of these shards whose term is over."""
+        asked = {"shards": list(shards)}
+        found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "stale_uploads", asked))
+        return [Upload(*row) for row in cast(Sequence[Any], found)]
+
     async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:
         """Write one turn, all or nothing."""
         return await self._lines.door(lambda: self._turn(turn, again=again))
@@ -322,7 +350,11 @@ class PostgresScheduler:
         follows = self._newest.follows(turn)
         values = turn_values(turn, self._lines.env, self._homes, follows, hidden=self._lines.region is not None)
         statement = turn_statement(
-            self._lines.address.schema, turn, large=bool(values["blob_ns"]), urgent=is_urgent(turn)
+            self._lines.address.schema,
+            turn,
+            large=bool(values["blob_ns"]),
+            uploads="uploaded_ids" in values,
+            urgent=is_urgent(turn),
         )
         try:
             whole, now, held = await self._lines.row(self._lines.turns, statement, values)
@@ -368,6 +400,16 @@ class PostgresScheduler:
         values = _paired(turn.owner, turn.terms)
         now, held = await self._lines.row(self._lines.turns, "held_leases", values)
         return TurnAnswer(applied=True, held=frozenset(cast(list[int], held)), now=cast(Micros, now))
+
+
+async def discard(db: Session, upload: Upload) -> None:
+    """Delete an upload, unless a turn has taken it.
+
+    In two statements: the second one sees the chunk whose writer had locked the row of the upload.
+    """
+    this = {"run": upload.run, "id": upload.id}
+    if await db.rows("delete_upload", this):
+        await db.rows("delete_chunks", this)
 
 
 async def bury(lines: Connections, hints: SharedHints, processes: Sequence[int], *, unheard: bool = False) -> None:

@@ -32,6 +32,11 @@ _PARTS: Final = {
     "attempts": (("attempts", "turn_attempts"), ("attempts_checked", "turn_attempts_checked")),
     "runs": (("runs", "turn_runs"), ("runs_checked", "turn_runs_checked")),
     "blobs": (("blobs", "turn_blobs"),),
+    "uploads": (
+        ("uploaded", "turn_uploaded"),
+        ("uploads_taken", "turn_uploads_taken"),
+        ("uploaded_checked", "turn_uploaded_checked"),
+    ),
     "facts_done": (("facts_done", "turn_facts_done"),),
     "finals_done": (("finals_done", "turn_finals_done"),),
     "dropped": (("dropping", "turn_dropping"), ("dropped", "turn_drop"), ("cancelled", "turn_cancel")),
@@ -45,17 +50,19 @@ _PARTS: Final = {
     "only_names": (("hasty", "turn_hasty"),),
     "jumps": (("jumped", "turn_jumped"),),
 }
-_DERIVED: Final = frozenset({"blobs", "jumps"})  # of no field of a turn alone
+_DERIVED: Final = frozenset({"blobs", "uploads", "jumps"})  # of no field of a turn alone
 # What changes rows that are there. A pause concerns all of a run, whatever else becomes of them: it asks these parts.
 _MOVES: Final = ("finals_done", "dropped", "decided", "released", "asked_again")
-_CHECKS: Final = frozenset({"attempts_checked", "runs_checked", "hasty", "jumped"})
+_CHECKS: Final = frozenset({"attempts_checked", "runs_checked", "uploaded_checked", "hasty", "jumped"})
 
 
-def turn_statement(schema: str, turn: Turn, *, large: bool, urgent: bool = False) -> Statement:
+def turn_statement(schema: str, turn: Turn, *, large: bool, uploads: bool = False, urgent: bool = False) -> Statement:
     """Give the statement for a turn that has these parts."""
     there = {name for name in _PARTS if name not in _DERIVED and getattr(turn, name)}
     if large:
         there.add("blobs")
+    if uploads:
+        there.add("uploads")
     if urgent:
         there.add("jumps")
     if turn.holds:
@@ -115,6 +122,8 @@ def turn_values(
     values["facts_done"] = sorted(turn.facts_done)
     values["doing_shards"] = list(turn.doing)
     values["doing_runs"] = list(turn.doing.values())
+    if blobs.uploaded:
+        values |= blobs.uploads()
     return values | blobs.values()
 
 

@@ -430,6 +430,7 @@ def copy(  # noqa: PLR0913 - all that a copy is made of
         return Copied.GONE
     these: Named = {"run": run.num, "source": source, "entries": json_text(entries)}
     db.run("copy_blobs", these)
+    db.run("copy_chunks", {"run": run.num, "source": source})
     values = _values(run, _home_shards(db, run)[shard_number(run.id)], now, db.spill(run.num, run.input))
     if db.run("copy_run", (*values[:12], source)).rowcount != 1:
         raise taken_number(run)

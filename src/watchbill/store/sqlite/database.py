@@ -5,6 +5,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import quote
@@ -23,6 +24,7 @@ from watchbill.errors import (
 )
 from watchbill.forks import FORKS, abandon
 from watchbill.model.lease import FOREVER
+from watchbill.model.upload import Uploaded
 from watchbill.store.bodies import fits, reference, referred
 from watchbill.store.owner import PRIVATE
 from watchbill.store.sqlite.files import StoreFiles
@@ -132,11 +134,21 @@ class Database:
         n = referred(stored)
         if n is None:
             return stored
-        row = self.run("read_blob", {"run": run, "n": n}).fetchone()
+        row = self.run("read_large", {"run": run, "n": n}).fetchone()
         if row is None:
             raise StoreCorruptError(self._url, f"blob {n} of run {run} is missing")
-        body: bytes = row[0]
-        return body
+        body: bytes
+        body, upload, size = row
+        return body if upload is None else self._joined(run, n, upload, size)
+
+    def _joined(self, run: int, n: int, upload: int, size: int) -> bytes:
+        """Join the chunks of a large body; it grows in place, so it is in memory once."""
+        whole = BytesIO()
+        for (chunk,) in self.run("read_chunks", {"run": run, "upload": upload}):
+            whole.write(chunk)
+        if whole.tell() != size:
+            raise StoreCorruptError(self._url, f"chunks of blob {n} of run {run} are missing")
+        return whole.getvalue()
 
     def size(self, run: int, stored: bytes | None) -> int:
         """Give how many bytes a body has that a row stores, or refers to; it is not read for that."""
@@ -281,7 +293,21 @@ class Writer(Database):
         """Keep a large body as a blob of its run; gives what the row stores: a reference, or a small body itself."""
         if fits(body):
             return body
+        if isinstance(body, Uploaded):
+            return self._take_upload(run, body)
         (n,) = self.run("add_blob", {"run": run, "body": body}).fetchone()
+        return reference(n)
+
+    def _take_upload(self, run: int, uploaded: Uploaded) -> bytes:
+        """Make an upload a blob of its run; refuse one that is not complete."""
+        this: Named = {"run": run, "id": uploaded.id}
+        (there,) = self.run("count_chunks", this).fetchone()
+        if there != uploaded.chunks:
+            raise ValueError(
+                f"turn refused: a large body was not uploaded whole; {there} of {uploaded.chunks} chunks are there"
+            )
+        (n,) = self.run("add_uploaded_blob", {**this, "size": uploaded.size}).fetchone()
+        self.run("delete_upload", this)
         return reference(n)
 
     def close(self) -> None:

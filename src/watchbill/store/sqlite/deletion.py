@@ -20,7 +20,7 @@ _PARTS: Final = (
     ("delete_facts",),
     ("delete_journal_blobs", "delete_journal"),
 )
-_LAST: Final = ("delete_chain", "delete_blobs", "delete_end", "delete_run")
+_LAST: Final = ("delete_chain", "delete_blobs", "delete_run_chunks", "delete_run_uploads", "delete_end", "delete_run")
 
 
 class Gone(NamedTuple):
@@ -63,6 +63,8 @@ _OF_RUNS: Final = (
     "delete_all_logs",
     "delete_all_facts",
     "delete_all_blobs",
+    "delete_all_chunks",
+    "delete_all_uploads",
     "delete_all_journals",
     "delete_all_chains",
 )

@@ -20,6 +20,7 @@ from watchbill.model.run import RunChange, RunRow
 from watchbill.model.schedule import NewSchedule, ScheduleChange
 from watchbill.model.stat import Learned, Lesson
 from watchbill.model.states import AttemptState, source_bits
+from watchbill.model.upload import Upload, Uploaded
 from watchbill.store import portions
 from watchbill.store.bodies import all_fit, fits
 from watchbill.store.hints import turned
@@ -55,6 +56,7 @@ from watchbill.store.sqlite.rows import (
 )
 from watchbill.store.sqlite.shards import make_queue, make_shards, region_shards
 from watchbill.store.sqlite.stats import learn, learned
+from watchbill.store.uploads import upload_in_chunks
 
 _body = itemgetter(-1)
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
@@ -226,6 +228,25 @@ class SqliteScheduler:
             durable=not turn.only_names,
         )
 
+    async def upload(self, upload: Upload, body: bytes) -> Uploaded | None:
+        """Write a large body in chunks; the turn that takes it waits for the disk, for all of them."""
+
+        async def begin(upload: Upload) -> bool:
+            return await self._lanes.write(lambda db: begin_upload(db, upload), durable=False)
+
+        async def write(upload: Upload, n: int, chunk: bytes) -> bool:
+            return await self._lanes.write(lambda db: add_chunk(db, upload, n, chunk), durable=False)
+
+        return await upload_in_chunks(upload, body, begin, write)
+
+    async def discard(self, upload: Upload) -> None:
+        """Delete an upload and its chunks, unless a turn has taken it."""
+        await self._lanes.write(lambda db: discard(db, upload), durable=False)
+
+    async def stale_uploads(self, shards: Sequence[int]) -> list[Upload]:
+        """Read the uploads of these shards whose term is over."""
+        return await self._lanes.read(lambda db: stale_uploads(db, shards))
+
     def _attended(self, answer: "Attended") -> None:
         self._changed(int(answer.news))
 
@@ -308,9 +329,9 @@ def take(  # noqa: PLR0913 - the door's
         return Terms((), now)
     (term,) = db.run("next_term", {"above": above}).fetchone()
     db.run_many("take_lease", [(shard, owner, term, until(now, lasting), unclean) for shard, unclean, _, _ in free])
-    return Terms(
-        tuple([Taken(shard, term, bool(unclean), doing, before) for shard, unclean, doing, before in free]), now
-    )
+    (uploads,) = db.run("any_upload", {"shards": asked["shards"]}).fetchone()
+    taken = tuple([Taken(shard, term, bool(unclean), doing, before) for shard, unclean, doing, before in free])
+    return Terms(taken, now, bool(uploads))
 
 
 def renew(db: Writer, owner: int, terms: Mapping[int, int], lasting: Micros | None) -> TurnAnswer:
@@ -324,6 +345,38 @@ def renew(db: Writer, owner: int, terms: Mapping[int, int], lasting: Micros | No
 def _held(db: Database, owner: int, terms: Mapping[int, int], *, buried: bool) -> frozenset[int]:
     rows = db.run("held_leases", {"terms": json_text(terms), "owner": owner, "buried": buried})
     return frozenset([shard for (shard,) in rows])
+
+
+# --- uploads
+
+
+def begin_upload(db: Writer, upload: Upload) -> bool:
+    """Begin an upload; False when its term is over."""
+    if not _held(db, upload.owner, {upload.shard: upload.term}, buried=True):
+        return False
+    this: Named = {"run": upload.run, "id": upload.id, "shard": upload.shard, "term": upload.term}
+    return db.run("begin_upload", this).rowcount == 1
+
+
+def add_chunk(db: Writer, upload: Upload, n: int, chunk: bytes) -> bool:
+    """Write one chunk; False when the upload was discarded."""
+    this: Named = {"run": upload.run, "id": upload.id}
+    if db.run("open_upload", this).fetchone() is None:
+        return False
+    db.run("add_chunk", {**this, "n": n, "body": chunk})
+    return True
+
+
+def discard(db: Writer, upload: Upload) -> None:
+    """Delete an upload, unless a turn has taken it."""
+    this: Named = {"run": upload.run, "id": upload.id}
+    if db.run("delete_upload", this).rowcount:
+        db.run("delete_chunks", this)
+
+
+def stale_uploads(db: Database, shards: Sequence[int]) -> list[Upload]:
+    """Read the uploads whose term is over."""
+    return [Upload(*row) for row in db.run("stale_uploads", {"shards": json_text(shards)})]
 
 
 # --- reads

@@ -46,6 +46,7 @@ SUITES = (
     "suspensions",
     "transitions",
     "undecided",
+    "uploads",
 )
 
 pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in SUITES))

@@ -48,12 +48,21 @@ copied AS (
     CROSS JOIN unnest(:first::watchbill.journal_entry[]) AS first
 ),
 kept AS (
-    INSERT INTO watchbill.blob (run, n, body)
-    SELECT made.num, large.n, large.body
+    INSERT INTO watchbill.blob (run, n, body, upload, size)
+    SELECT made.num, large.n, large.body, large.upload, large.size
     FROM made
     CROSS JOIN watchbill.blob AS large
     WHERE large.run = :source
         AND large.n = ANY (ARRAY(SELECT watchbill.referred(body) FROM chosen))
+    RETURNING upload
+),
+chunks AS (
+    INSERT INTO watchbill.chunk (run, upload, n, body)
+    SELECT made.num, chunk.upload, chunk.n, chunk.body
+    FROM made
+    CROSS JOIN watchbill.chunk
+    WHERE chunk.run = :source
+        AND chunk.upload = ANY (ARRAY(SELECT upload FROM kept))
 ),
 own AS (
     INSERT INTO watchbill.blob (run, n, body)

@@ -31,6 +31,14 @@ blobs AS (
     DELETE FROM watchbill.blob
     WHERE run = ANY (ARRAY(SELECT num FROM gone))
 ),
+chunks AS (
+    DELETE FROM watchbill.chunk
+    WHERE run = ANY (ARRAY(SELECT num FROM gone))
+),
+uploads AS (
+    DELETE FROM watchbill.upload
+    WHERE run = ANY (ARRAY(SELECT num FROM gone))
+),
 entries AS (
     DELETE FROM watchbill.journal
     WHERE run = ANY (ARRAY(SELECT num FROM gone))

@@ -8,7 +8,7 @@ FROM (
         SELECT entry.*,
             CASE
                 WHEN octet_length(entry.body) < 22 AND substr(entry.body, 1, 1) = '\x00' THEN (
-                    SELECT octet_length(blob.body)
+                    SELECT coalesce(blob.size, octet_length(blob.body))
                     FROM watchbill.blob
                     WHERE blob.run = entry.run
                         AND blob.n = watchbill.referred(entry.body)

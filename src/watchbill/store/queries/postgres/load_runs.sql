@@ -9,7 +9,7 @@ FROM (
     FROM (
         SELECT run.*, wanted.place,
             octet_length(run.input)
-            + coalesce((SELECT sum(octet_length(blob.body)) FROM watchbill.blob WHERE blob.run = run.num), 0)
+            + coalesce((SELECT sum(coalesce(blob.size, octet_length(blob.body))) FROM watchbill.blob WHERE blob.run = run.num), 0)
             + coalesce((SELECT sum(octet_length(fact.body)) FROM watchbill.fact WHERE fact.run = run.num), 0) AS size
         FROM unnest(:nums::bigint[]) WITH ORDINALITY AS wanted (num, place)
         JOIN watchbill.run ON run.num = wanted.num

@@ -24,7 +24,7 @@ WHERE num = ANY (:nums::bigint[])
                     SELECT run.*,
                         CASE
                             WHEN octet_length(run.input) < 22 AND substr(run.input, 1, 1) = '\x00' THEN (
-                                SELECT octet_length(blob.body)
+                                SELECT coalesce(blob.size, octet_length(blob.body))
                                 FROM watchbill.blob
                                 WHERE blob.run = run.num
                                     AND blob.n = watchbill.referred(run.input)

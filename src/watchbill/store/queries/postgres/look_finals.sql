@@ -19,7 +19,7 @@ WHERE id = ANY (:ids::bigint[])
                         SELECT attempt.*,
                             coalesce(CASE
                             WHEN octet_length(attempt.result) < 22 AND substr(attempt.result, 1, 1) = '\x00' THEN (
-                                SELECT octet_length(blob.body)
+                                SELECT coalesce(blob.size, octet_length(blob.body))
                                 FROM watchbill.blob
                                 WHERE blob.run = attempt.run
                                     AND blob.n = watchbill.referred(attempt.result)
@@ -27,7 +27,7 @@ WHERE id = ANY (:ids::bigint[])
                             ELSE octet_length(attempt.result)
                         END, 0) + CASE
                             WHEN octet_length(attempt.args) < 22 AND substr(attempt.args, 1, 1) = '\x00' THEN (
-                                SELECT octet_length(blob.body)
+                                SELECT coalesce(blob.size, octet_length(blob.body))
                                 FROM watchbill.blob
                                 WHERE blob.run = attempt.run
                                     AND blob.n = watchbill.referred(attempt.args)

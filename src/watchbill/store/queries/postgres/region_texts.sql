@@ -28,6 +28,8 @@ tables AS (
             (6, 'decision', NULL, 'of run', 'of run'),
             (7, 'blob', NULL, 'of run', 'of run'),
             (8, 'log', NULL, 'of run', 'of run'),
+            (20, 'chunk', NULL, 'of run', 'of run'),
+            (21, 'upload', NULL, format('shard::bigint = ANY (%s)', shards), 'where its run is'),
             (17, 'chain', NULL, 'of run', 'of run'),
             (18, 'failed_run', NULL, 'of run', 'of run'),
             (9, 'incident', NULL, ours, NULL),

@@ -34,7 +34,9 @@ taken AS (
         AND lease.shard = free.shard
     RETURNING lease.shard, lease.term, lease.unclean, free.doing, free.owner
 )
-SELECT time.now, taken.shard, taken.term, taken.unclean, taken.doing, taken.owner
+SELECT
+    time.now, EXISTS (SELECT 1 FROM watchbill.upload WHERE upload.shard = ANY (:shards::integer[])),
+    taken.shard, taken.term, taken.unclean, taken.doing, taken.owner
 FROM (SELECT watchbill.at(:now::bigint) AS now) AS time
 LEFT JOIN taken ON true
 ORDER BY taken.shard

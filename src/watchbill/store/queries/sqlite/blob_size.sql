@@ -1,5 +1,5 @@
 -- Give how many bytes one large body has.
-SELECT length(body)
+SELECT coalesce(size, length(body))
 FROM blob
 WHERE run = :run
     AND n = :n

@@ -1,6 +1,6 @@
 -- Copy the large bodies that chosen entries refer to.
-INSERT INTO blob (run, n, body)
-SELECT :run, n, body
+INSERT INTO blob (run, n, body, upload, size)
+SELECT :run, n, body, upload, size
 FROM blob
 WHERE run = :source
     AND n IN (

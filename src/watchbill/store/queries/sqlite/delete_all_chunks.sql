@@ -1,0 +1,3 @@
+-- Delete all rows of this table that belong to these runs.
+DELETE FROM chunk
+WHERE run IN (SELECT value FROM json_each(:runs))

@@ -1,0 +1,3 @@
+"""The conformance suite through doors with keys: uploads."""
+
+from watchbill.testing.conformance.uploads import *  # noqa: F403
