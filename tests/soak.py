@@ -39,7 +39,7 @@ TOTALS = {
     "caught": "planted bugs that were caught",
     "violations": "violations",
 }
-_COUNTED = re.compile(r"([\d,]+) (seeds|faults|violations)\b")
+_COUNTED = re.compile(r"([\d,]+) (seeds|faults|mutants|caught|violations)\b")
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 

@@ -84,7 +84,6 @@ class Mutant(NamedTuple):
     plant: Callable[[Patch], None]
     caught_by: frozenset[str]
     seen_in: Callable[[int], bool] = is_uncrewed
-    begin: int = 0  # of those that few worlds show: where to look first
 
 
 def change_sql(patch: Patch, statement: str, before: str, after: str, *others: str) -> None:
@@ -608,6 +607,19 @@ def it_acts_on_when_its_lease_has_ended(patch: Patch) -> None:
     patch.setattr(Held, "stop_in_silence", not_for_a_minute)
 
 
+def what_was_stopped_in_silence_is_forgotten(patch: Patch) -> None:
+    """Nobody may have missed the agent: then it counts as running there until its timeout."""
+
+    def forget(self, boot, silence):
+        if silence >= SILENCE:
+            for attempt in [one for one in self._running.values() if one.may_repeat and not self._is_over(one)]:
+                self.lose(attempt)
+        stop(self, boot, min(silence, SILENCE - 1))
+
+    stop = Held.stop_in_silence
+    patch.setattr(Held, "stop_in_silence", forget)
+
+
 def what_came_before_the_last_try_is_forgotten(patch: Patch) -> None:
     for there in (failures, advance):
         patch.setattr(there, "is_unknown", lambda final: is_unknown(msgspec.structs.replace(final, unsure=None)))
@@ -716,103 +728,78 @@ def what_does_not_fit_is_taken(patch: Patch) -> None:
 
 
 MUTANTS = (
-    Mutant("M1", m1_completion_without_fence, frozenset({"I3", "I5", "I7"}), is_loud, begin=314),
-    Mutant(
-        "M2", m2_local_clock_leases, frozenset({"I2", "I9"}), begin=14
-    ),  # taken too early, or kept for minutes too long
+    Mutant("M1", m1_completion_without_fence, frozenset({"I3", "I5", "I7"}), is_loud),
+    Mutant("M2", m2_local_clock_leases, frozenset({"I2", "I9"})),  # taken too early, or kept for minutes too long
     Mutant("M3", m3_crash_not_counted, frozenset({"I8"})),
     Mutant("M5", m5_stale_leadership_kept, frozenset({"I1", "I2", "I3", "I5", "I7"}), is_loud),
-    Mutant("M6", m6_renewed_when_it_ends, frozenset({"I2", "I9"}), is_loud, begin=6_221),
-    Mutant(
-        "M8",
-        m8_recovery_from_a_stale_read,
-        frozenset({"I0", "I2", "I3", "I5", "I8"}),
-        is_loud_and_unscheduled,
-        begin=626,
-    ),
-    Mutant("M9", m9_recovery_adopts_its_own_runs, frozenset({"I0", "I3", "I5", "I8"}), begin=5),
-    Mutant("M14", m14_slot_held_by_a_dead_attempt, frozenset({"I2"}), begin=2),
+    Mutant("M6", m6_renewed_when_it_ends, frozenset({"I2", "I9"}), is_loud),
+    Mutant("M8", m8_recovery_from_a_stale_read, frozenset({"I0", "I2", "I3", "I5", "I8"}), is_loud_and_unscheduled),
+    Mutant("M9", m9_recovery_adopts_its_own_runs, frozenset({"I0", "I3", "I5", "I8"})),
+    Mutant("M14", m14_slot_held_by_a_dead_attempt, frozenset({"I2"})),
     Mutant("not counted", nobody_is_counted_behind_a_gate, frozenset({"I12"})),
     Mutant("M19", m19_let_out_before_the_commit, frozenset({"I1", "I7"})),
-    Mutant("M27", m27_local_fence_starts_again, frozenset({"I3", "I5"}), begin=4),
-    Mutant("M28", m28_rowless_loss_not_counted, frozenset({"I8"}), is_loud, begin=26),
-    Mutant("M29", m29_everybody_in_memory_is_charged, frozenset({"I8"}), begin=59),
+    Mutant("M27", m27_local_fence_starts_again, frozenset({"I3", "I5"})),
+    Mutant("M28", m28_rowless_loss_not_counted, frozenset({"I8"}), is_loud),
+    Mutant("M29", m29_everybody_in_memory_is_charged, frozenset({"I8"})),
     # Mostly I19: what it changes is another attempt than its decision is about.
-    Mutant("M30", m30_verdict_without_its_evidence, frozenset({"I5", "I8", "I9", "I19"}), is_loud, begin=182),
-    Mutant("M33", m33_two_outcomes_in_one_loop_run, frozenset({"I2"}), begin=78),
+    Mutant("M30", m30_verdict_without_its_evidence, frozenset({"I5", "I8", "I9", "I19"}), is_loud),
+    Mutant("M33", m33_two_outcomes_in_one_loop_run, frozenset({"I2"})),
     Mutant("M35", m35_clean_release_counts_as_a_crash, frozenset({"I9"})),
-    Mutant("M21", m21_a_failing_undo_is_tried_for_ever, frozenset({"I2", "I14"}), begin=4),
-    Mutant("M22", m22_cancel_skips_compensation, frozenset({"I14"}), begin=5),
-    Mutant("M23", m23_an_exception_that_cannot_be_rebuilt_hangs_the_caller, frozenset({"I2", "I15"}), begin=2),
-    Mutant("M34", m34_undo_while_the_attempt_runs, frozenset({"I14"}), begin=4),
-    Mutant("undone too soon", undone_while_somebody_may_act, frozenset({"I14"}), begin=6),
-    Mutant("children undo beside", children_undo_at_the_same_time, frozenset({"I14"}), begin=5),
-    Mutant("child ends early", a_child_ends_while_something_of_it_runs, frozenset({"I14"}), begin=17),
-    Mutant("children forgotten", children_from_before_are_forgotten, frozenset({"I14", "I15"}), begin=15),
+    Mutant("M21", m21_a_failing_undo_is_tried_for_ever, frozenset({"I2", "I14"})),
+    Mutant("M22", m22_cancel_skips_compensation, frozenset({"I14"})),
+    Mutant("M23", m23_an_exception_that_cannot_be_rebuilt_hangs_the_caller, frozenset({"I2", "I15"})),
+    Mutant("M34", m34_undo_while_the_attempt_runs, frozenset({"I14"})),
+    Mutant("undone too soon", undone_while_somebody_may_act, frozenset({"I14"})),
+    Mutant("children undo beside", children_undo_at_the_same_time, frozenset({"I14"})),
+    Mutant("child ends early", a_child_ends_while_something_of_it_runs, frozenset({"I14"})),
+    Mutant("children forgotten", children_from_before_are_forgotten, frozenset({"I14", "I15"})),
     Mutant("undo forwards", undone_in_the_order_of_start, frozenset({"I14"})),
-    Mutant("old rows", rows_of_an_old_part_are_adopted, frozenset({"I2", "I3", "I5"}), begin=9),
-    Mutant("first period", first_lease_period_ignored, frozenset({"I9"}), begin=63),
-    Mutant("late unheard", late_while_nobody_could_report, frozenset({"I9"}), is_quiet, begin=1434),
-    Mutant("no handing over", given_away_without_handing_over, frozenset({"I3", "I5", "I8", "I14"}), begin=12),
-    Mutant("code missing", losses_forgotten_for_want_of_code, frozenset({"I8"}), is_loud, begin=848),
-    Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9", "I14"}), begin=20),
+    Mutant("old rows", rows_of_an_old_part_are_adopted, frozenset({"I2", "I3", "I5"})),
+    Mutant("first period", first_lease_period_ignored, frozenset({"I9"})),
+    Mutant("late unheard", late_while_nobody_could_report, frozenset({"I9"}), is_quiet),
+    Mutant("no handing over", given_away_without_handing_over, frozenset({"I3", "I5", "I8", "I14"})),
+    Mutant("code missing", losses_forgotten_for_want_of_code, frozenset({"I8"}), is_loud),
+    Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9", "I14"})),
     Mutant("M7", m7_cron_without_slot_row, frozenset({"I11"}), is_scheduled),
     Mutant("M36", m36_slot_reopened_after_retention, frozenset({"I11"}), is_scheduled),
     Mutant("overlap unasked", overlap_is_not_asked_for, frozenset({"I11"}), is_scheduled),
     Mutant("M4", m4_known_by_its_name, frozenset({"I9"}), is_crewed),
-    Mutant("M10", m10_leases_while_it_drains, frozenset({"I10"}), is_crewed, begin=13),
-    Mutant("M11", m11_the_dead_are_forgotten_first, frozenset({"I2", "I10"}), is_loud_with_crews, begin=10),
+    Mutant("M10", m10_leases_while_it_drains, frozenset({"I10"}), is_crewed),
+    Mutant("M11", m11_the_dead_are_forgotten_first, frozenset({"I2", "I10"}), is_loud_with_crews),
     Mutant(
-        "M12",
-        m12_the_next_one_has_the_same_id,
-        frozenset({"I3", "I5", "I8", "I9", "I10", "I12"}),
-        is_quiet_with_crews,
-        begin=157,
+        "M12", m12_the_next_one_has_the_same_id, frozenset({"I3", "I5", "I8", "I9", "I10", "I12"}), is_quiet_with_crews
     ),
-    Mutant("M13", m13_a_late_look_overwrites_success, frozenset({"I4"}), is_loud_with_crews, begin=250),
-    Mutant("slots of the dead", the_dead_keep_their_slots, frozenset({"I12", "I18"}), is_loud_with_crews, begin=10),
-    Mutant("M16", m16_retries_come_together, frozenset({"I17"}), is_crewed, begin=7),
+    Mutant("M13", m13_a_late_look_overwrites_success, frozenset({"I4"}), is_loud_with_crews),
+    Mutant("slots of the dead", the_dead_keep_their_slots, frozenset({"I12", "I18"}), is_loud_with_crews),
+    Mutant("M16", m16_retries_come_together, frozenset({"I17"}), is_crewed),
     Mutant("M20", m20_what_comes_back_goes_to_the_end, frozenset({"I18"}), is_crewed),
-    Mutant("M32", m32_a_lost_answer_to_a_lease_is_forgotten, frozenset({"I2", "I12"}), is_loud_with_crews, begin=34),
-    Mutant(
-        "worker unmentioned", a_dead_worker_is_not_mentioned, frozenset({"I2", "I10"}), is_loud_with_crews, begin=10
-    ),
-    Mutant("neighbour charged", neighbours_are_charged, frozenset({"I9"}), is_crewed, begin=110),
-    Mutant("silent drain", it_drains_without_a_beat, frozenset({"I9"}), is_quiet_with_crews, begin=85),
-    Mutant(
-        "no process",
-        a_process_that_cannot_be_made_is_waited_for,
-        frozenset({"I2", "I12"}),
-        is_loud_with_crews,
-        begin=163,
-    ),
-    Mutant("turns in circles", it_turns_until_there_is_room, frozenset({"I0"}), is_crewed, begin=33),
+    Mutant("M32", m32_a_lost_answer_to_a_lease_is_forgotten, frozenset({"I2", "I12"}), is_loud_with_crews),
+    Mutant("worker unmentioned", a_dead_worker_is_not_mentioned, frozenset({"I2", "I10"}), is_loud_with_crews),
+    Mutant("neighbour charged", neighbours_are_charged, frozenset({"I9"}), is_crewed),
+    Mutant("silent drain", it_drains_without_a_beat, frozenset({"I9"}), is_quiet_with_crews),
+    Mutant("no process", a_process_that_cannot_be_made_is_waited_for, frozenset({"I2", "I12"}), is_loud_with_crews),
+    Mutant("turns in circles", it_turns_until_there_is_room, frozenset({"I0"}), is_crewed),
     Mutant("beats in circles", it_beats_until_there_is_room, frozenset({"I17"}), is_crewed),
-    Mutant("M15", m15_it_beats_on_the_loop_of_its_steps, frozenset({"I9", "I18"}), is_crewed, begin=19),
+    Mutant("M15", m15_it_beats_on_the_loop_of_its_steps, frozenset({"I9", "I18"}), is_crewed),
     Mutant("blind retry", tried_again_blindly, frozenset({"I6", "I8"}), is_troubled),
-    Mutant("asked too early", asked_while_it_can_still_act, frozenset({"I6"}), is_troubled, begin=292),
-    Mutant(
-        "asked too early, by a long lease",
-        asked_as_if_all_leases_were_short,
-        frozenset({"I6"}),
-        is_unhurried,
-        begin=1_975,
-    ),
-    Mutant("drained blindly", what_a_drain_stopped_is_handed_back, frozenset({"I8"}), is_troubled, begin=61),
-    Mutant("acts in silence", it_acts_on_when_its_lease_has_ended, frozenset({"I6"}), is_troubled, begin=391),
-    Mutant("before the last", what_came_before_the_last_try_is_forgotten, frozenset({"I14", "I2"}), begin=194),
+    Mutant("asked too early", asked_while_it_can_still_act, frozenset({"I6"}), is_troubled),
+    Mutant("asked too early, by a long lease", asked_as_if_all_leases_were_short, frozenset({"I6"}), is_unhurried),
+    Mutant("drained blindly", what_a_drain_stopped_is_handed_back, frozenset({"I8"}), is_troubled),
+    Mutant("acts in silence", it_acts_on_when_its_lease_has_ended, frozenset({"I6"}), is_troubled),
+    Mutant("forgotten in silence", what_was_stopped_in_silence_is_forgotten, frozenset({"I2"})),
+    Mutant("before the last", what_came_before_the_last_try_is_forgotten, frozenset({"I14", "I2"})),
     Mutant("one retry more", a_rung_has_a_retry_more, frozenset({"I8"}), is_troubled),
     Mutant("no fresh budget", what_failed_below_counts_above, frozenset({"I8"}), is_troubled),
-    Mutant("no person", nobody_waits_for_a_person, frozenset({"I8"}), is_troubled, begin=17),
-    Mutant("decided in vain", decided_in_vain, frozenset({"I1"}), is_troubled, begin=314),
+    Mutant("no person", nobody_waits_for_a_person, frozenset({"I8"}), is_troubled),
+    Mutant("decided in vain", decided_in_vain, frozenset({"I1"}), is_troubled),
     Mutant("no reason", cured_without_a_reason, frozenset({"I19"}), is_troubled),
-    Mutant("many canaries", many_canaries, frozenset({"I12"}), is_troubled, begin=28),
-    Mutant("used while down", what_is_down_is_used, frozenset({"I12"}), is_troubled, begin=226),
-    Mutant("leave at once", they_leave_all_at_once, frozenset({"I17"}), is_troubled, begin=226),
+    Mutant("many canaries", many_canaries, frozenset({"I12"}), is_troubled),
+    Mutant("used while down", what_is_down_is_used, frozenset({"I12"}), is_troubled),
+    Mutant("leave at once", they_leave_all_at_once, frozenset({"I17"}), is_troubled),
     Mutant("no retry budget", no_retry_budget, frozenset({"I17"}), is_moody),
-    Mutant("pause unheard", what_is_paused_is_leased, frozenset({"I12"}), is_troubled, begin=50),
-    Mutant("not verified", a_result_is_not_verified, frozenset({"I2"}), is_troubled, begin=28),
+    Mutant("pause unheard", what_is_paused_is_leased, frozenset({"I12"}), is_troubled),
+    Mutant("not verified", a_result_is_not_verified, frozenset({"I2"}), is_troubled),
     Mutant("unknown not undone", what_may_have_taken_effect_is_not_undone, frozenset({"I14"}), is_troubled),
-    Mutant("does not fit", what_does_not_fit_is_taken, frozenset({"I2"}), is_troubled, begin=149),
-    Mutant("look cut off", a_look_cut_off_is_not_followed, frozenset({"I2"}), is_embedded, begin=840),
+    Mutant("does not fit", what_does_not_fit_is_taken, frozenset({"I2"}), is_troubled),
+    Mutant("look cut off", a_look_cut_off_is_not_followed, frozenset({"I2"}), is_embedded),
 )

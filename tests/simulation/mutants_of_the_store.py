@@ -5,14 +5,20 @@ from watchbill.scheduler.batch import Batch
 from watchbill.store.newest import Newest
 from watchbill.store.protocol import Turn
 from watchbill.store.reported import Reported
+from watchbill.store.tails import Tails
 from watchbill.testing.simulation import is_forgetful
 
 # --- a store that forgets
 
 
 def a_turn_follows_nothing(patch: Patch) -> None:
-    patch.setattr(Turn, "follows", {})
+    patch.setattr(Tails, "unknown", lambda self, turn: {})
     patch.setattr(Newest, "entry", lambda self: {})
+
+
+def entries_that_were_appended_are_believed_in(patch: Patch) -> None:
+    """A turn does not require the newest entry of its process, which proves that the others are there."""
+    patch.setattr(Newest, "follows", lambda self, turn: self._tails.unknown(turn))
 
 
 def only_journals_are_followed(patch: Patch) -> None:
@@ -34,6 +40,12 @@ def fences_of_lost_leases_are_issued_again(patch: Patch) -> None:
 
 MUTANTS_OF_THE_STORE = (
     Mutant("follows nothing", a_turn_follows_nothing, frozenset({"I2", "I3", "I7", "I23"}), is_forgetful),
+    Mutant(
+        "follows memory",
+        entries_that_were_appended_are_believed_in,
+        frozenset({"I2", "I3", "I7", "I23"}),
+        is_forgetful,
+    ),
     Mutant("follows journals", only_journals_are_followed, frozenset({"I2", "I3", "I4", "I14", "I23"}), is_forgetful),
     Mutant("reports unrepeated", lost_reports_are_not_repeated, frozenset({"I2"}), is_forgetful),
     Mutant("fences again", fences_of_lost_leases_are_issued_again, frozenset({"I5"}), is_forgetful),

@@ -483,9 +483,12 @@ class Checker:
         running = [row for row in self._rows.values() if row.state == AttemptState.RUNNING and row.agent is not None]
         return [row for row in running if self.processes.get(row.agent or 0) == life]
 
-    def runs_unrepeatable(self, life: str) -> bool:
-        """Say whether an agent runs something that must not happen twice, as the store believes."""
-        return any(not self._policy(row).idempotent for row in self.running_under(life))
+    def runs_unrepeatable(self, life: str, seconds: float = 0.0) -> bool:
+        """Say whether an agent has run something for so long that must not happen twice, as the store believes."""
+        before = self._now() - seconds
+        return any(
+            not self._policy(row).idempotent and self._since[row.id] <= before for row in self.running_under(life)
+        )
 
     def runs_in(self, row: AttemptSeen) -> str | None:
         """Say which process really runs a row, if any does."""

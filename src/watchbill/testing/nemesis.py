@@ -23,8 +23,15 @@ KILLS: Final = {poisoned.name: 2, deadly.name: 5}  # processes that each takes a
 MOST_CUTS: Final = 2  # likewise, of links
 FAR: Final = 0.15  # of stormy worlds: a few messages are on their way for up to half a minute
 FAR_WEATHER: Final = (0.02, 30.0)
+SLUGGISH: Final = 0.25  # of stormy worlds: many messages take a second or two, so that two of them cross
+SLUGGISH_WEATHER: Final = (0.4, 3.0)
+LONG: Final = 0.5  # of worlds whose store is away: for longer than a lease and the silence after it
+LONG_OUTAGE: Final = (100.0, 120.0)  # seconds
+PURCHASES: Final = 4  # that last, in worlds in which whoever runs them is cut off
+IN_THE_ACT: Final = 4.5  # seconds after its lease: most purchases are done by then, and none is late yet
+CUT_OFF: Final = (45.0, 90.0)  # seconds: longer than most leases
 REPEATED: Final = (0.0, 0.02, 0.2)  # of requests
-CRAWLERS: Final = 4  # so that whoever is cut off is at one of them
+CRAWLERS: Final = 8  # so that whoever is cut off is at one of them
 RUSHES: Final = 3  # together more than a budget for retries can bear at once
 
 PATIENCE: Final = 20  # seconds to lie in wait
@@ -91,6 +98,7 @@ class Troubles:
     many: int
     outages: tuple[tuple[float, float], ...]
     pauses: int
+    lasting: int = 0  # purchases that take effect late
     crawlers: int = 0  # purchases that go on for longer than most leases, though they are late
     rushes: int = 0  # runs that want much of a bank which fails every third call
 
@@ -108,6 +116,8 @@ class Plan:
     hosts: tuple[Berth, ...] = ()
     troubles: Troubles | None = None
     cuts: int = 0  # of the link between one process and the store
+    in_the_act: bool = False  # links are cut while a process runs what must not happen twice
+    long_outage: bool = False  # the store is away for longer than an agent goes on in silence
 
 
 def with_troubles(usual: Plan, chance: Chance) -> Plan:
@@ -128,6 +138,14 @@ def with_troubles(usual: Plan, chance: Chance) -> Plan:
     )
 
 
+def with_cuts_in_the_act(usual: Plan) -> Plan:
+    """Give a plan with lasting purchases: whoever runs them is cut off before they take effect."""
+    assert usual.troubles is not None  # noqa: S101 - drawn before
+    troubles = replace(usual.troubles, lasting=PURCHASES)
+    longer = usual.storm + CUT_OFF[1]
+    return replace(usual, troubles=troubles, storm=longer, cuts=MOST_CUTS, in_the_act=True)
+
+
 def with_a_moody_bank(usual: Plan) -> Plan:
     """Give a plan whose bank is never down, and fails every third call of many."""
     assert usual.troubles is not None  # noqa: S101 - drawn before
@@ -139,14 +157,27 @@ def with_long_leases(usual: Plan, chance: Chance) -> Plan:
     assert usual.troubles is not None  # noqa: S101 - drawn before
     names = [chance.choose(("standard", "batch", "batch")) for _ in usual.hosts]
     berths = [replace(berth, profile=PROFILES[name]) for berth, name in zip(usual.hosts, names, strict=True)]
-    cuts = usual.cuts if usual.style in LOSSLESS else MOST_CUTS
-    return replace(usual, hosts=tuple(berths), cuts=cuts, troubles=replace(usual.troubles, crawlers=CRAWLERS))
+    lossless = usual.style in LOSSLESS
+    return replace(
+        usual,
+        hosts=tuple(berths),
+        cuts=usual.cuts if lossless else MOST_CUTS,
+        in_the_act=not lossless,
+        storm=usual.storm if lossless or usual.in_the_act else usual.storm + CUT_OFF[1],
+        troubles=replace(usual.troubles, crawlers=CRAWLERS),
+    )
 
 
 def worsened(usual: Weather, chance: Chance) -> Weather:
     """Draw whether some messages are on their way for very long."""
     slow, slowest = FAR_WEATHER
     return replace(usual, slow=slow, slowest=slowest) if chance.happens(FAR) else usual
+
+
+def slowed(usual: Weather, chance: Chance) -> Weather:
+    """Draw whether many messages are slow."""
+    slow, slowest = SLUGGISH_WEATHER
+    return replace(usual, slow=slow, slowest=slowest) if chance.happens(SLUGGISH) else usual
 
 
 def plan(chance: Chance, *, quiet: bool, embedded: bool) -> Plan:
@@ -168,14 +199,16 @@ def plan(chance: Chance, *, quiet: bool, embedded: bool) -> Plan:
         repeated=chance.fork("repeated").choose(REPEATED),
     )
     storm = chance.within(*LASTING[style])
+    long_outage = style is Style.OUTAGE and chance.fork("long outage").happens(LONG)
     return Plan(
         style=style,
         nodes=_nodes(chance, style, storm),
         demand=Demand(12 + chance.below(7), storm * 0.6, killer=killer),
-        storm=storm,
-        weather=QUIET_WEATHER if quiet else worsened(stormy, chance.fork("far")),
+        storm=storm + (LONG_OUTAGE[1] if long_outage else 0),
+        weather=QUIET_WEATHER if quiet else worsened(slowed(stormy, chance.fork("sluggish")), chance.fork("far")),
         disruptions=disruptions,
         cuts=0 if quiet else chance.fork("cuts").below(max(0, min(MOST_CUTS, most - disruptions)) + 1),
+        long_outage=long_outage,
     )
 
 
@@ -235,6 +268,9 @@ class Nemesis:
             self._later(chance.within(1, storm), self._jump)
         for _ in range(chance.below(4) if self._plan.style not in (Style.GENTLE, Style.OUTAGE) else 0):
             self._later(chance.within(1, storm), self._nod_off)
+        if self._plan.long_outage:
+            rare = chance.fork("long outage")
+            self._later(rare.within(10, 25), lambda: self._lose_the_store_for(rare.within(*LONG_OUTAGE)))
         self._plan_cuts()
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
@@ -244,7 +280,11 @@ class Nemesis:
     def _plan_cuts(self) -> None:
         """Set the times at which somebody loses the store, and the store him, while all others have it."""
         for _ in range(self._plan.cuts):
-            self._later(self._chance.within(3, self._plan.storm * 0.7), self._sever)
+            at = self._chance.within(3, self._plan.storm * 0.7)
+            if self._plan.in_the_act:
+                self._later(3, self._sever_in_the_act)
+            else:
+                self._later(at, self._sever)
 
     def _kind_of_disruption(self, n: int) -> Callable[[], None]:
         """Draw what the n-th one will be."""
@@ -349,7 +389,21 @@ class Nemesis:
             return
         busy = [post for post in up if checker.running_under(post.life.name)]
         delicate = [post for post in busy if checker.runs_unrepeatable(post.life.name)]
-        life, span = self._chance.choose(delicate or busy or up).life, self._chance.within(5, 90)
+        self._cut_off(self._chance.choose(delicate or busy or up).life, self._chance.within(5, 90))
+
+    def _sever_in_the_act(self) -> None:
+        """Cut somebody off who has begun something that must not happen twice; wait until there is one."""
+        checker, waits = self._world.checker, self._world.network.waits
+        up = [post for post in self._world.posts if post.up and not waits.is_cut(post.life.name)]
+        delicate = [post for post in up if checker.runs_unrepeatable(post.life.name, IN_THE_ACT)]
+        if delicate:
+            longest = max(post.lease for post in delicate)  # others believe in it for longest
+            chosen = self._chance.choose([post for post in delicate if post.lease == longest])
+            self._cut_off(chosen.life, self._chance.within(*CUT_OFF))
+        else:
+            self._later(0.5, self._sever_in_the_act)
+
+    def _cut_off(self, life: Life, span: float) -> None:
         self._world.counts["faults"] += 1
         self._world.counts["links cut"] += 1
         self._world.checker.hurt.add(life.name)
@@ -365,8 +419,14 @@ class Nemesis:
         if links.is_cut(EVERYBODY) or not self._left:
             return
         self._left -= 1
+        self._lose_the_store_for(self._chance.choose((self._chance.within(3, 15), self._chance.within(15, 90))))
+
+    def _lose_the_store_for(self, seconds: float) -> None:
+        links = self._world.network.waits
+        if links.is_cut(EVERYBODY):
+            self._later(1, lambda: self._lose_the_store_for(seconds))
+            return
         links.cut(EVERYBODY)
-        seconds = self._chance.choose((self._chance.within(3, 15), self._chance.within(15, 90)))
         self._world.counts["faults"] += 1
         self._world.counts["outages"] += 1
         self._world.note("nemesis:", "the store is away for", round(seconds, 3))

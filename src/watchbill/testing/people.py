@@ -103,7 +103,7 @@ class People:
                 self._world.ledger.outside.mend(asked.run)
                 return Resolution(Action.RETRY, REASON)
             case Action.PROVIDE:
-                value = chance.choose((PROVIDED, PROVIDED, "a house"))
+                value = chance.choose((PROVIDED, "a house", "a house"))
                 return Resolution(Action.PROVIDE, REASON, msgspec.Raw(_encode(value)))
             case action:
                 return Resolution(action, REASON)

@@ -73,6 +73,7 @@ class Remedies:
         self._left: dict[str, int] = {}  # how many of them since they were last counted
         self._steady: dict[str, float] = {}  # what starts in a second of what uses it, at most, before and by now
         self._starts: dict[str, deque[Start]] = {}  # by dependency
+        self._peaks: dict[str, int] = {}  # starts in one second at most, when a dependency went down
         self._decided: dict[tuple[int, str], int] = {}  # attempts that had begun when a person last decided
 
     # --- the store
@@ -98,6 +99,9 @@ class Remedies:
         self._kept_at = self._now()
         if breaker.state is BreakerState.CLOSING and breaker.told:
             self._note_steady(gate.name, breaker, None if before is None else before[1])
+        if breaker.state is BreakerState.OPEN and (before is None or before[1].state is BreakerState.CLOSED):
+            # Remembered: an outage may last longer than starts are kept.
+            self._peaks[gate.name] = self._peak(gate.name, self._now())
         if before is None or before[1].state is not breaker.state:
             self._leaving.pop(gate.name, None)
             self._left.pop(gate.name, None)
@@ -252,7 +256,7 @@ class Remedies:
         now = self._now()
         if before is None or not before.told or before.state is not BreakerState.CLOSING:
             down = max(1.0, (breaker.paced_at - breaker.opened_at) / SECOND)
-            self._steady[name] = max(self._peak(name, now), breaker.waiting / down)
+            self._steady[name] = max(self._peak(name, now), self._peaks.get(name, 0), breaker.waiting / down)
         else:
             grown, span = breaker.waiting - before.waiting, breaker.paced_at - before.paced_at
             left = self._left.pop(name, 0) if span else 0

@@ -31,6 +31,7 @@ from watchbill.testing.world import MOST_SKEW, Kind, Node, Post, World
 NAP: Final = (0.1, 2.4)
 SLEEP: Final = (2.4, 24.0)  # three leases
 BLOCKED: Final = (0.5, 60.0)
+BARREN: Final = 0.4  # of mutinies: a worker dies where no other can be made
 SPACED: Final = 24.0  # seconds between two faults whose effects are measured
 
 CLOCK_RATES: Final = (0.93, 1.0, 1.0, 1.07)  # a lease is believed in for seven eighths of it
@@ -118,6 +119,8 @@ class Saboteur(Nemesis):
             self._later(chance.within(1, plan.storm), self._jump)
         for _ in range(chance.below(5) if plan.style in (Style.SHIFTS, Style.MUTINY) else 0):
             self._later(chance.within(1, plan.storm), self._nap)
+        if plan.style is Style.MUTINY and (rare := chance.fork("barren")).happens(BARREN):
+            self._later(rare.within(4, plan.storm * 0.5), self._refuse_a_successor)
         self._plan_cuts()
 
     def heal(self) -> None:
@@ -224,6 +227,20 @@ class Saboteur(Nemesis):
                 env.barren = False
 
             self._world.loop.call_later(self._chance.within(1, 10), again)
+
+    def _refuse_a_successor(self) -> None:
+        """Kill a worker on a host that gets no processes for a while."""
+        host = self._somebody()
+        if host is not None and host.children and self._afford():
+            env = host.env
+            self._note("host gets no processes", host)
+            env.barren = True
+            self._kill_worker_of(host)
+
+            def again() -> None:
+                env.barren = False
+
+            self._world.loop.call_later(self._chance.within(5, 15), again)
 
     # --- workers
 

@@ -31,12 +31,14 @@ from watchbill.testing.nemesis import (
     Troubles,
     plan,
     with_a_moody_bank,
+    with_cuts_in_the_act,
     with_long_leases,
     with_troubles,
 )
 from watchbill.testing.network import Network, at
 from watchbill.testing.people import People
 from watchbill.testing.saboteur import Saboteur, plan_crew
+from watchbill.testing.situations import situations
 from watchbill.testing.troubles import crawlers, rushes, troubled_wishes
 from watchbill.testing.virtual import StandstillError, VirtualLoop, rest
 from watchbill.testing.workload import Wish, wishes
@@ -108,8 +110,13 @@ def is_scheduled(seed: int) -> bool:
 
 
 def is_troubled(seed: int) -> bool:
-    """Say whether that world has whatever an author can have a cure for, and people: one in eleven."""
-    return seed % 11 == 6 and not is_embedded(seed)
+    """Say whether that world has whatever an author can have a cure for, and people: one in six."""
+    return (seed % 11 == 6 or is_severed(seed)) and not is_embedded(seed)
+
+
+def is_severed(seed: int) -> bool:
+    """Say whether whoever runs a purchase is cut off in the middle of it: one in fourteen, never quiet ones."""
+    return seed % 24 in (2, 4) and not is_embedded(seed)
 
 
 def is_unhurried(seed: int) -> bool:
@@ -137,6 +144,8 @@ def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Resu
         planned = plan(chance.fork("plan"), quiet=is_quiet(seed), embedded=is_embedded(seed))
     if is_troubled(seed):
         planned = with_troubles(planned, chance.fork("troubles"))
+    if is_severed(seed):
+        planned = with_cuts_in_the_act(planned)
     if is_unhurried(seed):
         planned = with_long_leases(planned, chance.fork("long leases"))
     if is_moody(seed):
@@ -177,6 +186,7 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
     wanted = wishes(world.chance.fork("wishes"), planned.demand)
     if kind.forgetful:
         wanted += marches(world.chance.fork("marches"), planned.demand.within)
+    wanted += situations(world.chance.fork("situations"), planned)
     if planned.troubles is not None:
         wanted += _trouble(world, planned, planned.troubles)
     clients = Clients(world, wanted)

@@ -30,6 +30,8 @@ MOODS: Final = (
     *("well", "well", "lasting", "lasting", "unheard", "unanswered", "ambiguous", "slow", "late"),
     *("busy", "clueless", "speechless"),
 )
+DOGGED: Final = "dogged"  # where purchases are cut off: the first time it takes effect after
+LATE_EFFECT: Final = 80.0  # seconds: others have asked about it by then
 CRAWLING: Final = "crawling"  # in worlds with long leases: the first time it goes on for
 CRAWL: Final = 120.0  # seconds, if nobody stops it
 RUSH: Final = 70  # transfers of one run
@@ -45,6 +47,8 @@ async def _capture(n: int, seconds: float, mood: str, after: list[str]) -> int:
         await rest(
             CRAWL
             if first and mood == CRAWLING
+            else LATE_EFFECT
+            if first and mood == DOGGED
             else 40.0
             if mood == "lasting" or (first and mood == "slow")
             else seconds
@@ -169,7 +173,7 @@ transfer = Step(_transfer, name="transfer", retry=PATIENT, uses=BANK)
 
 async def _buying(n: int, seconds: float, mood: str, ending: str) -> int:
     """Pay, and then keep it or not."""
-    pay = (blind if ending == "blindly" else capture).options(timeout="2m" if mood == "lasting" else None)
+    pay = (blind if ending == "blindly" else capture).options(timeout="2m" if mood in ("lasting", DOGGED) else None)
     paid = await pay(n, seconds, mood, [])
     if ending == "fails":
         await broken([])

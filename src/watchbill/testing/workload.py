@@ -262,6 +262,13 @@ async def _patient(n: int, seconds: float, patience: float) -> str:
         return f"too late {await work(n + 100, 0.1, [])}"
 
 
+async def _paced(n: int, rounds: int) -> int:
+    """One step after the other; each ends long before its timeout."""
+    for _ in range(rounds):
+        n = await work.options(timeout="9s")(n, 6.0, [])
+    return n
+
+
 async def _sleeper(n: int, seconds: float) -> int:
     """Long sleeps, short ones, and work between them."""
     n = await work(n, 0.1, [])
@@ -509,6 +516,7 @@ spread = Workflow(_spread, name="spread")
 group = Workflow(_group, name="group")
 race = Workflow(_race, name="race")
 patient = Workflow(_patient, name="patient")
+paced = Workflow(_paced, name="paced")
 sleeper = Workflow(_sleeper, name="sleeper")
 unlucky = Workflow(_unlucky, name="unlucky")
 hopeless = Workflow(_hopeless, name="hopeless")
@@ -571,6 +579,7 @@ WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
     group,
     race,
     patient,
+    paced,
     sleeper,
     unlucky,
     hopeless,

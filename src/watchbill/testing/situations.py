@@ -1,0 +1,84 @@
+"""Situations: runs that some worlds have beside the usual ones, so that their faults meet what they can harm.
+
+Each is drawn from a stream of its own. Without them most worlds miss what a rare fault needs: an attempt that is
+longer than an outage, a reservation that takes its time, more runs at once than one look takes in.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from watchbill.scheduler.scheduler import LOOK_LIMIT
+from watchbill.testing.chance import Chance
+from watchbill.testing.nemesis import Plan, Style
+from watchbill.testing.troubles import DOGGED, banking, buying
+from watchbill.testing.workload import STATES, Wish, chain, paced, saga
+
+PACED: Final = 2  # runs that always have an attempt with a timeout under way
+ENDURING: Final = 2  # attempts that are longer than a lease and the silence after it
+SLOW_SAGAS: Final = 0.5  # of stormy worlds
+SLOW_BOOKINGS: Final = (1, 4, 10)  # each is sold out at the second try
+BURST: Final = 40  # more than one look takes in
+CROWD: Final = 24  # transfers that arrive while the bank is down
+KNOCKS: Final = 2  # transfers whose failures open the breaker: so few that the crowd is more than was steady
+BOUGHT: Final = ("completed", "failed", "undone", "cancelled")
+
+
+def situations(chance: Chance, planned: Plan) -> list[Wish]:
+    """Draw them for a plan."""
+    wanted: list[Wish] = []
+    match planned.style:
+        case Style.OUTAGE:
+            wanted += _through_outages(chance.fork("outage"), planned)
+        case Style.EMBEDDED:
+            if planned.nodes[0].look_limit < LOOK_LIMIT and planned.demand.quick:
+                wanted += _late_burst(planned)
+        case Style.MIXED | Style.HUNT | Style.DEPLOY | Style.FEUD:
+            if planned.troubles is None and chance.fork("booked").happens(SLOW_SAGAS):
+                wanted += _slow_bookings(chance.fork("bookings"), planned)
+        case _:
+            pass  # agents of their own have enough to do
+    if planned.troubles is not None:
+        wanted += _customers(chance.fork("customers"), planned.troubles.outages)
+        wanted += _purchases(chance.fork("purchases"), planned.troubles.lasting, planned.demand.within)
+    return wanted
+
+
+def _through_outages(chance: Chance, planned: Plan) -> Iterator[Wish]:
+    """Draw steps with a timeout that end while the store is away, and steps that last longer than it is."""
+    rounds = 2 + int(planned.storm / 15)
+    for number in range(PACED):
+        yield Wish(f"{paced.name}-{number}", paced, (1, rounds), chance.within(0, 5), (1 + rounds,))
+    for number in range(ENDURING if planned.long_outage else 0):
+        args = (1, 1, chance.within(130, 180))
+        yield Wish(f"{chain.name}-enduring-{number}", chain, args, chance.within(0, 8), (2,))
+
+
+def _late_burst(planned: Plan) -> Iterator[Wish]:
+    """Give many short runs at one moment, after which nothing else happens."""
+    for number in range(BURST):
+        yield Wish(f"{chain.name}-late-{number}", chain, (7, 1, 0.1), planned.storm * 0.75, (8,))
+
+
+def _slow_bookings(chance: Chance, planned: Plan) -> Iterator[Wish]:
+    """Draw reservations that take so long that a process is lost with them; each can be had once."""
+    for number, first in enumerate(SLOW_BOOKINGS):
+        args = (first, 1, chance.within(10, 25), "fails")
+        at = chance.within(0, planned.storm * 0.5)
+        yield Wish(f"{saga.name}-slow-{number}", saga, args, at, (), STATES[saga.name])
+
+
+def _customers(chance: Chance, outages: tuple[tuple[float, float], ...]) -> Iterator[Wish]:
+    """Draw who notices first that the bank is down, and who comes meanwhile."""
+    for number, (since, until) in enumerate(outages):
+        knock = since + chance.within(0.1, 0.5)
+        yield Wish(f"{banking.name}-first-{number}", banking, (1, KNOCKS, 1), knock, (1,))
+        come = since + (until - since) * chance.within(0.4, 0.8)
+        yield Wish(f"{banking.name}-crowd-{number}", banking, (1, CROWD, 1), come, (1,))
+
+
+def _purchases(chance: Chance, many: int, within: float) -> Iterator[Wish]:
+    """Draw purchases that take effect late: whoever runs them is cut off before that."""
+    for number in range(many):
+        n, mood = chance.below(50), chance.choose((DOGGED, DOGGED, DOGGED, "slow"))
+        args = (n, 0.1, mood, "keeps")
+        yield Wish(f"{buying.name}-lasting-{number}", buying, args, chance.within(0, within), (n + 2,), BOUGHT)
