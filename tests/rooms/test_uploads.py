@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -284,8 +284,28 @@ async def test_upload_that_the_store_has_lost_makes_the_step_run_again(app: App,
         assert await left(url) == {"blob": 0, "chunk": 0, "upload": 0}
 
 
-async def test_next_owner_discards_what_a_dead_one_has_uploaded(kept: str, doors: Doors) -> None:
+@pytest.mark.parametrize("unanswered", [0, 2])
+async def test_next_owner_discards_what_a_dead_one_has_uploaded(
+    kept: str, doors: Doors, monkeypatch: pytest.MonkeyPatch, unanswered: int
+) -> None:
     """Chunks without their turn, as a process leaves them that dies in between; the step runs again."""
+    asked = 0
+
+    def slow(kind: Any) -> None:
+        read = kind.stale_uploads
+
+        async def stale_uploads(self: Any, shards: Sequence[int]) -> list[Upload]:
+            nonlocal asked
+            asked += 1
+            if asked <= unanswered:
+                raise StoreUnreachableError("store 'here' did not answer")
+            found: list[Upload] = await read(self, shards)
+            return found
+
+        monkeypatch.setattr(kind, "stale_uploads", stale_uploads)
+
+    slow(SqliteScheduler)
+    slow(PostgresScheduler)
     app = App(kept)
     gathers = gathering(app)
     run = await app.start(gathers, 1, id="one")

@@ -358,7 +358,7 @@ class Scheduler(Loop):
             self._overrides.taken()
             self._catching_up = True
             if self._leases.uploads:
-                await self._uploads.discard_stale([one.shard for one in taken])
+                self._uploads.discard_stale([one.shard for one in taken])
             note = f"{len(taken)} shards under term {taken[0].term}"
             self.tell([Event(happened.SHARDS_TAKEN, self._time.now(), self.name, note=note)])
 

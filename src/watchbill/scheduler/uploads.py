@@ -38,6 +38,7 @@ class Uploads:
         self._complete: dict[Attempt, Uploaded] = {}  # no turn has taken the outcomes of these
         self._unwritten: dict[int, Upload] = {}  # all that are complete, until their turns are written
         self._garbage: list[Upload] = []
+        self._taken_over: set[int] = set()  # shards whose stale uploads are still to be read
         self._task: asyncio.Task[None] | None = None
         self._never = asyncio.Event()  # to wait for nothing but time
 
@@ -119,9 +120,9 @@ class Uploads:
         """Upload results again."""
         self._open = True
 
-    async def discard_stale(self, shards: Collection[int]) -> None:
-        """Discard what earlier owners of these shards have left behind."""
-        self._garbage += await self._store.stale_uploads(sorted(shards))
+    def discard_stale(self, shards: Iterable[int]) -> None:
+        """Discard what earlier owners of these shards have left behind, as soon as the store answers."""
+        self._taken_over.update(shards)
         self._work()
 
     async def close(self) -> None:
@@ -143,8 +144,12 @@ class Uploads:
     # --- the work
 
     def _work(self) -> None:
-        if self._task is None and not self._abandoned and (self._waiting or self._garbage):
+        if self._task is None and not self._abandoned and self._has_work:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="watchbill uploads")
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._waiting or self._garbage or self._taken_over)
 
     def _stop(self) -> None:
         self._uploading = None
@@ -154,7 +159,10 @@ class Uploads:
 
     async def _run(self) -> None:
         me = asyncio.current_task()
-        while self._task is me and (self._waiting or self._garbage):
+        while self._task is me and self._has_work:
+            if self._taken_over and not self._waiting:
+                await self._read_stale()
+                continue
             if not self._waiting:
                 await self._discard(self._garbage.pop())
                 continue
@@ -192,6 +200,18 @@ class Uploads:
             except Exception:
                 return None  # its turn will tell what is wrong
         return None
+
+    async def _read_stale(self) -> None:
+        shards = sorted(self._taken_over)
+        try:
+            stale = await self._store.stale_uploads(shards)
+        except StoreUnreachableError:
+            await self._env.wait(self._never, PAUSE)
+            return
+        except Exception:
+            stale = []  # the next owner of the shards does it
+        self._garbage += stale
+        self._taken_over.difference_update(shards)
 
     async def _discard(self, upload: Upload) -> None:
         try:
