@@ -5,8 +5,10 @@ from watchbill.scheduler.batch import Batch
 from watchbill.store.newest import Newest
 from watchbill.store.protocol import Turn
 from watchbill.store.reported import Reported
+from watchbill.store.sqlite import client
+from watchbill.store.sqlite import scheduler as sqlite_scheduler
 from watchbill.store.tails import Tails
-from watchbill.testing.simulation import is_forgetful
+from watchbill.testing.simulation import is_colliding, is_forgetful
 
 # --- a store that forgets
 
@@ -38,6 +40,20 @@ def fences_of_lost_leases_are_issued_again(patch: Patch) -> None:
     change_sql(patch, "lease_rows", "WHERE key = 'fence_floor'", "WHERE key = 'no floor'")
 
 
+# --- ids that are drawn twice
+
+
+def a_taken_id_is_taken_for_ones_own(patch: Patch) -> None:
+    """A run whose number is taken is left out: its child is never made, and a client is told that it is there."""
+    patch.setattr(client, "taken_number", lambda run: None)
+
+    def leave_out(db, runs, now):
+        client.insert(db, runs, {}, now, counted=True)
+
+    for there in (client, sqlite_scheduler):
+        patch.setattr(there, "insert_once", leave_out)
+
+
 MUTANTS_OF_THE_STORE = (
     Mutant("follows nothing", a_turn_follows_nothing, frozenset({"I2", "I3", "I7", "I23"}), is_forgetful),
     Mutant(
@@ -49,4 +65,5 @@ MUTANTS_OF_THE_STORE = (
     Mutant("follows journals", only_journals_are_followed, frozenset({"I2", "I3", "I4", "I14", "I23"}), is_forgetful),
     Mutant("reports unrepeated", lost_reports_are_not_repeated, frozenset({"I2"}), is_forgetful),
     Mutant("fences again", fences_of_lost_leases_are_issued_again, frozenset({"I5"}), is_forgetful),
+    Mutant("id believed", a_taken_id_is_taken_for_ones_own, frozenset({"I0", "I1", "I2", "I11", "I15"}), is_colliding),
 )

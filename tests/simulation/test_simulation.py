@@ -43,6 +43,8 @@ FOUND = [
     (610_009, CENTRALIZED),
     # Its worker was kept busy by a step that blocks; it began when it had been judged as stalled, and ran elsewhere.
     (1_300_012, EMBEDDED),
+    # It could not be stopped when its agent left: that it had ended was told at once, and an undo began beside it.
+    (1_158, EMBEDDED),
     # Only much to do: all hands were full, and then a schedule had a long line.
     (122_122, DISTRIBUTED),
 ]
@@ -109,6 +111,8 @@ LEAST = {
     "undecided": 2,
     "items claimed": 10,
     "answers told": 10,
+    "ids drawn twice": 30,
+    "ids taken": 10,
     "stores that forgot": 50,
     "commits forgotten": 150,
     "starts forgotten": 20,

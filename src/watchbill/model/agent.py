@@ -22,6 +22,10 @@ LOG_LIMIT: Final = 64 * 1024  # bytes of an attempt's last words that are kept; 
 HANDED_BACK: Final = msgspec.json.encode(
     Failure("Cancelled", "handed back after its run was cancelled", cause=Cause.CANCELLED, remedy=Remedy.GIVE_UP)
 )
+# Likewise, of a row that its agent could not stop before it left: it acts on until its process has ended.
+LEFT_RUNNING: Final = msgspec.json.encode(
+    Failure("Cancelled", "it ran on while its agent left", cause=Cause.LOST, remedy=Remedy.GIVE_UP)
+)
 
 
 class AgentState(IntEnum):

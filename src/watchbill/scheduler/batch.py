@@ -180,7 +180,7 @@ class Batch:
         for row in turn.attempts:
             resident = residents.get(row.run)
             if resident is not None:
-                resident.renumber_rows(new)
+                resident.renumber_row(row.call, row.id, new[row.id])
         for attempt in self.handed_over:
             if attempt.row is not None:
                 attempt.row = new.get(attempt.row, attempt.row)

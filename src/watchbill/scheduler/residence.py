@@ -2,7 +2,7 @@
 
 import heapq
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from itertools import count, islice
 from typing import Any, Final, NamedTuple
 
@@ -201,11 +201,12 @@ class Resident:
         """Say whether an attempt may still run, or act, or a child, that has to end before anything is undone."""
         return self.loop.undoing is not None and (bool(self.fading) or bool(self.kin) or self.loop.acts_until > now)
 
-    def renumber_rows(self, new: Mapping[int, int]) -> None:
-        """Know rows by other ids: the store has refused theirs."""
-        self.rows = {key: new.get(id, id) for key, id in self.rows.items()}
-        if self.fading:
-            self.fading = {new.get(id, id): fading for id, fading in self.fading.items()}
+    def renumber_row(self, call: str, old: int, new: int) -> None:
+        """Know the row of a call by another id: the store has refused the old one, which another row has."""
+        if self.rows.get(call) == old:
+            self.rows[call] = new
+        if self.fading and old in self.fading:
+            self.fading = {new if id == old else id: fading for id, fading in self.fading.items()}
 
     def put_off(self, call: Call) -> None:
         """Keep a call that was to begin until the run goes on."""

@@ -50,8 +50,8 @@ class Ids:
         self._loop = loop
         self._last = 0
 
-    def new(self) -> int:
-        """Make one."""
+    def new(self, nth: int = 1, by: object = None) -> int:
+        """Make one; `nth`: of its process, whose first one is its own; `by`: that process."""
         self._last = max(self._last + 1, (DAWN - ID_EPOCH + self._loop.now) << (NUMBER_BITS - TICK_BITS))
         return self._last
 
@@ -140,6 +140,7 @@ class SimEnv:
         self._ids = ids
         self._ledger = ledger
         self._children = 0
+        self._drawn = 0  # ids
 
     def random(self) -> float:
         """Draw a float below 1."""
@@ -151,7 +152,8 @@ class SimEnv:
 
     def new_id(self) -> int:
         """Make a number that nobody else in this world has."""
-        return self._ids.new()
+        self._drawn += 1
+        return self._ids.new(self._drawn, self)
 
     def renumber(self, number: int | None = None) -> None:
         """Do nothing: all processes of this world count together."""

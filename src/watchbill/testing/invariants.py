@@ -27,6 +27,7 @@ I17 what comes back does so at the pace of those who do the work: no herd, and n
 I18 nobody is overtaken by what is less urgent, and what comes back keeps its place; nobody starves
 I19 whatever a supervisor does is explained by a decision in the same commit, which names its evidence
 I20 enough was done to mean something
+I24 an id that is drawn twice loses nothing: no run, child, slot or row, and no process drops what it has in memory
 I23 a store that has lost its last commits goes on from what it kept: nothing is written of a run that it lost, fences
     and terms stay above all that were ever issued, and what was lost is done again or asked for again
 """

@@ -82,6 +82,7 @@ class Network:
         self.unanswered = 0  # of these: carried out, and the answer lost
         self.unhinted = 0  # hints that were lost
         self.far = 0  # of these: so long on the way as nobody usually is
+        self.taken = 0  # that the store refused because an id is taken
         self.starved = 0  # beats that say of somebody that he starves
         self.ambush: Callable[[Life, str, object], None] | None = None  # called between the commit and its answer
         self._loop = loop
@@ -236,6 +237,10 @@ class Network:
 
     def _may_raise(self, letter: "Letter", error: Exception) -> bool:
         """Say whether a door may raise that in this world."""
+        return False
+
+    def excuses(self, note: str) -> bool:
+        """Say whether a turn may fail with that note in this world."""
         return False
 
     def doors(self, life: Life, room: str) -> "Doors":

@@ -21,6 +21,7 @@ from watchbill.model.states import RunState
 from watchbill.model.watcher import Supervision
 from watchbill.store.protocol import EVERY
 from watchbill.testing.chance import Chance
+from watchbill.testing.colliding import CollidingIds, CollidingNetwork
 from watchbill.testing.forgetting import Failover, MovingNetwork, marches
 from watchbill.testing.hosts import hire, hosts_of
 from watchbill.testing.invariants import Violation
@@ -135,6 +136,11 @@ def is_forgetful(seed: int) -> bool:
     return seed % 13 in (2, 6, 7) and plain
 
 
+def is_colliding(seed: int) -> bool:
+    """Say whether ids are drawn twice in that world: two in eleven of the others."""
+    return seed % 11 in (8, 9) and not is_forgetful(seed)
+
+
 def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
@@ -152,6 +158,8 @@ def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Resu
         planned = with_a_moody_bank(planned)
     loop = VirtualLoop(chance.fork("order"))
     world = World(loop, chance)
+    if is_colliding(seed):
+        world.ids = CollidingIds(loop, chance.fork("ids"), world.counts, world.has)
     collecting = gc.isenabled()
     gc.disable()  # what the collector closes, and when, must not be part of the world
     try:
@@ -170,18 +178,22 @@ def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Resu
 
 class _Kind(NamedTuple):
     scheduled: bool
-    forgetful: bool
+    network: type[Network]
+
+    @property
+    def forgetful(self) -> bool:
+        return self.network is MovingNetwork
 
 
 def _kind(seed: int) -> _Kind:
-    return _Kind(scheduled=is_scheduled(seed), forgetful=is_forgetful(seed))
+    network = MovingNetwork if is_forgetful(seed) else CollidingNetwork if is_colliding(seed) else Network
+    return _Kind(is_scheduled(seed), network)
 
 
 async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Supervision) -> None:
     scheduled = kind.scheduled
     nodes = [replace(one, schedules=scheduled, supervision=supervision) for one in planned.nodes]
-    network = MovingNetwork if kind.forgetful else Network
-    await world.open(nodes, embedded=planned.style is Style.EMBEDDED, network=network)
+    await world.open(nodes, embedded=planned.style is Style.EMBEDDED, network=kind.network)
     hire(world, planned.hosts)
     wanted = wishes(world.chance.fork("wishes"), planned.demand)
     if kind.forgetful:
@@ -376,6 +388,7 @@ def _counted(world: World) -> Counter[str]:
     counts["answers lost"] = world.network.unanswered
     counts["hints lost"] = world.network.unhinted
     counts["messages on a long way"] = world.network.far
+    counts["ids taken"] = world.network.taken
     counts["told to starve"] = world.network.starved
     counts["requests doubled"] = world.network.doubled.total()
     counts.update({f"requests doubled by {room}s": count for room, count in world.network.doubled.items()})

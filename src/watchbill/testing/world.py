@@ -9,6 +9,7 @@ from typing import Any, Final
 from watchbill import events as happened
 from watchbill.agent.requests import needs_own_process
 from watchbill.app.house import House
+from watchbill.app.redrawing import submit_runs
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Threads
 from watchbill.errors import StoreUnreachableError
@@ -88,6 +89,8 @@ _PRUNE: Final = """
         AND NOT EXISTS (SELECT 1 FROM main.attempt WHERE attempt.run = run.num)
         AND num NOT IN (SELECT run FROM main.fact)
 """
+
+_HAS: Final = "SELECT 1 FROM main.attempt WHERE id = ? UNION ALL SELECT 1 FROM main.run WHERE num = ?"
 
 Line = tuple[object, ...]  # of the trace: when, who, what
 
@@ -224,6 +227,11 @@ class World:
         """Delete the ended runs of schedules, as retention does: what was decided about their slots must stay."""
         before = self.now - KEPT_FOR
         await self._lanes.write(lambda db: vars(db)["_connection"].execute(_PRUNE, (before,)).rowcount)
+
+    def has(self, id: int) -> bool:
+        """Say whether a run or a row has that id."""
+        assert self._connection is not None  # noqa: S101 - the world is open
+        return self._connection.execute(_HAS, (id, id)).fetchone() is not None
 
     def left_behind(self) -> list[object]:
         """Give what waits in the store for a run, or is due there, although everybody had the time to see it."""
@@ -459,7 +467,10 @@ class Ears(Events):
             self._world.counts[event.kind] += 1
             if event.kind in ENDS:
                 self._world.checker.told(event.run)
-            if event.kind == happened.TURN_FAILED and event.cause != StoreUnreachableError.__name__:
+            if event.kind == happened.SHARDS_LOST and event.cause == "failed":
+                self._world.fail(Violation("I24", f"{self._life.name} has dropped all that it had: {event.note}"))
+            away = event.cause == StoreUnreachableError.__name__ or self._world.network.excuses(event.note)
+            if event.kind == happened.TURN_FAILED and not away:
                 self._world.fail(Violation("I0", f"a turn of {self._life.name} {event.actor} raised {event.note}"))
 
 
@@ -473,6 +484,8 @@ class Clients:
         self._repeating = False
         self._world = world
         self._life = Life("clients", world.loop)
+        clock = SimClock(world.loop)
+        self._env = SimEnv(world.loop, clock, world.chance.fork("clients"), world.ids)
         self._store = FarStore(world.network, self._life).client
         moments: dict[float, list[Wish]] = {}
         for wish in wishes:
@@ -495,7 +508,7 @@ class Clients:
         """Ask for all of them at once."""
         runs = [
             NewRun(
-                self._world.ids.new(),
+                self._env.new_id(),
                 NAMESPACE,
                 wish.id,
                 wish.workflow.name,
@@ -509,7 +522,7 @@ class Clients:
         ]
         while True:
             try:
-                answers = await self._store.submit(runs)
+                answers = await submit_runs(self._env, runs, lambda ask: ask(self._store))
             except StoreUnreachableError:
                 continue
             break

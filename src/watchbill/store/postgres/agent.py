@@ -10,6 +10,7 @@ from watchbill.model.agent import (
     AGENTS_FORGOTTEN,
     AGENTS_KEPT_FOR,
     HANDED_BACK,
+    LEFT_RUNNING,
     Act,
     Answer,
     LateResult,
@@ -331,7 +332,7 @@ class PostgresAgent:
             await db.rows("lift_avoid", {})
             rows = cast(Sequence[Any], await db.rows("rows_of_agent", {"agent": agent}))
             return await write_reports(
-                db, [Report(id, fence, Act.STOPPED, HANDED_BACK) for id, fence in rows], self._lines
+                db, [Report(id, fence, Act.STOPPED, LEFT_RUNNING) for id, fence in rows], self._lines
             )
 
         self._told(await self._lines.transact(work))

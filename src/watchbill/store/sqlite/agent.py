@@ -11,6 +11,7 @@ from watchbill.model.agent import (
     AGENTS_FORGOTTEN,
     AGENTS_KEPT_FOR,
     HANDED_BACK,
+    LEFT_RUNNING,
     Act,
     AgentState,
     Answer,
@@ -427,7 +428,7 @@ def refuse(db: Writer, late: Sequence[LateResult], now: Micros) -> None:
 def leave(db: Writer, agent: int) -> Outcome:
     """Hand back what an agent runs, and mark it gone."""
     rows = db.run("rows_of_agent", {"agent": agent}).fetchall()
-    outcome = write_reports(db, [Report(id, fence, Act.STOPPED, HANDED_BACK) for id, fence in rows])
+    outcome = write_reports(db, [Report(id, fence, Act.STOPPED, LEFT_RUNNING) for id, fence in rows])
     db.run("leave_agent", {"agent": agent, "now": db.now()})
     db.run("lift_avoid")
     return outcome

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from watchbill.clock import SECOND
@@ -20,9 +21,12 @@ from watchbill.model.agent import (
 from watchbill.model.attempt import first_fence
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.decision import OF_A_REFUSAL
-from watchbill.model.policy import OWN_CHILD_FROM
+from watchbill.model.failure import Cause, Failure
+from watchbill.model.policy import OWN_CHILD_FROM, Policy
+from watchbill.model.profile import STOPS_WITHIN
 from watchbill.model.queue import QueueRow
 from watchbill.model.states import AttemptState
+from watchbill.supervisor.acting import settles_in
 from watchbill.testing.conformance.scene import AGENT, NOON, STEPS, a_run, a_verdict
 
 FAILURE = b'{"type":"ValueError","message":"no"}'
@@ -326,6 +330,19 @@ async def test_agents_do_not_get_each_others_rows_leases_or_ends(scene, run, clo
     assert await scene.state_of(theirs.id) is AttemptState.READY
     assert await scene.state_of(mine.id) is AttemptState.RUNNING
     assert (await scene.store.agent.beat(71, 8 * SECOND, [])).alive
+
+
+async def test_cancelled_row_of_an_agent_that_leaves_may_act_until_its_process_has_ended(scene, run):
+    """What the agent had stopped it would have reported: nothing is undone beside what it could not stop."""
+    await scene.turn(attempts=[scene.a_row(run)])
+    [row] = await scene.lease(limit=1)
+    await scene.turn(dropped=[row.id])
+    await scene.store.agent.leave(AGENT)
+    [failed] = [one for one in (await scene.store.supervisor.watch(9)).due if one.id == row.id]
+    assert (failed.state, failed.cancel, failed.unsure) == (AttemptState.FAILED, True, True)
+    failure = msgspec.json.decode(failed.result or b"", type=Failure)
+    assert failure.cause is Cause.LOST
+    assert settles_in(failed, failure.cause, Policy(), 0) >= STOPS_WITHIN
 
 
 async def test_a_lost_answer_to_a_lease_is_asked_for_again(scene, run):
