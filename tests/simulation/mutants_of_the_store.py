@@ -2,13 +2,15 @@
 
 from tests.simulation.mutants import Mutant, Patch, change_sql
 from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.refusals import Refusals
+from watchbill.scheduler.scheduler import Scheduler
 from watchbill.store.newest import Newest
 from watchbill.store.protocol import Turn
 from watchbill.store.reported import Reported
 from watchbill.store.sqlite import client
 from watchbill.store.sqlite import scheduler as sqlite_scheduler
 from watchbill.store.tails import Tails
-from watchbill.testing.simulation import is_colliding, is_forgetful
+from watchbill.testing.simulation import is_colliding, is_forgetful, is_refusing
 
 # --- a store that forgets
 
@@ -54,6 +56,20 @@ def a_taken_id_is_taken_for_ones_own(patch: Patch) -> None:
         patch.setattr(there, "insert_once", leave_out)
 
 
+# --- turns that the store refuses
+
+
+def a_refused_turn_is_not_divided(patch: Patch) -> None:
+    async def give_up(self, batch, division, error):
+        raise error
+
+    patch.setattr(Scheduler, "_write_divided", give_up)
+
+
+def a_refused_run_is_loaded_for_ever(patch: Patch) -> None:
+    patch.setattr(Refusals, "count", lambda self, run: 0)
+
+
 MUTANTS_OF_THE_STORE = (
     Mutant("follows nothing", a_turn_follows_nothing, frozenset({"I2", "I3", "I7", "I23"}), is_forgetful),
     Mutant(
@@ -66,4 +82,6 @@ MUTANTS_OF_THE_STORE = (
     Mutant("reports unrepeated", lost_reports_are_not_repeated, frozenset({"I2"}), is_forgetful),
     Mutant("fences again", fences_of_lost_leases_are_issued_again, frozenset({"I5"}), is_forgetful),
     Mutant("id believed", a_taken_id_is_taken_for_ones_own, frozenset({"I0", "I1", "I2", "I11", "I15"}), is_colliding),
+    Mutant("not divided", a_refused_turn_is_not_divided, frozenset({"I0", "I24"}), is_refusing),
+    Mutant("never held", a_refused_run_is_loaded_for_ever, frozenset({"I0", "I2", "I5", "I8", "I22"}), is_refusing),
 )

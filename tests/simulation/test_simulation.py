@@ -111,6 +111,7 @@ LEAST = {
     "undecided": 2,
     "items claimed": 10,
     "answers told": 10,
+    "turns refused": 100,
     "ids drawn twice": 30,
     "ids taken": 10,
     "stores that forgot": 50,

@@ -27,6 +27,7 @@ I17 what comes back does so at the pace of those who do the work: no herd, and n
 I18 nobody is overtaken by what is less urgent, and what comes back keeps its place; nobody starves
 I19 whatever a supervisor does is explained by a decision in the same commit, which names its evidence
 I20 enough was done to mean something
+I22 a run of which the store refuses every entry is held, with the words of the store and an incident; all others end
 I24 an id that is drawn twice loses nothing: no run, child, slot or row, and no process drops what it has in memory
 I23 a store that has lost its last commits goes on from what it kept: nothing is written of a run that it lost, fences
     and terms stay above all that were ever issued, and what was lost is done again or asked for again
@@ -65,6 +66,7 @@ from watchbill.testing.outside import Outside
 from watchbill.testing.remedies import Remedies
 from watchbill.testing.slots import Slots, slot_of
 
+CURSED: Final = "cursed-"  # how the ids of runs begin of which the store refuses every entry
 HERD: Final = 4  # rows that come back at once
 ILL_BRED: Final = frozenset({"hog", "deaf", "stubborn", "stuck"})  # steps that block, do not stop, or stand still
 REPORTED_WITHIN: Final = 0.25  # seconds: that an attempt has ended waits a moment for others, and is then under way
@@ -220,7 +222,7 @@ class Checker:
         if new is RunState.DIVERGED:
             self._violated("I2", f"{run.id} diverged")
         quarantined = run.held is not None and run.held.startswith("quarantined")
-        if quarantined and run.workflow != self._deadly:
+        if quarantined and run.workflow != self._deadly and not run.id.startswith(CURSED):
             self._violated("I8", f"{run.id} is innocent and was quarantined: {run.held}")
         elif run.held is not None and not quarantined and not _waits_for_code(run):
             self._violated("I2", f"{run.id} is held: {run.held}")
@@ -367,14 +369,17 @@ class Checker:
         if row.state == AttemptState.READY and call.entries and call.entries[-1].fate is Fate.STOPPED:
             call.handed_back.add(call.entries[-1].fence)  # by its process itself, which nobody had heard for long
         lost = row.state == AttemptState.FAILED and row.losses > 0
-        grown = row.fence > call.newest if lost or row.state == AttemptState.READY else row.fence >= call.newest
+        # A run that the store refuses is loaded again under the same term: its lost row is about that very attempt.
+        cursed = self.runs[row.run].id.startswith(CURSED)
+        anew = (lost and not cursed) or row.state == AttemptState.READY
+        grown = row.fence > call.newest if anew else row.fence >= call.newest
         if edited:
             self.remedies.saw_new_row(row)
         elif not grown and row.fence > self.lost_rows.get(row.id, -1):
             self._violated("I5", f"{row} begins at a fence that is not above {call.newest}")
         if lost:
             self.counts["losses"] += 1
-            if not self.hurt:
+            if not self.hurt and not cursed:  # that the store refuses its outcome is the fault
                 self._violated("I9", f"{row} counts as lost, and no fault was injected")
 
     def _check_move(self, before: AttemptSeen, row: AttemptSeen, call: Call) -> None:

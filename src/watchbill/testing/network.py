@@ -83,6 +83,7 @@ class Network:
         self.unhinted = 0  # hints that were lost
         self.far = 0  # of these: so long on the way as nobody usually is
         self.taken = 0  # that the store refused because an id is taken
+        self.refused = 0  # that the store refused for what they say
         self.starved = 0  # beats that say of somebody that he starves
         self.ambush: Callable[[Life, str, object], None] | None = None  # called between the commit and its answer
         self._loop = loop

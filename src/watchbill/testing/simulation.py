@@ -8,6 +8,7 @@ import gc
 import logging
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -38,6 +39,7 @@ from watchbill.testing.nemesis import (
 )
 from watchbill.testing.network import Network, at
 from watchbill.testing.people import People
+from watchbill.testing.refusing import RefusingNetwork, curse, unheld
 from watchbill.testing.saboteur import Saboteur, plan_crew
 from watchbill.testing.situations import situations
 from watchbill.testing.troubles import crawlers, rushes, troubled_wishes
@@ -141,6 +143,11 @@ def is_colliding(seed: int) -> bool:
     return seed % 11 in (8, 9) and not is_forgetful(seed)
 
 
+def is_refusing(seed: int) -> bool:
+    """Say whether the store of that world refuses all that is written about some runs: three in 17 of the others."""
+    return seed % 17 in (0, 1, 8) and not is_forgetful(seed) and not is_colliding(seed)
+
+
 def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
@@ -186,8 +193,12 @@ class _Kind(NamedTuple):
 
 
 def _kind(seed: int) -> _Kind:
-    network = MovingNetwork if is_forgetful(seed) else CollidingNetwork if is_colliding(seed) else Network
-    return _Kind(is_scheduled(seed), network)
+    kinds: list[tuple[Callable[[int], bool], type[Network]]] = [
+        (is_forgetful, MovingNetwork),
+        (is_colliding, CollidingNetwork),
+        (is_refusing, RefusingNetwork),
+    ]
+    return _Kind(is_scheduled(seed), next((network for is_of, network in kinds if is_of(seed)), Network))
 
 
 async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Supervision) -> None:
@@ -199,6 +210,8 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
     if kind.forgetful:
         wanted += marches(world.chance.fork("marches"), planned.demand.within)
     wanted += situations(world.chance.fork("situations"), planned)
+    if kind.network is RefusingNetwork:
+        wanted += curse(world, world.chance.fork("cursed"), planned.demand.within)
     if planned.troubles is not None:
         wanted += _trouble(world, planned, planned.troubles)
     clients = Clients(world, wanted)
@@ -214,6 +227,8 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
     world.note("healed")
     await _wait(world, clients, HEALED_WITHIN, healed=True, lag=planned.weather.lag)
     _check_ends(world, wanted)
+    if kind.network is RefusingNetwork:
+        await _check_refused(world)
     await _check_hosts(world)
     await _check_shares(world)
     if scheduled:
@@ -291,6 +306,15 @@ async def _check_hosts(world: World) -> None:
             return
         await rest(1)
     world.checker.violated("I12", f"{HEARD_WITHIN} s after all had ended: {wrong}")
+
+
+async def _check_refused(world: World) -> None:
+    """See whether the runs that the store refuses come to be held, each with its words and an incident."""
+    for _ in range(HEARD_WITHIN):
+        if not unheld(world):
+            return
+        await rest(1)
+    world.checker.violated("I22", f"{HEARD_WITHIN} s after all others had ended these are not held: {unheld(world)}")
 
 
 async def _check_shares(world: World) -> None:
@@ -388,6 +412,7 @@ def _counted(world: World) -> Counter[str]:
     counts["answers lost"] = world.network.unanswered
     counts["hints lost"] = world.network.unhinted
     counts["messages on a long way"] = world.network.far
+    counts["turns refused"] = world.network.refused
     counts["ids taken"] = world.network.taken
     counts["told to starve"] = world.network.starved
     counts["requests doubled"] = world.network.doubled.total()
