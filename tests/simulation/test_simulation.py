@@ -45,6 +45,8 @@ FOUND = [
     (1_300_012, EMBEDDED),
     # It could not be stopped when its agent left: that it had ended was told at once, and an undo began beside it.
     (1_158, EMBEDDED),
+    # A refused turn was written in parts; the answer to the next read was lost, and with it what had been handed over.
+    (212, EMBEDDED),
     # Only much to do: all hands were full, and then a schedule had a long line.
     (122_122, DISTRIBUTED),
 ]

@@ -895,7 +895,7 @@ class Scheduler(Loop):
     async def _leave_out(self, refused: dict[Origin, Exception], batch: Batch) -> None:
         """Drop from memory the runs whose turn is refused: they are loaded again, or held if that was done before."""
         nums = [origin for origin in refused if isinstance(origin, int)]
-        rows = {loaded.run.num: loaded.run for loaded in await self._store.load(sorted(nums))} if nums else {}
+        rows = await self._rows_of(nums)
         stopped = batch.leave_out(refused, {run.id for run in rows.values()})
         if self._lane is not None:
             for attempt in stopped:
@@ -916,6 +916,18 @@ class Scheduler(Loop):
                 self._look_asked = True
             else:
                 await self._hold_refused(run, words_of(error), batch.now)
+
+    async def _rows_of(self, nums: Collection[int]) -> dict[int, RunRow]:
+        """Read the rows of runs, however often: parts of the turn are written, and memory must not be dropped now."""
+        while nums:
+            try:
+                return {loaded.run.num: loaded.run for loaded in await self._store.load(sorted(nums))}
+            except StoreUnreachableError:
+                self._stop_in_silence()
+                if self._out_of_patience():
+                    raise
+                await self.env.wait(self._never, RESEND_AFTER)
+        return {}
 
     async def _hold_refused(self, run: RunRow, words: str, now: Micros) -> None:
         """Hold a run whose turn is refused alone, with the store's words; only a person lets it go."""

@@ -9,10 +9,10 @@ from typing import Any, Final
 from watchbill import events as happened
 from watchbill.agent.requests import needs_own_process
 from watchbill.app.house import House
-from watchbill.app.redrawing import submit_runs
+from watchbill.app.redrawing import submit_redrawn
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Threads
-from watchbill.errors import StoreUnreachableError
+from watchbill.errors import IdTakenError, StoreUnreachableError
 from watchbill.events import Event, Events
 from watchbill.flow.values import encode
 from watchbill.model.attempt import AttemptRow
@@ -25,7 +25,7 @@ from watchbill.model.watcher import Supervision
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.scheduler.share import shares
 from watchbill.store.open import open_store
-from watchbill.store.protocol import NewFact, Told
+from watchbill.store.protocol import NewFact, Submitted, Told
 from watchbill.store.sqlite.burial import end_owned
 from watchbill.store.sqlite.database import json_text
 from watchbill.testing.chance import Chance
@@ -522,7 +522,7 @@ class Clients:
         ]
         while True:
             try:
-                answers = await submit_runs(self._env, runs, lambda ask: ask(self._store))
+                answers = await self._submitted(runs)
             except StoreUnreachableError:
                 continue
             break
@@ -531,6 +531,12 @@ class Clients:
                 self._world.checker.violated("I1", f"asked for {wish.id}, got {submitted}")
             self._world.ledger.acknowledge(wish.id)
             self._started.append((self._world.loop.time(), wish))
+
+    async def _submitted(self, runs: list[NewRun]) -> list[Submitted]:
+        try:
+            return await self._store.submit(runs)
+        except IdTakenError:
+            return await submit_redrawn(self._env, runs, lambda ask: ask(self._store))
 
     async def _tell(self, wish: Wish, word: Word) -> None:
         """Tell a run something, until there is an answer; some say it twice all the same."""
