@@ -7,11 +7,12 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.rooms.scene import LONG, Ear
+from tests.simulation.mutants import m8_recovery_from_a_stale_read
 from watchbill import App
 from watchbill.app.house import House
 from watchbill.app.wish import Wish
@@ -59,6 +60,31 @@ class Shop:
             return sum(await asyncio.gather(carry(order), press(order)))
 
         self.busy, self.long = busy, long
+
+
+class Noting:
+    """A store that notes which operations of schedulers are asked, in their order."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    @property
+    def scheduler(self) -> Any:
+        return NotingScheduler(self._store.scheduler, self.asked)
+
+
+class NotingScheduler:
+    def __init__(self, scheduler: Any, asked: list[str]) -> None:
+        self._scheduler = scheduler
+        self._asked = asked
+
+    def __getattr__(self, operation: str) -> Any:
+        self._asked.append(operation)
+        return getattr(self._scheduler, operation)
 
 
 class Fleet:
@@ -161,6 +187,30 @@ async def test_a_house_that_stops_leaves_its_shards_to_the_others_at_once(fleet:
     async with asyncio.timeout(INLINE_LEASE / 1_000_000 / 3):
         await until(fleet, [16])
         await ended(fleet, ear, await fleet.start(shop.busy, *range(20)))
+
+
+async def test_a_scheduler_reads_runs_only_after_it_has_their_shards(fleet: Fleet, shop: Shop, ear: Ear):
+    first = await fleet.join()
+    await until(fleet, [SHARDS_PER_REGION])
+    ids = await fleet.start(shop.busy, *range(20))
+    async with asyncio.timeout(LONG):
+        while shop.called.total() < 20:
+            await asyncio.sleep(0.001)
+    await fleet.leave(first)
+    noting = Noting(fleet.store)
+    fleet.store = cast(Store, noting)
+    await fleet.join()
+    await ended(fleet, ear, ids)
+    before, _, after = "|".join(noting.asked).partition("take")
+    assert "live" not in before, "what is read before may be outdated when the shards are taken"
+    assert "load" not in before
+    assert "live" in after
+
+
+async def test_m8_recovery_from_a_stale_read_is_caught(fleet: Fleet, shop: Shop, ear: Ear, monkeypatch):
+    m8_recovery_from_a_stale_read(monkeypatch)
+    with pytest.raises(AssertionError, match="may be outdated"):
+        await test_a_scheduler_reads_runs_only_after_it_has_their_shards(fleet, shop, ear)
 
 
 @pytest.mark.parametrize("hints", [True, False])

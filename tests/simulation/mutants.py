@@ -73,10 +73,6 @@ def is_uncrewed(seed: int) -> bool:
     return not is_crewed(seed)
 
 
-def is_loud_and_unscheduled(seed: int) -> bool:
-    return is_loud(seed) and not is_scheduled(seed)
-
-
 class Mutant(NamedTuple):
     """A known way to be wrong, the invariants that may notice first, and the worlds in which it can be seen."""
 
@@ -732,8 +728,6 @@ MUTANTS = (
     Mutant("M2", m2_local_clock_leases, frozenset({"I2", "I9"})),  # taken too early, or kept for minutes too long
     Mutant("M3", m3_crash_not_counted, frozenset({"I8"})),
     Mutant("M5", m5_stale_leadership_kept, frozenset({"I1", "I2", "I3", "I5", "I7"}), is_loud),
-    Mutant("M6", m6_renewed_when_it_ends, frozenset({"I2", "I9"}), is_loud),
-    Mutant("M8", m8_recovery_from_a_stale_read, frozenset({"I0", "I2", "I3", "I5", "I8"}), is_loud_and_unscheduled),
     Mutant("M9", m9_recovery_adopts_its_own_runs, frozenset({"I0", "I3", "I5", "I8"})),
     Mutant("M14", m14_slot_held_by_a_dead_attempt, frozenset({"I2"})),
     Mutant("not counted", nobody_is_counted_behind_a_gate, frozenset({"I12"})),
@@ -759,7 +753,6 @@ MUTANTS = (
     Mutant("late unheard", late_while_nobody_could_report, frozenset({"I9"}), is_quiet),
     Mutant("no handing over", given_away_without_handing_over, frozenset({"I3", "I5", "I8", "I14"})),
     Mutant("code missing", losses_forgotten_for_want_of_code, frozenset({"I8"}), is_loud),
-    Mutant("take unanswered", taken_without_an_answer_and_forgotten, frozenset({"I9", "I14"})),
     Mutant("M7", m7_cron_without_slot_row, frozenset({"I11"}), is_scheduled),
     Mutant("M36", m36_slot_reopened_after_retention, frozenset({"I11"}), is_scheduled),
     Mutant("overlap unasked", overlap_is_not_asked_for, frozenset({"I11"}), is_scheduled),

@@ -20,11 +20,6 @@ def a_turn_follows_nothing(patch: Patch) -> None:
     patch.setattr(Newest, "entry", lambda self: {})
 
 
-def entries_that_were_appended_are_believed_in(patch: Patch) -> None:
-    """A turn does not require the newest entry of its process, which proves that the others are there."""
-    patch.setattr(Newest, "follows", lambda self, turn: self._tails.unknown(turn))
-
-
 def only_journals_are_followed(patch: Patch) -> None:
     """A turn does not require that its run has begun, nor the rows and facts whose outcomes it journals."""
     patch.setattr(Batch, "follow", lambda self, resident: None)
@@ -72,12 +67,6 @@ def a_refused_run_is_loaded_for_ever(patch: Patch) -> None:
 
 MUTANTS_OF_THE_STORE = (
     Mutant("follows nothing", a_turn_follows_nothing, frozenset({"I2", "I3", "I7", "I23"}), is_forgetful),
-    Mutant(
-        "follows memory",
-        entries_that_were_appended_are_believed_in,
-        frozenset({"I2", "I3", "I7", "I23"}),
-        is_forgetful,
-    ),
     Mutant("follows journals", only_journals_are_followed, frozenset({"I2", "I3", "I4", "I14", "I23"}), is_forgetful),
     Mutant("reports unrepeated", lost_reports_are_not_repeated, frozenset({"I2"}), is_forgetful),
     Mutant("fences again", fences_of_lost_leases_are_issued_again, frozenset({"I5"}), is_forgetful),

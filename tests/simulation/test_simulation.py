@@ -169,17 +169,11 @@ def test_a_seed_is_the_same_world_in_another_process(seed):
     assert there.stdout.strip() == here
 
 
-# No ordinary seed catches these mutants yet. `rates` still measures them, and fails for them.
-UNCAUGHT = {"M6", "M8"}
-
-
 # A world that is broken off leaves tasks behind, and whoever collects them says so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_a_planted_mutant_is_caught(mutant: Mutant):
-    if mutant.name in UNCAUGHT:
-        pytest.skip("no ordinary seed catches it: see docs/design/proof.md")
     caught = first_catch(mutant)
     assert caught is not None, (
         f"{mutant.name} survives all {len(ORDINARY)} ordinary seeds. If the worlds have changed on purpose, make them "

@@ -1,10 +1,11 @@
 """Leases: what is mine, how long I may trust it, when to ask again; by a clock that a test moves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 import pytest
 
+from tests.simulation.mutants import m6_renewed_when_it_ends, taken_without_an_answer_and_forgotten
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreUnreachableError
 from watchbill.model.lease import Taken, Terms
@@ -90,6 +91,18 @@ async def test_trust_counts_from_before_the_request_and_ends_before_the_lease() 
     assert mine.trusted
     clock.boot_now += 1
     assert not mine.trusted
+
+
+async def test_leases_are_renewed_long_before_they_end() -> None:
+    mine, _, clock = leases()
+    before = clock.boot_now
+    await mine.take()
+    assert mine.next_at is not None
+    assert mine.next_at <= before + LASTING // 3, "two renewals may be lost"
+    clock.boot_now = mine.next_at
+    renewed = clock.boot_now
+    await mine.renew()
+    assert mine.next_at <= renewed + LASTING // 3
 
 
 async def test_the_only_owner_is_always_trusted_and_never_renews() -> None:
@@ -255,3 +268,23 @@ async def test_terms_are_asked_for_above_all_that_were_held() -> None:
     clock.boot_now += LASTING
     await mine.take()
     assert shards.above == [0, 5]
+
+
+@pytest.mark.parametrize(
+    ("plant", "caught_by"),
+    [
+        (m6_renewed_when_it_ends, test_leases_are_renewed_long_before_they_end),
+        (
+            taken_without_an_answer_and_forgotten,
+            test_shards_whose_answer_was_lost_are_asked_for_again_whatever_the_share,
+        ),
+    ],
+)
+async def test_planted_mutant_is_caught(
+    plant: Callable[[pytest.MonkeyPatch], None],
+    caught_by: Callable[[], Awaitable[None]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        await caught_by()
