@@ -871,7 +871,7 @@ class Scheduler(Loop):
     async def _write_divided(self, batch: Batch, division: Division, error: Exception) -> bool:
         """Write a refused turn in halves, down to single runs; the runs that are refused alone are left out."""
         refused: dict[Origin, Exception] = {}
-        again = isinstance(error, TooMuchError)  # it may have been written: nobody has heard the answer
+        again = isinstance(error, TooMuchError)  # it may have been written: no answer came
         left: list[tuple[Sequence[Origin], Exception | None]] = [(division.origins, error)]
         while left:
             origins, why = left.pop()
@@ -986,7 +986,7 @@ class Scheduler(Loop):
         self._time.saw(answer.now)
         if answer.applied:
             return True
-        # Somebody else holds one of our shards; or the store has lost its newest entries, and does them again.
+        # Another process holds one of our shards, or the store has lost its newest entries: they are done again.
         cause, unwritten = "refused", set(turn.terms if turn.journal or turn.attempts else ())
         if answer.held.issuperset(turn.terms):
             cause, unwritten = "forgotten", unwritten | await self._shards_with_lost_rows()

@@ -176,7 +176,7 @@ class Uploads:
             if uploaded is None or self._task is not me:
                 self._garbage.append(upload)
             if self._task is not me:
-                return  # it was stopped: whoever did that has the attempt
+                return  # `give_up` stopped it, and has returned the attempt
             if uploaded is not None:
                 self._complete[attempt] = uploaded
                 self._unwritten[upload.id] = upload
@@ -192,7 +192,7 @@ class Uploads:
     async def _sent(self, upload: Upload, attempt: Attempt) -> Uploaded | None:
         for _ in range(TRIES):
             if attempt.host is None or attempt.row is not None:
-                return None  # nobody wants it any more, or the agent reports it
+                return None  # it was cancelled, or the agent reports it
             try:
                 return await self._store.upload(upload, attempt.body)
             except StoreUnreachableError:
