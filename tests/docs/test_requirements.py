@@ -1,41 +1,14 @@
 """The map from requirements to checks names tests that exist."""
 
 import re
-from pathlib import Path
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.docs.named import REPOSITORY, missing
+
 MAP = REPOSITORY / "docs" / "design" / "requirements.md"
 FAULTS = REPOSITORY / "docs" / "faults.md"
 LAST = 132
 WHAT = ("crash", "pause", "partition", "slow", "disk full", "clock skew", "duplicate", "reorder")
 WHERE = ("scheduler", "agent", "supervisor", "store")
-SHORT = re.compile(r"(conformance|house|rooms|store|unit)/([\w/]+)")
-
-
-def file_of(said: str) -> Path | None:
-    """Give the file that a word of the map means, if it means one."""
-    if said.startswith("tests/"):
-        return REPOSITORY / said
-    if (found := SHORT.fullmatch(said)) is None:
-        return None
-    kind, name = found.groups()
-    if kind == "conformance":
-        return REPOSITORY / "src" / "watchbill" / "testing" / "conformance" / f"{name}.py"
-    folder, _, last = f"{kind}/{name}".rpartition("/")
-    return REPOSITORY / "tests" / folder / f"test_{last}.py"
-
-
-def missing(row: str) -> list[str]:
-    """Give what a row names and nobody has."""
-    wrong, file = [], None
-    for said in re.findall(r"`([^`]+)`", row):
-        place, _, test = said.partition("::")
-        file = file_of(place) if place else file
-        if file is not None and not file.exists():
-            wrong.append(place)
-        elif test and (file is None or f"def {test}(" not in file.read_text()):
-            wrong.append(said)
-    return wrong
 
 
 def test_every_check_that_is_named_is_there() -> None:
