@@ -431,3 +431,20 @@ def test_quota_is_set_listed_and_cleared_and_refuses_starts(desk: Desk) -> None:
         ("quota", "default", "set", "ann", "at most 1 open run"),
     ]
     assert desk("quota", "set", "--runs", "0", "--reason", "x").code == 2
+
+
+def test_quota_of_attempts_is_set_listed_and_cleared_beside_that_of_runs(desk: Desk) -> None:
+    desk.json("run", "start", "order", "7", "--id", "o-1")
+    runs, attempts = desk.json("quota", "set", "--runs", "9", "--attempts", "2", "--reason", "a trial", "--by", "ann")
+    assert (runs["runs"], runs["open"], runs["attempts"], runs["running"]) == (9, 1, None, None)
+    assert (attempts["runs"], attempts["open"], attempts["attempts"], attempts["running"]) == (None, None, 2, 0)
+    listed = desk("quota", "list").out
+    assert "ATTEMPTS AT ONCE" in listed
+    assert "0 of 2" in listed
+    assert desk.json("gates", "list") == []
+    assert [one["runs"] for one in desk.json("quota", "clear", "--attempts", "--reason", "enough")] == [9]
+    assert desk("quota", "clear", "--attempts", "--reason", "again").code == 2
+    desk.json("quota", "set", "--attempts", "3", "--reason", "once more")
+    assert desk.json("quota", "clear", "--reason", "they pay now") == []
+    refused = desk("quota", "set", "--reason", "x")
+    assert (refused.code, "say which quota: --runs N, --attempts N, or both" in refused.err) == (2, True)

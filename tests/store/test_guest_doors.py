@@ -14,6 +14,7 @@ from watchbill.store.protocol import Store
 from watchbill.testing.conformance.agent import *  # noqa: F403
 from watchbill.testing.conformance.client import *  # noqa: F403
 from watchbill.testing.conformance.hints import *  # noqa: F403
+from watchbill.testing.conformance.quotas import *  # noqa: F403
 from watchbill.testing.conformance.scene import HandClock
 
 

@@ -5,6 +5,8 @@ import contextlib
 import gc
 import sqlite3
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,10 @@ from watchbill.model.states import AttemptState
 from watchbill.store import open as open_module
 from watchbill.store.migrate import fill, known_schema, migrations, statements, upgrade
 from watchbill.store.open import connect_memory, is_memory, migrate, open_reader, open_store, parse_url
+from watchbill.store.owner import OwnerLock, take_ownership
 from watchbill.store.queries import load_queries
 from watchbill.store.sqlite.database import Writer
+from watchbill.store.sqlite.files import StoreFiles
 from watchbill.store.sqlite.store import SqliteStore
 from watchbill.testing.conformance.scene import NOON, HandClock, Scene, a_run
 
@@ -168,6 +172,109 @@ async def test_an_opening_that_is_cancelled_leaves_nothing_behind(url):
     await asyncio.sleep(0)  # what the thread handed back has been dropped
     gc.collect()
     await (await open_store(url, SystemEnv())).close()
+
+
+class Opened:
+    """Keeps what an opening takes: Python closes none of it, because it is referred to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.connections: list[sqlite3.Connection] = []
+        self.locks: list[OwnerLock] = []
+        self.begun, self.ended, self.may_go_on = threading.Event(), threading.Event(), threading.Event()
+        self.may_go_on.set()
+        for name in ("connect_writer", "connect_reader"):
+            monkeypatch.setattr(open_module, name, partial(self._connect, getattr(open_module, name)))
+        monkeypatch.setattr(open_module, "take_ownership", partial(self._lock, take_ownership))
+        monkeypatch.setattr(open_module, "_open", partial(self._open, open_module._open))
+
+    def _connect(self, connect: Callable[[Path, str], sqlite3.Connection], path: Path, url: str) -> sqlite3.Connection:
+        self.connections.append(connect(path, url))
+        return self.connections[-1]
+
+    def _lock(self, take: Callable[[Path, str], OwnerLock], path: Path, url: str) -> OwnerLock:
+        self.locks.append(take(path, url))
+        self.begun.set()
+        assert self.may_go_on.wait(10)
+        return self.locks[-1]
+
+    def _open(self, opening: Callable[..., object], *args: object, **options: object) -> object:
+        try:
+            return opening(*args, **options)
+        finally:
+            self.ended.set()
+
+    async def check_that_all_is_closed(self) -> None:
+        while any(thread.name.startswith("opener") for thread in threading.enumerate()):
+            await asyncio.sleep(0)
+        assert self.locks
+        assert not any(lock._descriptor for lock in self.locks)
+        for connection in self.connections:
+            with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+                connection.execute("SELECT 1")
+
+
+@pytest.mark.parametrize("when", ["before it begins", "when it has the lock", "when the thread has opened the file"])
+async def test_cancelled_opening_closes_its_connections_and_its_lock(url, monkeypatch, when):
+    opened = Opened(monkeypatch)
+    opened.may_go_on.clear()
+    opening = asyncio.ensure_future(open_store(url, SystemEnv()))
+    await asyncio.sleep(0)
+    if when == "when it has the lock":
+        assert opened.begun.wait(10)
+    elif when == "when the thread has opened the file":
+        opened.may_go_on.set()
+        assert opened.ended.wait(10)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    opened.may_go_on.set()
+    await opened.check_that_all_is_closed()
+    assert len(opened.connections) == 2
+
+
+async def test_opening_that_fails_with_both_connections_open_closes_them(url, monkeypatch):
+    opened = Opened(monkeypatch)
+
+    def fail(_: StoreFiles) -> None:
+        raise OSError("no lock")
+
+    monkeypatch.setattr(StoreFiles, "guard", fail)
+    with pytest.raises(OSError, match="no lock"):
+        await open_store(url, SystemEnv())
+    await opened.check_that_all_is_closed()
+    assert len(opened.connections) == 2
+
+
+async def test_opening_that_fails_after_its_thread_closes_what_that_opened(url, monkeypatch):
+    opened = Opened(monkeypatch)
+
+    class NoWriter(SystemEnv):
+        def threads(self, name: str, count: int) -> Threads:
+            if name == "writer":
+                raise RuntimeError("no thread")
+            return super().threads(name, count)
+
+    with pytest.raises(RuntimeError, match="no thread"):
+        await open_store(url, NoWriter())
+    await opened.check_that_all_is_closed()
+    assert len(opened.connections) == 2
+
+
+async def test_reader_that_is_closed_while_it_opens_closes_its_connection(url, monkeypatch):
+    await (await open_store(url, SystemEnv())).close()
+    opened = Opened(monkeypatch)
+    reader = open_reader(url, SystemEnv())
+    reading = asyncio.ensure_future(reader.runs("default"))
+    await asyncio.sleep(0)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await reader.close()
+    await reader.close()
+    assert opened.connections
+    for connection in opened.connections:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
 
 
 async def test_reads_do_not_wait_for_a_write(url):

@@ -74,6 +74,9 @@ INDEXES: Mapping[str, set[str]] = {
     # clients
     "submit": {"quota_pkey (namespace)"},
     "lock_quotas": {"quota_pkey (namespace)"},
+    "attempt_quota_of": {"gate_pkey (namespace, name)"},
+    "lock_attempt_quota": {"agent_pkey (id)", "gate_pkey (namespace, name)"},
+    "running_attempts": {"all of attempt_agent", "queue_pkey (id)"},
     "quotas_of": {"quota_pkey (namespace)"},
     "open_runs": {"run_due (shard)", "run_live (shard)", "shard_namespace_region_n_key (namespace)"},
     "runs_by_id": {"run_namespace_id_key (namespace, id)"},
@@ -355,7 +358,7 @@ INDEXES: Mapping[str, set[str]] = {
     "set_breakers": {"gate_pkey (namespace, name)"},
     "meet_breakers": {"queue_pkey (id)"},
     "breakers_of_queues": {"queue_pkey (id)", "gate_pkey (namespace, name)"},
-    "lock_gates": {"agent_alive (id)"},
+    "lock_gates": {"agent_alive (id)", "gate_stopped ((namespace || ''::text), (name || ''::text))"},
     "gates_locked": {"gate_pkey (namespace, name)", "attempt_gate (gate)", "queue_pkey (id)"},
     "lease_limited": {
         "meta_pkey (key)",
@@ -714,6 +717,7 @@ def test_every_statement_is_looked_at():
         "living_processes", "raise_term", "raise_fences",  # an operator's, after a restore: all that is open
         "polling",  # a doctor's: one row for each process
         "queues", "make_shards", "make_queue", "queue_by_id", "all_shards",  # a few rows for each namespace
+        "attempt_quotas", "set_attempt_quota", "clear_attempt_quota",  # one row for each namespace that has one
         "quotas", "set_quota", "clear_quota",  # one row for each namespace that has one
         "lock_policies", "shards_of_namespace", "steps_met",  # when an operator has given an order
         "stats", "find_stat", "make_stats", "lock_stats", "teach_stats",  # likewise: one for each step and rung

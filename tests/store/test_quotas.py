@@ -4,9 +4,10 @@ import asyncio
 
 from tests.store.stage import a_stage
 from watchbill.errors import QuotaExceeded
-from watchbill.model.quota import QuotaOrder
+from watchbill.model.agent import Room
+from watchbill.model.quota import QuotaKind, QuotaOrder
 from watchbill.testing.conformance.quotas import *  # noqa: F403
-from watchbill.testing.conformance.scene import a_run
+from watchbill.testing.conformance.scene import AGENT, STEPS, HandClock, Scene, a_run
 
 QUOTA = 7
 
@@ -41,3 +42,41 @@ async def test_start_waits_for_another_one_that_is_counted_and_then_counts_it(po
         await other.commit()
         [refused] = await asyncio.gather(stage.ended(door), return_exceptions=True)
         assert isinstance(refused, QuotaExceeded)
+
+
+AT_ONCE = QuotaOrder(QUOTA, "ann", "a trial", QuotaKind.ATTEMPTS)
+
+
+async def test_processes_that_lease_at_the_same_time_do_not_exceed_the_quota_of_attempts(postgres_url):
+    async with a_stage(postgres_url) as stage:
+        stores = [await stage.store() for _ in range(3)]
+        scene = Scene(stores[0], HandClock())
+        await scene.open()
+        [run] = await scene.submit(a_run(1))
+        await scene.turn(attempts=[scene.a_row(run) for _ in range(40)])
+        for agent in range(3):
+            await stores[agent].agent.join(80 + agent, "default", "", f"p{agent}", b"{}", None)
+        await stores[0].client.set_quota("default", AT_ONCE)
+        room = Room(2, 2, STEPS)
+        asked = [stores[n % 3].agent.lease(80 + n % 3, 1 + n, [scene.queue], room) for n in range(24)]
+        leased = [row.id for rows in await asyncio.gather(*asked) for row in rows]
+        assert len(leased) == len(set(leased)) == QUOTA
+        [(running,)] = await stage.sql("SELECT count(*) FROM watchbill.attempt WHERE state = 1")
+        assert running == QUOTA
+
+
+async def test_lease_waits_for_another_one_of_its_quota_and_then_counts_it(postgres_url):
+    async with a_stage(postgres_url) as stage:
+        store = await stage.store()
+        scene = Scene(store, HandClock())
+        await scene.open()
+        [run] = await scene.submit(a_run(1))
+        rows = [scene.a_row(run) for _ in range(3)]
+        await scene.turn(attempts=rows)
+        await store.client.set_quota("default", QuotaOrder(1, "ann", "a trial", QuotaKind.ATTEMPTS))
+        other = await stage.pin("SELECT 1 FROM watchbill.gate WHERE name = 'quota.attempts' FOR UPDATE")
+        door = stage.begin(store.agent.lease(AGENT, 1, [scene.queue], Room(2, 2, STEPS)))
+        await stage.waits(door)
+        await stage.sql(f"UPDATE watchbill.attempt SET state = 1, agent = 90 WHERE id = {rows[2].id}")
+        await other.commit()
+        assert await stage.ended(door) == []

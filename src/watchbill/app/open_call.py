@@ -39,6 +39,7 @@ from watchbill.model.parked import (
 )
 from watchbill.model.policy import QUARANTINE_AT, decode_policy
 from watchbill.model.question import Patience
+from watchbill.model.quota import AttemptsQuota
 from watchbill.model.resolution import how_to_decide
 from watchbill.model.states import AttemptState
 from watchbill.model.suspension import read_suspension
@@ -227,6 +228,9 @@ def _kept(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Kept:
             return stopped._replace(said=f", and waits for {stopped.said}{_down_too(wait, wait.stop, told)}")
         if not wait.served:
             return _unserved(wait)
+        if wait.quota is not None:
+            told["quota"] = wait.quota
+            return _over_quota(wait.quota)
         kept = None if wait.gate is None else kept_by(wait.gate)
         if kept is not None:
             return kept._replace(said=f", and waits for {kept.said}")
@@ -250,6 +254,17 @@ def _kept(row: AttemptRow, scene: Scene, told: dict[str, Any]) -> Kept:
             return Kept(Because.URGENT_AHEAD, said, "an agent, when those are taken")
     able = f"has {' and '.join(needs)} free and knows" if needs else "knows"
     return Kept(Because.READY, f"; an agent that {able} the step will take it", "an agent", _now(scene))
+
+
+def _over_quota(quota: AttemptsQuota) -> Kept:
+    """Say that the quota of attempts of its namespace is used up."""
+    runs = "1 attempt runs" if quota.running == 1 else f"{quota.running:,} attempts run"
+    said = (
+        f", and waits for the quota of namespace {quota.namespace!r}, which is used up: {runs},"
+        f" at most {quota.most:,} may: `watchbill quota set --attempts {quota.most * 2}"
+        f" --namespace {quote(quota.namespace)} --reason TEXT` raises it"
+    )
+    return Kept(Because.QUOTA, said, f"an attempt of namespace {quota.namespace!r} that ends")
 
 
 def _now(scene: Scene) -> datetime:

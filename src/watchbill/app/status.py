@@ -164,6 +164,7 @@ class Because(StrEnum):
     LEAVING = "leaving"  # the breaker closes, and lets those who wait out at a pace
     RETRY_BUDGET = "retry_budget"  # it has failed, and first tries go first where many have
     LIMIT_PAUSED = "limit_paused"
+    QUOTA = "quota"  # of attempts of its namespace is used up
     AT_ONCE = "at_once"
     RATE = "rate"
     BEHIND_OTHERS = "behind_others"

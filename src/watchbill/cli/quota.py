@@ -1,6 +1,7 @@
-"""Quota: `watchbill quota list`, `set` and `clear`: how many runs of a namespace may be open."""
+"""Quota: `watchbill quota list`, `set` and `clear`: how many runs of a namespace may be open, and attempts may run."""
 
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -9,7 +10,7 @@ from watchbill.cli.options import By, Format, KeptReason, Namespace, Output, Pro
 quota = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Bound how many runs of a namespace may be open.",
+    help="Bound how many runs of a namespace may be open, and how many of its attempts may run at once.",
 )
 
 
@@ -17,7 +18,7 @@ quota = typer.Typer(
 def list_quotas(
     store: StoreUrl = None, program: ProgramName = None, namespace: Namespace = None, output: Output = Format.TABLE
 ) -> None:
-    """List the quotas of all namespaces, or of the one that is named, with how many runs are open."""
+    """List the quotas of all namespaces, or of the one that is named, with how many runs are open and attempts run."""
     from watchbill.cli.output import print_quotas
     from watchbill.cli.place import found
     from watchbill.cli.reading import damage_told, read
@@ -30,40 +31,70 @@ def list_quotas(
 
 @quota.command("set")
 def set_quota(  # noqa: PLR0913 - each option is one
-    runs: Annotated[int, typer.Option("--runs", metavar="N", help="How many runs may be open.")],
     reason: KeptReason,
+    runs: Annotated[int | None, typer.Option("--runs", metavar="N", help="How many runs may be open.")] = None,
+    attempts: Annotated[
+        int | None, typer.Option("--attempts", metavar="N", help="How many attempts may run at once.")
+    ] = None,
     by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Refuse starts of a namespace while it has this many open runs; children and schedules are not refused."""
-    _order(runs, (by, reason), (store, namespace, program), output)
+    """Refuse starts of a namespace above this many open runs, or let attempts above this many wait."""
+    from watchbill.app.hall import Hall
+    from watchbill.app.quotas import order_quota
+    from watchbill.cli.acting import user
+    from watchbill.errors import InvalidOptionError
+    from watchbill.model.quota import QuotaKind
+
+    wanted = [
+        (kind, most) for kind, most in ((QuotaKind.RUNS, runs), (QuotaKind.ATTEMPTS, attempts)) if most is not None
+    ]
+    if not wanted:
+        raise InvalidOptionError("say which quota: --runs N, --attempts N, or both")
+
+    async def order(hall: Hall) -> None:
+        for kind, most in wanted:
+            await order_quota(hall, most, by=by or user(), reason=reason, kind=kind)
+
+    _order(order, (store, namespace, program), output)
 
 
 @quota.command("clear")
 def clear_quota(  # noqa: PLR0913 - each option is one
     reason: KeptReason,
+    runs: Annotated[bool, typer.Option("--runs", help="Clear the quota of open runs alone.")] = False,
+    attempts: Annotated[bool, typer.Option("--attempts", help="Clear the quota of attempts alone.")] = False,
     by: By = None,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Let a namespace have any number of open runs again."""
-    _order(None, (by, reason), (store, namespace, program), output)
+    """Let a namespace have any number of open runs and of attempts at once again."""
+    from watchbill.app.hall import Hall
+    from watchbill.app.quotas import clear_quotas, order_quota
+    from watchbill.cli.acting import user
+    from watchbill.model.quota import QuotaKind
+
+    named = [kind for kind, wanted in ((QuotaKind.RUNS, runs), (QuotaKind.ATTEMPTS, attempts)) if wanted]
+
+    async def order(hall: Hall) -> None:
+        if not named:
+            await clear_quotas(hall, by=by or user(), reason=reason)
+        for kind in named:
+            await order_quota(hall, None, by=by or user(), reason=reason, kind=kind)
+
+    _order(order, (store, namespace, program), output)
 
 
 def _order(
-    runs: int | None,
-    why: tuple[str | None, str],
-    place: tuple[str | None, str | None, str | None],
-    output: Format,
+    order: Callable[[Any], Awaitable[None]], place: tuple[str | None, str | None, str | None], output: Format
 ) -> None:
     from watchbill.app.hall import Hall
-    from watchbill.app.quotas import order_quota
-    from watchbill.cli.acting import at_the_hall, user
+    from watchbill.cli.acting import at_the_hall
     from watchbill.cli.output import print_quotas
     from watchbill.cli.place import found
     from watchbill.cli.reading import check_there
@@ -73,9 +104,9 @@ def _order(
     where = found(*place)
     check_there(where.url)
 
-    async def order(hall: Hall) -> list[QuotaRow]:
-        await order_quota(hall, runs, by=why[0] or user(), reason=why[1])
-        found: list[QuotaRow] = await hall.read(lambda doors: doors.quotas())
-        return [one for one in found if one.namespace == where.namespace]
+    async def order_and_list(hall: Hall) -> list[QuotaRow]:
+        await order(hall)
+        quotas: list[QuotaRow] = await hall.read(lambda doors: doors.quotas())
+        return [one for one in quotas if one.namespace == where.namespace]
 
-    print_quotas(at_the_hall(where, order, Registry()), output)
+    print_quotas(at_the_hall(where, order_and_list, Registry()), output)

@@ -340,14 +340,15 @@ def list_of_policies(policies: Sequence[StepPolicy]) -> list[Block]:
 
 
 def list_of_quotas(quotas: Sequence[QuotaRow]) -> list[Block]:
-    """Give a line for each namespace that has a quota."""
+    """Give a line for each quota of a namespace."""
     if not quotas:
         return [Text("no quota is set")]
-    table = _table("NAMESPACE", "OPEN RUNS", "BY", "SINCE", "NOTE")
+    table = _table("NAMESPACE", "OPEN RUNS", "ATTEMPTS AT ONCE", "BY", "SINCE", "NOTE")
     for one in quotas:
         table.add_row(
             _cell(one.namespace),
-            _cell(f"{one.open:,} of {one.runs:,}"),
+            _cell("" if one.runs is None else f"{one.open:,} of {one.runs:,}"),
+            _cell("" if one.attempts is None else f"{one.running:,} of {one.attempts:,}"),
             _cell(one.by),
             _cell(moment(one.at)),
             _cell(one.reason),

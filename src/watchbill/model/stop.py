@@ -13,6 +13,9 @@ from watchbill.model.limit import LIMIT
 STEP: Final = "step:"
 WORKFLOW: Final = "workflow:"
 NEEDS: Final = "needs:"
+# The gate of the quota of attempts of a namespace. It is stored as paused: so leases and schedulers find it together
+# with what is stopped, at no cost where there is none. Leases take as many rows as the quota has room for.
+QUOTA: Final = "quota.attempts"
 
 
 LONGEST_GATE: Final = 500  # characters, as of a step, and of a limit with its key: it is indexed
@@ -59,6 +62,11 @@ class Stops(msgspec.Struct, frozen=True):
     def of(self, needs: Sequence[str], uses: str, step: str, workflow: str) -> str | None:
         """Name what keeps a call."""
         return self.of_queue(needs, uses) or self.of_step(step) or self.of_workflow(workflow)
+
+    @property
+    def bounded(self) -> bool:
+        """True if the namespace has a quota of attempts: each attempt needs a row, because rows are counted."""
+        return QUOTA in self.names
 
     @property
     def workflows(self) -> list[str]:

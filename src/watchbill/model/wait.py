@@ -9,6 +9,7 @@ from watchbill.clock import Micros
 from watchbill.model.breaker import BreakerState, gate_of, may_retry, read_breaker
 from watchbill.model.gate import GateRow, Standing, bare_gate, shown_standing
 from watchbill.model.needs import fits, free_amounts, meets, parse_needs
+from watchbill.model.quota import AttemptsQuota
 from watchbill.model.stop import Stops
 
 NO_AGENT: Final = "no agent"
@@ -32,6 +33,7 @@ class Wait(msgspec.Struct, frozen=True):
     suspended: int = 0  # agents that could take it, and are suspended
     quarantined: tuple[str, ...] = ()  # agents that could take it, by name, and get no work because somebody wants so
     down: GateRow | None = None  # its dependency, if that is down: also beside a pause
+    quota: AttemptsQuota | None = None  # of attempts of its namespace, if that is used up
 
 
 class Helper(NamedTuple):

@@ -224,9 +224,14 @@ class Resident:
         return True
 
     def is_stopped(self, call: Call, stops: Stops) -> bool:
-        """Say whether a call is paused by the name of its step, its workflow, or of what it needs or uses."""
+        """Say whether a call is paused by the name of its step, its workflow, or of what it needs or uses.
+
+        A call of a namespace with a quota of attempts is, too: it gets a row, and an agent leases it within the quota.
+        """
+        if not stops:
+            return False
         step = call.target
-        return bool(stops) and stops.of(step.needs, step.uses, step.name, self.workflow.name) is not None
+        return stops.bounded or stops.of(step.needs, step.uses, step.name, self.workflow.name) is not None
 
     def asks(self, call: Call | Deadline) -> bool:
         """True while the workflow still waits for this very call."""

@@ -19,6 +19,7 @@ from watchbill.errors import (
     StoreReadOnlyError,
     StoreUrlError,
 )
+from watchbill.events import log
 from watchbill.store.address import PostgresAddress, StoreAddress, is_file, is_memory, parse_url
 from watchbill.store.guest import Guest, visit
 from watchbill.store.guest_store import GuestStore
@@ -105,15 +106,31 @@ async def open_store(
 
         return await open_postgres(address.postgres, env, clock=clock)
     threads = Whole(env.threads("opener", 1))
+    unused = ExitStack()  # closes what the opener's thread has opened; used by that thread alone until it has ended
+
+    def open_file() -> _Opened:
+        opened = _open(address, env, clock, memory, bury=lasting_leases)
+        unused.callback(opened.close, connections=memory is None)
+        return opened
+
     try:
-        opened = await on_thread(threads, lambda: _open(address, env, clock, memory, bury=lasting_leases))
+        opened = await on_thread(threads, open_file)
+        let_go = None if opened.owner is None else opened.owner.release
+        lanes = OwnerLanes(url, env, opened.writer, opened.reader, let_go, opened.reopen)
+        path = None if address.path is None else address.path.resolve()
+        transactions = SqliteTransactions(url, path, now=opened.writer.now, new_id=env.new_id)
+        return SqliteStore(url, lanes, opened.owner, transactions, lasting_leases=lasting_leases)
+    except BaseException:
+        # A cancelled caller does not wait for the thread, which may still be opening the file: it closes after that.
+        threads.submit(unused.close, _ignore)
+        raise
     finally:
         threads.close()
-    let_go = None if opened.owner is None else opened.owner.release
-    lanes = OwnerLanes(url, env, opened.writer, opened.reader, let_go, opened.reopen)
-    path = None if address.path is None else address.path.resolve()
-    transactions = SqliteTransactions(url, path, now=opened.writer.now, new_id=env.new_id)
-    return SqliteStore(url, lanes, opened.owner, transactions, lasting_leases=lasting_leases)
+
+
+def _ignore(_: None, error: BaseException | None) -> None:
+    if error is not None:
+        log.error("a store that was opened for a cancelled caller could not be closed: %r", error)
 
 
 def connect_memory() -> sqlite3.Connection:
@@ -275,6 +292,16 @@ class _Opened(NamedTuple):
     owner: OwnerLock | None
     reopen: Callable[[], None] | None  # None for memory, which cannot be opened again
 
+    def close(self, *, connections: bool) -> None:
+        """Close what a cancelled caller cannot use; without `connections` release the lock alone."""
+        with ExitStack() as cleanup:
+            if self.owner is not None:
+                cleanup.callback(self.owner.release)
+            if connections:
+                cleanup.callback(self.writer.close)  # last: it tidies the file up
+                if self.reader is not self.writer:
+                    cleanup.callback(self.reader.close)
+
 
 def _open(
     address: StoreAddress, env: Env, clock: Clock | None, memory: sqlite3.Connection | None, *, bury: bool
@@ -294,7 +321,11 @@ def _open(
         writer = Writer(connection, sql, url, now, files)
         if bury:
             _bury(writer, env)
-        reader = writer if path is None else Database(connect_reader(path, url), sql, url, now)
+        reader: Database = writer
+        if path is not None:
+            second = connect_reader(path, url)
+            cleanup.callback(second.close)
+            reader = Database(second, sql, url, now)
         if files is not None:
             files.guard()
         reopen = None if path is None or files is None else _reopening(path, url, writer, reader, files)

@@ -411,13 +411,14 @@ class ClientStore(Protocol):
         ...
 
     async def quotas(self) -> list[QuotaRow]:
-        """Read the quotas of all namespaces, by name, with how many runs are open in each."""
+        """Read the quotas of all namespaces, by name, with how many runs are open and attempts run in each."""
         ...
 
     async def set_quota(self, namespace: str, order: QuotaOrder) -> bool:
         """Write or clear the quota of a namespace; false if there was none to clear.
 
-        From then on `submit` raises QuotaExceeded for what is above it, in its transaction.
+        From then on `submit` raises QuotaExceeded for what is above a quota of runs, in its transaction. Leases take no
+        row above a quota of attempts: it counts the rows of the namespace that run, in all regions.
         """
         ...
 

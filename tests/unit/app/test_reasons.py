@@ -33,6 +33,7 @@ from watchbill.model.failure import Cause, RunError
 from watchbill.model.gate import GateRow, Standing
 from watchbill.model.policy import Policy
 from watchbill.model.question import DeskItem, Patience, Question
+from watchbill.model.quota import AttemptsQuota
 from watchbill.model.resolution import Action, Resolution, Wanted
 from watchbill.model.sealed import SEALED, shown, unopened, why_sealed
 from watchbill.model.states import AttemptState, RunState
@@ -212,6 +213,11 @@ SCENES: dict[Because, tuple[Record, str, int | None]] = {
     Because.LIMIT_PAUSED: (
         ready(waits(gate=msgspec.structs.replace(LIMIT, paused=True))),
         "whoever opens 'limit:charge'",
+        None,
+    ),
+    Because.QUOTA: (
+        ready(waits(quota=AttemptsQuota("shop", 5, 5), gate=LIMIT)),
+        "an attempt of namespace 'shop' that ends",
         None,
     ),
     Because.AT_ONCE: (ready(waits(gate=LIMIT)), "an agent, when one of those that run has ended", None),
@@ -560,6 +566,12 @@ def test_a_call_beyond_the_retry_budget_says_how_much_of_it_is_used_and_when_the
     assert "waits for the retry budget of dependency 'stripe': 36 retries of 36 started within 30 s" in said
     assert "the next may at" in said
     assert status_of(record).health is Health.WAITING_FOR_DEPENDENCY
+
+
+def test_call_beyond_the_quota_of_attempts_says_how_many_run_and_how_to_raise_it():
+    said = str(explain(SCENES[Because.QUOTA][0]))
+    assert "the quota of namespace 'shop', which is used up: 5 attempts run, at most 5 may" in said
+    assert "`watchbill quota set --attempts 10 --namespace shop --reason TEXT` raises it" in said
 
 
 def test_whoever_is_asked_acts_next_and_has_time_until_the_run_wakes():

@@ -38,6 +38,7 @@ from watchbill.store.postgres.gatehouse import PostgresGatehouse
 from watchbill.store.postgres.gather import Gathering
 from watchbill.store.postgres.hints import SharedHints
 from watchbill.store.postgres.marks import Heads, Place, Queue, Sight
+from watchbill.store.postgres.quotas import attempts_left
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.postgres.statements import composed
 from watchbill.store.postgres.stats import learn
@@ -50,6 +51,7 @@ _A = AttemptState
 Key = tuple[int, int]  # id and fence of an attempt
 
 LOOKED_AT_WITHIN: Final[Micros] = 2 * SECOND  # what becomes due later than that needs no hint
+BOUNDED: Final = 2  # as `lease_stopped` says that the namespace has a quota of attempts
 TRIES: Final = 20  # to lease while others hold the head of the queues: each of them is through in a millisecond
 
 # Where a row is, still under that fence, when the same report was accepted before. A verdict may have moved it on; that
@@ -85,6 +87,7 @@ class PostgresAgent:
         self._stopped = False  # the last request met something that is paused by its name, or in trouble
         self._suspended: set[int] = set()  # agents that have heard so with their last beat
         self._limited: dict[int, bool] = {}  # by queue: what it is for never changes
+        self._bounded: set[int] = set()  # agents whose last lease met a quota of attempts of their namespace
         self._reports = Gathering(lines, self._report_gathered, size_of_reports)
         self._reported = Reported(
             lines.env.clock,
@@ -293,15 +296,27 @@ class PostgresAgent:
         self, heads: Heads, queues: Sequence[int], asked: Mapping[str, object]
     ) -> tuple[list[AttemptRow], bool]:
         """Lease what is ready behind the marks."""
-        values, shut = {**asked, **places(heads.begin(queues))}, False
+        values, shut, agent = {**asked, **places(heads.begin(queues))}, False, cast(int, asked["agent"])
         for _ in range(TRIES):
             statement = "lease_stopped" if self._stopped else "lease"
             values["jumps"] = heads.jumps.known
             begun_at = self._lines.env.clock.boot()
-            found = await self._lines.rows(self._lines.others, statement, values)
+            counted = agent in self._bounded
+            if counted:
+                found = await self._lines.transact(lambda db: lease_counted(db, values))
+                if not found:
+                    return [], False
+            else:
+                found = await self._lines.rows(self._lines.others, statement, values)
             some, stopped, shut, sight, leased = split(found)
             heads.jumps.saw(sight, self._lines.env.clock.boot() - begun_at)
-            heeded, self._stopped = self._stopped or not stopped, stopped
+            # By the text that was sent: another request of this process may have learned of a stop meanwhile.
+            heeded, self._stopped = counted or statement == "lease_stopped" or not stopped, bool(stopped)
+            if stopped == BOUNDED:
+                self._bounded.add(agent)
+                heeded = counted
+            elif counted:
+                self._bounded.discard(agent)
             if heeded and (leased or not some):
                 heads.found(place for place, _ in leased)
                 return attempt_rows([row for _, row in leased]), shut
@@ -344,12 +359,14 @@ class PostgresAgent:
         self._troubled.discard(agent)
         self._places.pop(agent, None)
         self._suspended.discard(agent)
+        self._bounded.discard(agent)
 
     def _told(self, outcome: "Outcome") -> None:
         for state, whom in _CONCERNS.items():
             if state in outcome.reached:
                 self._hints.give(whom)
-        if outcome.freed and _A.READY not in outcome.reached:
+        freed = outcome.freed or bool(self._bounded and outcome.reached)
+        if freed and _A.READY not in outcome.reached:
             self._hints.give(Hint.AGENT)
 
 
@@ -394,11 +411,22 @@ def lease_values(agent: int, lease_no: int, room: Room, *, retries: bool) -> dic
         "unrepeatable": UNREPEATABLE,
         "suspended": room.trial or room.sole,
         "ready": _A.READY,
+        "counted": False,
     }
 
 
-def split(found: Sequence[Row]) -> tuple[bool, bool, bool, Sight, list[tuple[tuple[Queue, Place], Row]]]:
-    """Say whether there were candidates, whether anything is stopped, and whether one of these queues is.
+async def lease_counted(db: Session, values: Mapping[str, object]) -> Sequence[Row]:
+    """Lease no more than the quota of attempts of the agent's namespace allows; gives nothing if it is used up."""
+    left = await attempts_left(db, cast(int, values["agent"]))
+    if left is not None and left <= 0:
+        return []
+    slots = cast(int, values["slots"])
+    bounds = {"slots": slots if left is None else min(slots, left), "counted": True}
+    return await db.rows("lease_stopped", {**values, **bounds})
+
+
+def split(found: Sequence[Row]) -> tuple[bool, int, bool, Sight, list[tuple[tuple[Queue, Place], Row]]]:
+    """Say whether there were candidates, whether anything is stopped (2: a quota), and whether one of these queues is.
 
     Gives what the lease has seen beside the queues, and the leased rows, each with its queue and its place there.
     """
@@ -409,8 +437,8 @@ def split(found: Sequence[Row]) -> tuple[bool, bool, bool, Sight, list[tuple[tup
             # Calls of low priority have a rank in the future: ordinary calls that come later are before them.
             place = (rank, id) if rank <= now else (now, 0)
             leased.append((((queue, lonely), place), there[11:]))
-    some, stopped, shut = (bool(said) for said in found[0][:3])
-    return some, stopped, shut, Sight(*cast(Sequence[Any], found[0][3:6])), leased
+    some, stopped, shut = cast(tuple[bool, int, bool], found[0][:3])
+    return some, int(stopped), shut, Sight(*cast(Sequence[Any], found[0][3:6])), leased
 
 
 async def leased_before(db: Session, agent: int, lease_no: int) -> list[AttemptRow]:

@@ -333,8 +333,12 @@ class PostgresClient:
 
     async def set_quota(self, namespace: str, order: QuotaOrder) -> bool:
         """Write or clear the quota of a namespace; false if there was none to clear."""
-        self._writing()
-        return await self._lines.door(lambda: self._lines.transact(lambda db: set_quota(db, namespace, order)))
+        hints = self._writing()
+        done = await self._lines.door(lambda: self._lines.transact(lambda db: set_quota(db, namespace, order)))
+        if done:  # what may start, and what needs a row from now on
+            for whom in (Hint.AGENT, Hint.SCHEDULER):
+                hints.give(whom)
+        return done
 
     async def patch(self, namespace: str, shards: Sequence[int] | None, after: int) -> int | None:
         """Let the next live rows have the policy that is in force; gives where to go on."""

@@ -16,6 +16,7 @@ from watchbill.model.policy import UNREPEATABLE
 from watchbill.model.states import AttemptState
 from watchbill.store.postgres.breakers import write_breakers
 from watchbill.store.postgres.connections import Connections, Session
+from watchbill.store.postgres.quotas import attempts_left
 from watchbill.store.postgres.rows import attempt_rows
 from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, Passing, Which, lines_of, read_gate
 
@@ -45,6 +46,7 @@ class PostgresGatehouse:
         self._trial = room.trial
         self._steps = list(room.steps)
         self._taken = taken
+        self._full = False  # the quota of attempts of the agent's namespace was found to be used up
 
     async def look(self, afters: Mapping[int, str]) -> tuple[Micros, list[Met]]:
         """Find gates behind which rows wait in these queues."""
@@ -86,6 +88,8 @@ class PostgresGatehouse:
     async def waiting(self, openings: Sequence[Opening], slots: int, alone: int) -> list[Candidate]:
         """Find the most urgent rows behind gates that have room."""
         found: list[Candidate] = []
+        if self._full:
+            return found
         for statement in dict.fromkeys(_STATEMENTS.values()):
             asked = [one for one in openings if _STATEMENTS[one.limited, one.which] == statement]
             if asked:
@@ -123,8 +127,13 @@ class PostgresGatehouse:
         self, db: Session, chosen: Sequence[Candidate], seen: Mapping[GateKey, Gate], depended_on: Sequence[GateKey]
     ) -> list[AttemptRow]:
         values = _columns(seen)
-        [alive] = await db.row("lock_gates", {**self._me, **values})
+        [alive, bounded] = await db.row("lock_gates", {**self._me, **values})
         if not alive:
+            return []
+        # Its gate is locked here, behind those of limits and before those of dependencies: by the order of their names.
+        left = await attempts_left(db, self._me["agent"]) if bounded else None
+        if left is not None and left <= 0:
+            self._full = True
             return []
         keys, gates, now = list(seen), dict[GateKey, Gate](), 0
         for at, place, *gate in cast(Sequence[Any], await db.rows("gates_locked", values)):
@@ -137,7 +146,8 @@ class PostgresGatehouse:
         rooms |= {key: dependency.room(now) for key, (_, dependency) in dependencies.items()}
         budgets = {key: dependency.budget(now) for key, (_, dependency) in dependencies.items()}
         most, lines = len(chosen), lines_of(seen)
-        fitting = admitted(chosen, rooms, slots=most, alone=most, budgets=budgets, lines=lines, now=now)
+        slots = most if left is None else min(most, left)
+        fitting = admitted(chosen, rooms, slots=slots, alone=most, budgets=budgets, lines=lines, now=now)
         if not fitting:
             return []
         fitting.sort(key=lambda one: one.id)

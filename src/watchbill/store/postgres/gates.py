@@ -20,12 +20,15 @@ from watchbill.model.gate import (
 )
 from watchbill.model.incident import Able
 from watchbill.model.limit import LIMIT
+from watchbill.model.quota import used_up
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState
+from watchbill.model.stop import QUOTA
 from watchbill.model.wait import Helper, Wait, down_of, help_for, kept_by
 from watchbill.store.postgres.breakers import write_breakers
 from watchbill.store.postgres.connections import Session
 from watchbill.store.postgres.logbook import log_order
+from watchbill.store.postgres.quotas import attempts_quota
 from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_TAKEN, MOST_WAITS
 from watchbill.store.tour import read_gate
 
@@ -36,7 +39,11 @@ async def gates(db: Session, namespace: str) -> list[GateRow]:
     """Read all gates of a namespace."""
     values = {"namespace": namespace, "most": MOST_COUNTED}
     rows = cast(Sequence[Any], await db.rows("gates", values))
-    limited = [shown_gate(name, read_gate(*gate), waiting, now) for name, *gate, waiting, now in rows]
+    limited = [
+        shown_gate(name, read_gate(*gate), waiting, now)
+        for name, *gate, waiting, now in rows
+        if name != QUOTA  # `quotas` shows it
+    ]
     if not all(gate.name.startswith((LIMIT, USES)) for gate in limited):
         limited = with_names(limited, cast(Sequence[Any], await db.rows("behind_names", values)))
     standings = await _standings(db, "gates_standing", namespace)
@@ -93,6 +100,7 @@ async def waits(db: Session, namespace: str, run: RunRow, now: Micros) -> tuple[
     if not rows:
         return ()
     there, stopped, found = await helpers(db, namespace), await stopped_gates(db, namespace), []
+    quota = used_up(await attempts_quota(db, namespace) if QUOTA in stopped else None)
     for id, region, needs, uses, step, name, *gate, before, ahead, avoid, avoid_until, failures, breaker in rows:
         help = help_for(needs, region, there)
         shown = None if name is None else shown_gate(name, read_gate(*gate), before, now)
@@ -115,6 +123,7 @@ async def waits(db: Session, namespace: str, run: RunRow, now: Micros) -> tuple[
                 help.suspended,
                 help.quarantined,
                 down_of(stopped, uses, now),
+                quota,
             )
         )
     return tuple(found)

@@ -37,7 +37,7 @@ from watchbill.model.states import AttemptState
 from watchbill.store.protocol import Hint, Limited
 from watchbill.store.sqlite.breakers import hear
 from watchbill.store.sqlite.database import Named, Value, Writer, json_text, until
-from watchbill.store.sqlite.gatehouse import SqliteGatehouse, leasable, stops_of, unstopped
+from watchbill.store.sqlite.gatehouse import MetQuota, SqliteGatehouse, attempts_left, leasable, stops_of, unstopped
 from watchbill.store.sqlite.lanes import Lanes
 from watchbill.store.sqlite.rows import attempt_rows, queue_rows, read_needs
 from watchbill.store.sqlite.stats import learn
@@ -81,6 +81,7 @@ class SqliteAgent:
         self._troubled: set[int] = set()  # agents whose last request met a dependency that is in trouble
         self._suspended: set[int] = set()  # agents that have heard so with their last beat
         self._limited: dict[int, bool] = {}  # by queue: what it is for never changes
+        self._bounded: set[int] = set()  # agents whose last lease met a quota of attempts
 
     async def join(  # noqa: PLR0913
         self,
@@ -118,7 +119,9 @@ class SqliteAgent:
     ) -> Orders:
         """Prolong, write down what it says, hand back what it never heard of, and give it its orders."""
         beat = Beat(agent, lasting, progress, held, said, starved, queues, lease_no, doings)
-        orders, _ = await self._lanes.write(lambda db: write_beat(db, beat), lambda done: self._reported(done[1]))
+        orders, _ = await self._lanes.write(
+            lambda db: write_beat(db, beat), lambda done: self._reported(done[1], agent)
+        )
         (self._suspended.discard if orders.suspension is None else self._suspended.add)(agent)
         return orders
 
@@ -130,7 +133,9 @@ class SqliteAgent:
     async def lease(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
         """Lease the most urgent ready rows there is room for; asking again with the same lease_no gives the same."""
         queues, room = await self._left_to(agent, queues, room)
-        return await self._lanes.write(lambda db: lease(db, agent, lease_no, queues, room), self._leased)
+        return await self._lanes.write(
+            lambda db: lease(db, agent, lease_no, queues, room, self._met_quota), self._leased
+        )
 
     async def lease_limited(self, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> Limited:
         """Lease likewise from limited queues, what the gates of the rows let through."""
@@ -143,12 +148,13 @@ class SqliteAgent:
         free = [queue for queue in queues if queue not in limited]
 
         async def tour(room: Room, troubled: Sequence[int]) -> Limited:
-            house = SqliteGatehouse(self._lanes, agent, room, partial(take_rows, asked), self._leased)
+            house = SqliteGatehouse(self._lanes, agent, room, partial(take_rows, asked), self._leased, self._met_quota)
             return await go_round(house, self._places.setdefault(agent, {}), sorted(limited), room, troubled)
 
         async def take(room: Room) -> tuple[list[AttemptRow], bool]:
             return await self._lanes.write(
-                lambda db: pick_and_take(db, asked, free, room, retries=False), lambda found: self._leased(found[0])
+                lambda db: pick_and_take(db, asked, free, room, self._met_quota, retries=False),
+                lambda found: self._leased(found[0]),
             )
 
         return await lease_both(self._troubled, agent, room, free, take, tour)
@@ -173,7 +179,9 @@ class SqliteAgent:
         Of a row that is gone nobody knows whether this report ended it: the answer is LATE, though its result may have
         reached the journal before.
         """
-        outcome = await self._lanes.write(lambda db: write_reports(db, reports), self._reported)
+        outcome = await self._lanes.write(
+            lambda db: write_reports(db, reports), lambda outcome: self._reported(outcome, agent)
+        )
         return outcome.answers
 
     async def undecided(self, ids: Sequence[int]) -> list[int]:
@@ -192,6 +200,14 @@ class SqliteAgent:
         self._places.pop(agent, None)
         self._troubled.discard(agent)
         self._suspended.discard(agent)
+        self._bounded.discard(agent)
+
+    def _met_quota(self, agent: int, *, there: bool) -> None:
+        """Note whether an agent's namespace has a quota of attempts: if so, each end may let another agent start one.
+
+        Called by the thread that leases. A note that is lost costs a delay until the next beat.
+        """
+        (self._bounded.add if there else self._bounded.discard)(agent)
 
     def _leased(self, rows: list[AttemptRow]) -> None:
         if rows:
@@ -201,11 +217,12 @@ class SqliteAgent:
         self._reported(outcome)
         self._lanes.hints.give(Hint.AGENT)  # rows need not be left to it any more
 
-    def _reported(self, outcome: "Outcome") -> None:
+    def _reported(self, outcome: "Outcome", agent: int | None = None) -> None:
         for state, whom in _CONCERNS.items():
             if state in outcome.reached:
                 self._lanes.hints.give(whom)
-        if outcome.freed and _A.READY not in outcome.reached:
+        freed = outcome.freed or (agent in self._bounded and bool(outcome.reached))
+        if freed and _A.READY not in outcome.reached:
             self._lanes.hints.give(Hint.AGENT)
         if (outcome.moved or outcome.abandoned) and _A.FAILED not in outcome.reached:
             self._lanes.hints.give(Hint.SUPERVISOR)
@@ -284,22 +301,30 @@ def hand_back_unheard(db: Writer, beat: Beat) -> "Outcome":
     return write_reports(db, [Report(id, fence, Act.HAND_BACK) for id, fence in unheard])
 
 
-def lease(db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Room) -> list[AttemptRow]:
+def lease(  # noqa: PLR0913 - as the door has it
+    db: Writer, agent: int, lease_no: int, queues: Sequence[int], room: Room, met: MetQuota
+) -> list[AttemptRow]:
     """Lease ready rows to an agent that is alive, in time and wanted."""
     asked: Named = {"agent": agent, "lease_no": lease_no, "suspended": room.trial or room.sole}
     if again := leased_before(db, asked):
         return again
-    return pick_and_take(db, asked, queues, room)[0]
+    return pick_and_take(db, asked, queues, room, met)[0]
 
 
-def pick_and_take(
-    db: Writer, asked: Named, queues: Sequence[int], room: Room, *, retries: bool = True
+def pick_and_take(  # noqa: PLR0913 - what the two doors have in common
+    db: Writer, asked: Named, queues: Sequence[int], room: Room, met: MetQuota, *, retries: bool = True
 ) -> tuple[list[AttemptRow], bool]:
     """Lease the most urgent rows that nothing keeps; says whether some of the queues are shut.
 
     `retries=False`: not those that have failed before, and where there are such it is shut, too.
     """
-    stops = stops_of(db, cast(int, asked["agent"]))
+    agent = cast(int, asked["agent"])
+    stops = stops_of(db, agent)
+    met(agent, there=stops.bounded)
+    if stops.bounded:
+        room = room._replace(slots=min(room.slots, attempts_left(db, agent)))
+        if room.slots <= 0:
+            return [], False
     open_to = unstopped(db, stops, queues, troubled=False) if stops else queues
     steps, workflows = leasable(stops, room)
     wanted: Named = {

@@ -278,7 +278,7 @@ class SqliteClient:
 
     async def set_quota(self, namespace: str, order: QuotaOrder) -> bool:
         """Write or clear the quota of a namespace; false if there was none to clear."""
-        return await self._lanes.write(lambda db: set_quota(db, namespace, order))
+        return await self._lanes.write(lambda db: set_quota(db, namespace, order), self._ordered_gate)
 
     def _ordered_policy(self, place: int | None) -> None:
         for whom in (Hint.SCHEDULER, Hint.SUPERVISOR):  # who makes rows, and who judges them

@@ -1,22 +1,31 @@
 """Gatehouse: the gates of a file, and who may pass them. A look reads; whoever takes rows counts again, and writes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from watchbill.clock import Micros
 from watchbill.model.agent import Room
 from watchbill.model.attempt import AttemptRow
-from watchbill.model.breaker import BreakerState, read_breaker, started
+from watchbill.model.breaker import UNLIMITED, BreakerState, read_breaker, started
 from watchbill.model.gate import Candidate, Dependency, Gate, GateKey, admitted, offered, room, tokens_after
 from watchbill.model.policy import UNREPEATABLE
 from watchbill.model.stop import NONE_STOPPED, Stops
 from watchbill.store.sqlite.breakers import write_breaker
 from watchbill.store.sqlite.database import Database, Named, Writer, json_text
 from watchbill.store.sqlite.lanes import Lanes
+from watchbill.store.sqlite.quotas import attempts_quota
 from watchbill.store.sqlite.rows import queue_rows
 from watchbill.store.tour import HEAD, MOST_GATES, Met, Opening, Passing, Which, lines_of, read_gate
 
 Take = Callable[[Writer, Sequence[int], Sequence[int]], list[AttemptRow]]  # rows; and which of them are canaries
+
+
+class MetQuota(Protocol):
+    """Hears whether the namespace of an agent that leases has a quota of attempts."""
+
+    def __call__(self, agent: int, *, there: bool) -> None:
+        """Take note of it."""
+        ...
 
 
 _WELL: Final = (0, None, 0)  # a dependency of which nothing is remembered
@@ -32,14 +41,22 @@ _STATEMENTS: Final = {
 class SqliteGatehouse:
     """What one request of an agent needs of the file."""
 
-    def __init__(
-        self, lanes: Lanes, agent: int, room: Room, take: Take, taken: Callable[[list[AttemptRow]], None]
+    def __init__(  # noqa: PLR0913 - what a request has
+        self,
+        lanes: Lanes,
+        agent: int,
+        room: Room,
+        take: Take,
+        taken: Callable[[list[AttemptRow]], None],
+        met: MetQuota,
     ) -> None:
+        self._met = met
         self._lanes = lanes
         self._agent = agent
         self._room = room
         self._take = take
         self._taken = taken
+        self._bounded = False  # the agent's namespace has a quota of attempts
 
     async def look(self, afters: Mapping[int, str]) -> tuple[Micros, list[Met]]:
         """Find gates behind which rows wait in these queues."""
@@ -48,7 +65,9 @@ class SqliteGatehouse:
     async def waiting(self, openings: Sequence[Opening], slots: int, alone: int) -> list[Candidate]:
         """Find the most urgent rows behind gates that have room."""
         asked = self._room._replace(slots=slots, alone=alone)
-        return await self._lanes.read(lambda db: waiting(db, openings, self._agent, asked))
+        found, self._bounded = await self._lanes.read(lambda db: waiting(db, openings, self._agent, asked))
+        self._met(self._agent, there=self._bounded)
+        return found
 
     async def passing(self, queues: Sequence[int]) -> tuple[Micros, list[Passing]]:
         """Find which of these queues use a dependency that lets some start, or have retries."""
@@ -58,7 +77,10 @@ class SqliteGatehouse:
         self, chosen: Sequence[Candidate], gates: Mapping[GateKey, Gate], dependencies: Sequence[GateKey]
     ) -> list[AttemptRow]:
         """Lease rows, as many of them as their gates let through now."""
-        return await self._lanes.write(lambda db: take(db, chosen, gates, dependencies, self._take), self._taken)
+        bounded = self._agent if self._bounded else None
+        return await self._lanes.write(
+            lambda db: take(db, chosen, gates, dependencies, self._take, bounded=bounded), self._taken
+        )
 
 
 def look(db: Database, afters: Mapping[int, str]) -> list[Met]:
@@ -83,10 +105,12 @@ def passing(db: Database, queues: Sequence[int]) -> list[Passing]:
     ]
 
 
-def waiting(db: Database, openings: Sequence[Opening], agent: int, asked: Room) -> list[Candidate]:
-    """Find rows, gate by gate."""
+def waiting(db: Database, openings: Sequence[Opening], agent: int, asked: Room) -> tuple[list[Candidate], bool]:
+    """Find rows, gate by gate; says whether a quota of attempts bounds them, too."""
     found, now = [], db.now()
     stops = stops_of(db, agent)
+    if stops.bounded and attempts_left(db, agent) <= 0:
+        return [], True
     open_to = unstopped(db, stops, [opening.queue for opening in openings])
     steps, workflows = leasable(stops, asked)
     for opening in openings:
@@ -103,7 +127,14 @@ def waiting(db: Database, openings: Sequence[Opening], agent: int, asked: Room) 
             }
             values |= {"lonely": lonely, "limit": min(most, opening.room), "retries": opening.which != Which.FIRSTS}
             found += [Candidate(opening.gates, *row) for row in db.run(statement, values)]
-    return found
+    return found, stops.bounded
+
+
+def attempts_left(db: Database, agent: int) -> int:
+    """Give how many more attempts may start by the quota of the agent's namespace."""
+    row = db.run("namespace_of_agent", {"agent": agent}).fetchone()
+    quota = None if row is None else attempts_quota(db, row[0])
+    return UNLIMITED if quota is None else max(0, quota.most - quota.running)
 
 
 def stops_of(db: Database, agent: int) -> Stops:
@@ -131,14 +162,19 @@ def leasable(stops: Stops, room: Room) -> tuple[str, str | None]:
     return json_text(steps), json_text(stops.workflows) if stops.workflows else None
 
 
-def take(
+def take(  # noqa: PLR0913 - what one request has found
     db: Writer,
     chosen: Sequence[Candidate],
     seen: Mapping[GateKey, Gate],
     depended_on: Sequence[GateKey],
     lease: Take,
+    *,
+    bounded: int | None = None,
 ) -> list[AttemptRow]:
-    """Lease what its gates let through; nobody else can let anyone through meanwhile."""
+    """Lease what its gates let through; nobody else can let anyone through meanwhile.
+
+    `bounded` is the agent, if its namespace has a quota of attempts.
+    """
     now = db.now()
     db.run_many(
         "meet_gate",
@@ -155,7 +191,8 @@ def take(
     rooms |= {key: dependency.room(now) for key, dependency in dependencies.items()}
     budgets = {key: dependency.budget(now) for key, dependency in dependencies.items()}
     most, lines = len(chosen), lines_of(seen)
-    starting = admitted(chosen, rooms, slots=most, alone=most, budgets=budgets, lines=lines, now=now)
+    slots = most if bounded is None else min(most, attempts_left(db, bounded))
+    starting = admitted(chosen, rooms, slots=slots, alone=most, budgets=budgets, lines=lines, now=now)
     fitting = {one.id: one.gates for one in starting}
     trying = [key for key, one in dependencies.items() if one.breaker.state is BreakerState.HALF_OPEN]
     canaries = [id for id, behind in fitting.items() if any(key in trying for key in behind)]

@@ -18,12 +18,15 @@ from watchbill.model.gate import (
 )
 from watchbill.model.incident import Able
 from watchbill.model.limit import LIMIT
+from watchbill.model.quota import MOST_RUNS, used_up
 from watchbill.model.run import RunRow
+from watchbill.model.stop import QUOTA
 from watchbill.model.wait import Helper, Wait, down_of, help_for, kept_by
 from watchbill.store.protocol import IDLE_GATE, MOST_COUNTED, MOST_TAKEN, MOST_WAITS
 from watchbill.store.sqlite.breakers import write_breaker
 from watchbill.store.sqlite.database import Database, Named, Writer
 from watchbill.store.sqlite.logbook import log_order
+from watchbill.store.sqlite.quotas import attempts_quota
 from watchbill.store.sqlite.rows import read_needs
 from watchbill.store.tour import read_gate
 
@@ -35,7 +38,9 @@ def gates(db: Database, namespace: str) -> list[GateRow]:
     now = db.now()
     values: Named = {"namespace": namespace, "most": MOST_COUNTED}
     limited = [
-        shown_gate(name, read_gate(*gate), waiting, now) for name, *gate, waiting in db.run("gates", values).fetchall()
+        shown_gate(name, read_gate(*gate), waiting, now)
+        for name, *gate, waiting in db.run("gates", values).fetchall()
+        if name != QUOTA  # `quotas` shows it
     ]
     if not all(gate.name.startswith((LIMIT, USES)) for gate in limited):
         limited = with_names(limited, db.run("behind_names", {**values, "now": now}).fetchall())
@@ -99,6 +104,7 @@ def waits(db: Database, namespace: str, run: RunRow) -> tuple[Wait, ...]:
     if not rows:
         return ()
     there, stopped, found = helpers(db, namespace), stopped_gates(db, namespace), []
+    quota = used_up(attempts_quota(db, namespace, MOST_RUNS) if QUOTA in stopped else None)
     for id, region, needs, uses, step, name, *gate, before, ahead, avoid, avoid_until, failures, breaker in rows:
         asked = read_needs(needs)
         help = help_for(asked, region, there)
@@ -122,6 +128,7 @@ def waits(db: Database, namespace: str, run: RunRow) -> tuple[Wait, ...]:
                 help.suspended,
                 help.quarantined,
                 down_of(stopped, uses, now),
+                quota,
             )
         )
     return tuple(found)

@@ -23,6 +23,7 @@ class ReaderLanes:
         self._threads = threads
         self._connect = connect
         self._database: Database | None = None
+        self._asked = False
 
     def write(
         self, work: Callable[[Writer], T], after: Callable[[T], None] | None = None, *, durable: bool = True
@@ -32,14 +33,22 @@ class ReaderLanes:
 
     def read(self, work: Callable[[Database], T]) -> asyncio.Future[T]:
         """Run `work` on one snapshot."""
+        self._asked = True
         return on_thread(self._threads, lambda: self._opened().snapshot(work))
 
     async def close(self) -> None:
         """Let go of the file."""
+        try:
+            if self._asked:  # a read whose caller was cancelled may still be opening the file
+                self._asked = False
+                await on_thread(self._threads, self._close)
+        finally:
+            self._threads.close()
+
+    def _close(self) -> None:
         if self._database is not None:
-            await on_thread(self._threads, self._database.close)
+            self._database.close()
             self._database = None
-        self._threads.close()
 
     def _opened(self) -> Database:
         self._database = self._database or self._connect()

@@ -5,6 +5,8 @@
 -- Candidates are found without locks, twice as many as asked for, so that somebody else at the same head leaves some;
 -- in each queue from a place on, before which the caller has lately found nothing.
 -- Nobody is tried with what must not be repeated: its failure would leave a doubt.
+-- If the namespace has a quota of attempts, that is said (2), and nothing is leased unless the caller has locked the quota
+-- and asks for no more than it allows (`counted`).
 WITH me AS MATERIALIZED (
     SELECT id, namespace
     FROM watchbill.agent
@@ -79,6 +81,7 @@ candidates AS MATERIALIZED (
         LIMIT 2 * kind.room
     ) AS ready
     WHERE EXISTS (SELECT 1 FROM me)
+        AND (:counted::boolean OR NOT EXISTS (SELECT 1 FROM stopped WHERE name = 'quota.attempts'))
 ),
 plain AS MATERIALIZED (
     SELECT id, rank
@@ -127,7 +130,12 @@ leased AS (
         symptom, earlier, doubt, unsure, rank, alone OR losses >= 3 AS lonely
 )
 SELECT
-    EXISTS (SELECT 1 FROM candidates), EXISTS (SELECT 1 FROM watchbill.gate WHERE paused OR state <> 0),
+    EXISTS (SELECT 1 FROM candidates),
+    CASE
+        WHEN EXISTS (SELECT 1 FROM stopped WHERE name = 'quota.attempts') THEN 2
+        WHEN EXISTS (SELECT 1 FROM watchbill.gate WHERE paused OR state <> 0) THEN 1
+        ELSE 0
+    END,
     EXISTS (SELECT 1 FROM shut) OR EXISTS (
         SELECT 1
         FROM watchbill.attempt AS failed

@@ -1,7 +1,7 @@
 -- Lock gates for a lease by an agent that is alive, in time and wanted: in the order of their names, so that nobody waits for
 -- whom he keeps waiting. A gate that is new is made, full; a newer policy than the last one says what is allowed.
 WITH me AS MATERIALIZED (
-    SELECT id
+    SELECT id, namespace
     FROM watchbill.agent
     WHERE id = :agent
         AND state = 1
@@ -25,4 +25,13 @@ locked AS (
     WHERE gate.said < excluded.said
         AND (gate.at_once, gate.starts, gate.per) IS DISTINCT FROM (excluded.at_once, excluded.starts, excluded.per)
 )
-SELECT EXISTS (SELECT 1 FROM me)
+SELECT
+    EXISTS (SELECT 1 FROM me),
+    -- Whether the namespace has a quota of attempts, from the index that has what is stopped alone.
+    EXISTS (
+        SELECT 1
+        FROM watchbill.gate AS quota
+        WHERE quota.namespace || '' = (SELECT me.namespace FROM me)
+            AND quota.name || '' = 'quota.attempts'
+            AND (quota.paused OR quota.state <> 0)
+    )

@@ -1,5 +1,5 @@
 -- Write the quota of a namespace.
 INSERT INTO quota (namespace, runs, by, reason, at)
-VALUES (:namespace, :runs, :by, :reason, :now)
+VALUES (:namespace, :most, :by, :reason, :now)
 ON CONFLICT (namespace) DO UPDATE
 SET runs = excluded.runs, by = excluded.by, reason = excluded.reason, at = excluded.at
