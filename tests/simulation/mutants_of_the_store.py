@@ -16,7 +16,7 @@ from watchbill.testing.simulation import is_colliding, is_forgetful, is_refusing
 
 
 def a_turn_follows_nothing(patch: Patch) -> None:
-    patch.setattr(Tails, "unknown", lambda self, turn: {})
+    patch.setattr(Tails, "follow", lambda self, turn: {})
     patch.setattr(Newest, "entry", lambda self: {})
 
 

@@ -119,7 +119,8 @@ class Waiting:
                     await self._env.wait(asyncio.Event(), POLL)
                     self._to_check.update(num for num in nums if num in self._waiting)
                     continue
-                self._let_go(set(nums) - {ending.num for ending in endings})
+                if len(endings) < len(nums):
+                    self._let_go(set(nums) - {ending.num for ending in endings})
                 for ending in endings:
                     if ending.status.terminal or ending.held is not None:
                         self._answer(ending)

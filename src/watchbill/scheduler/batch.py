@@ -124,7 +124,10 @@ class Batch:
     def follow(self, resident: Resident) -> None:
         """Require that the store has what is known of a run: else it has lost its newest commits."""
         if resident.follows:
-            self.turn.after.setdefault(resident.num, resident.seq)
+            journal = self._journal
+            # If it has just got an entry in this turn, that one follows what is known.
+            if not journal or journal[-1][0] != resident.num:
+                self.turn.after.setdefault(resident.num, resident.seq)
 
     def put(self, part: list[int], run: int, ids: Iterable[int]) -> None:
         """Put rows or facts into a part of the turn on behalf of a run."""

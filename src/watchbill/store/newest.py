@@ -26,11 +26,14 @@ class Newest:
         self._tails = Tails()
 
     def follows(self, turn: Turn) -> dict[int, int]:
-        """Give the entries, run -> number, that the store must have before a turn; 0: the run must have begun."""
+        """Give the entries, run -> number, that the store must have before a turn; 0: the run must have begun.
+
+        Call `answered` with its answer, or `forget_tails` if none comes.
+        """
         newest = self.entry()
         if not newest:
             self._tails.forget()
-        return newest | self._tails.unknown(turn)
+        return newest | self._tails.follow(turn)
 
     def entry(self) -> dict[int, int]:
         """Give it, as run and number; nothing when it is so old that its run may have been deleted since."""
@@ -51,7 +54,6 @@ class Newest:
         newest = next((entry for entry in reversed(turn.journal) if entry[0] not in ended), None)
         if newest is not None:
             self._entry, self._at = newest[:2], self._clock.boot()
-        self._tails.appended(turn)
         self._tails.drop(ended)
 
     def forget(self) -> None:

@@ -21,27 +21,32 @@ class Tails:
     def __init__(self) -> None:
         self._next: dict[int, int] = {}  # run -> the number of the entry that comes next; 1: it has begun
 
-    def unknown(self, turn: Turn) -> dict[int, int]:
+    def follow(self, turn: Turn) -> dict[int, int]:
         """Give the entries, run -> number, that a turn must follow and that are not known to be there.
 
-        0: the run must have begun. The first entry of a run that begins with the turn follows none.
+        0: the run must have begun. The first entry of a run that begins with the turn follows none. From now on the
+        entries of the turn itself are known, and the runs that begin with it: call `forget` if it is not written.
         """
-        known = self._next
-        first = {entry[0]: entry[1] for entry in reversed(turn.journal)}
-        needed = {run: seq - 1 for run, seq in first.items() if seq > 1 and known.get(run) != seq}
-        if after := turn.after:
-            needed |= {run: seq for run, seq in after.items() if first.get(run, 1) == 1 and known.get(run) != seq + 1}
-        return needed
-
-    def appended(self, turn: Turn) -> None:
-        """Know the entries of a turn, and the runs that have begun with it: they were written."""
-        known = self._next
+        known, after = self._next, turn.after
         if len(known) > MOST:
             known.clear()
+        needed: dict[int, int] = {}
+        late = {run: known.get(run) for run, seq in after.items() if known.get(run) != seq + 1}
+        for entry in turn.journal:
+            run, seq = entry[0], entry[1]
+            if known.get(run) != seq:
+                if seq > 1:
+                    needed.setdefault(run, seq - 1)
+                elif run in late:
+                    needed[run] = after[run]
+            known[run] = seq + 1
+        for run, before in late.items():
+            if known.get(run) == before:  # the turn has no entry of it
+                needed.setdefault(run, after[run])
         for change in turn.runs:
             if change.status is not _NOT_BEGUN:
                 known.setdefault(change.num, 1)
-        known.update({entry[0]: entry[1] + 1 for entry in turn.journal})
+        return needed
 
     def drop(self, runs: Iterable[int]) -> None:
         """Forget runs that have ended."""

@@ -390,7 +390,7 @@ def insert(
         if run.home not in homes:
             homes[run.home] = _home_shards(db, run)
         pairs.append((run, homes[run.home][shard_number(run.id)]))
-    statement = "submit_run" if counted or not db.run("any_quota", {}).fetchone()[0] else "submit_bounded"
+    statement = "submit_run" if counted or not db.has_quotas else "submit_bounded"
     small = [_values(run, shard, now, run.input) for run, shard in pairs if fits(run.input)]
     inserted = db.run_many(statement, small) if small else 0
     if len(small) < len(pairs):

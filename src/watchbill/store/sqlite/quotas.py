@@ -39,6 +39,7 @@ def set_quota(db: Writer, namespace: str, order: QuotaOrder) -> bool:
     else:
         by = {"by": order.by, "reason": order.reason}
         done = db.run(write, {"namespace": namespace, "most": order.most, **by, "now": db.now()}).rowcount == 1
+    db.forget_quotas()
     if done:
         log_order(db, namespace, order.entry(namespace))
     return done

@@ -457,12 +457,10 @@ def write_turn(db: Writer, turn: Turn, *, again: bool) -> TurnAnswer:
     if len(held) < len(turn.terms):
         return TurnAnswer(applied=False, held=held, now=now)
     if not (again and _is_there(db, turn)):
-        tails = db.tails
-        if (unknown := tails.unknown(turn)) and not _has_all(db, unknown):
+        unknown = db.tails.follow(turn)  # a rollback forgets the entries of the turn
+        if (unknown and not _has_all(db, unknown)) or not _has_what_it_takes_in(db, turn):
+            db.forget_tails()
             return TurnAnswer(applied=False, held=held, now=now)
-        if not _has_what_it_takes_in(db, turn):
-            return TurnAnswer(applied=False, held=held, now=now)
-        tails.appended(turn)  # a rollback forgets them
         _append(db, turn, now)
         _clear(db, turn, now)
         if turn.failed:
@@ -501,7 +499,7 @@ def _has_what_it_takes_in(db: Database, turn: Turn) -> bool:
 def _append(db: Writer, turn: Turn, now: Micros) -> None:
     try:
         if turn.journal:
-            db.run_many("turn_journal", _entry_values(db, turn.journal))
+            db.insert("turn_journal", _entry_values(db, turn.journal))
         if turn.attempts:
             inserted = db.run_many("turn_attempts", [_attempt_values(db, row, now) for row in turn.attempts])
             if inserted < len(turn.attempts):
