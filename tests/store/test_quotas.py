@@ -3,9 +3,11 @@
 import asyncio
 
 from tests.store.stage import a_stage
+from watchbill.env import SystemEnv
 from watchbill.errors import QuotaExceeded
 from watchbill.model.agent import Room
 from watchbill.model.quota import QuotaKind, QuotaOrder
+from watchbill.store.open import MEMORY, open_store
 from watchbill.testing.conformance.quotas import *  # noqa: F403
 from watchbill.testing.conformance.scene import AGENT, STEPS, HandClock, Scene, a_run
 
@@ -42,6 +44,23 @@ async def test_start_waits_for_another_one_that_is_counted_and_then_counts_it(po
         await other.commit()
         [refused] = await asyncio.gather(stage.ended(door), return_exceptions=True)
         assert isinstance(refused, QuotaExceeded)
+
+
+async def test_quota_counts_for_starts_in_the_same_commit():
+    store = await open_store(MEMORY, SystemEnv())
+    try:
+        client = store.client
+        await client.submit([a_run(1)])
+        doors = (
+            client.submit([a_run(2)]),
+            client.set_quota("default", QuotaOrder(2, "ann", "")),
+            client.submit([a_run(3)]),
+        )
+        _, _, refused = await asyncio.gather(*doors, return_exceptions=True)
+        assert isinstance(refused, QuotaExceeded)
+        assert await client.find("default", "o-3") is None
+    finally:
+        await store.close()
 
 
 AT_ONCE = QuotaOrder(QUOTA, "ann", "a trial", QuotaKind.ATTEMPTS)

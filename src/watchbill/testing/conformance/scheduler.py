@@ -523,6 +523,18 @@ async def test_a_key_that_is_there_fails_a_turn_that_is_sent_once(scene, part):
     assert (await scene.run_row("o-1")).status is RunState.SCHEDULED
 
 
+async def test_turn_of_many_entries_is_written_whole_or_not_at_all(scene):
+    await scene.submit(a_run(1), a_run(2))
+    journal = [an_entry(1, seq, body=b"%d" % seq) for seq in range(1, 48)]
+    await scene.turn(journal=journal[:46])
+    with pytest.raises(ValueError, match="a key of it is there already"):
+        await scene.turn(journal=[an_entry(2, seq) for seq in range(1, 46)] + journal[:1])
+    await scene.turn(journal=journal[46:])
+    one, two = await scene.store.scheduler.load([1, 2])
+    assert [(entry.seq, entry.body) for entry in one.journal] == [(seq, b"%d" % seq) for seq in range(1, 48)]
+    assert two.journal == (), "nothing of it was written"
+
+
 async def test_parts_without_keys_may_be_written_twice(scene):
     [run] = await scene.submit(a_run(1))
     await scene.store.client.tell([a_cancel("o-1")])
