@@ -1,6 +1,7 @@
 """Address: what a store's URL says. Whatever is shown of one never has a password in it."""
 
 import difflib
+import functools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,6 +58,7 @@ class StoreAddress(msgspec.Struct, frozen=True):
     postgres: PostgresAddress | None = None
 
 
+@functools.lru_cache(maxsize=16)  # clients ask at every start
 def parse_url(url: str) -> StoreAddress:
     """Read an address; raises StoreUrlError, which says how to write it."""
     if "\0" in url:
