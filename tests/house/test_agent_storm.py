@@ -154,7 +154,7 @@ def agents_of(kept: Kept, state: int) -> list[int]:
     return [json.loads(info)["pid"] for (info,) in kept.ask(f"SELECT info FROM watchbill.agent WHERE state = {state}")]
 
 
-@pytest.mark.timeout(SECONDS + 2 * HEALED_WITHIN)
+@pytest.mark.timeout(SECONDS + 2 * HEALED_WITHIN + 400)
 def test_a_storm_over_four_agents_loses_nothing_and_does_nothing_twice(kept: Kept, client: Any, ledger: Ledger) -> None:
     seed = int(os.environ.get("WATCHBILL_SEED", random.randrange(1_000_000)))
     print(f"replay the timetable with WATCHBILL_SEED={seed}")
@@ -236,7 +236,7 @@ def links(kept: Kept, seed: int) -> Iterator[list[Proxy]]:
         yield made
 
 
-@pytest.mark.timeout(SWITCHES * 2 + HEALED_AFTER_LINKS + 60)
+@pytest.mark.timeout(SWITCHES * 2 + HEALED_AFTER_LINKS + 400)
 def test_links_that_are_cut_slow_half_open_or_deaf_lose_nothing_and_do_nothing_twice(
     kept: Kept, client: Any, ledger: Ledger
 ) -> None:
