@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.pace import Pace
 from tests.servers import PostgresServer, memory_disk, postgres_server
 
 
@@ -20,6 +21,13 @@ def pytest_collection_finish() -> None:
     """Let the collector look only at what tests make: all tests, and what they import, are there until the end."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def pace() -> Iterator[Pace]:
+    """Limits of time that grow while other programs use the machine."""
+    with Pace() as pace:
+        yield pace
 
 
 @pytest.fixture(scope="session")

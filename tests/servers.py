@@ -23,7 +23,7 @@ from urllib.parse import quote
 USER = "postgres"
 UNPRIVILEGED = "nobody"  # PostgreSQL refuses to run as root
 VERSION = os.environ.get("WATCHBILL_TEST_POSTGRES_VERSION", "18")
-STARTS_WITHIN = 20.0
+STARTS_WITHIN = 120.0
 MEMORY_DISK = Path("/dev/shm")
 ROOM = 1 << 30
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
@@ -78,7 +78,7 @@ class PostgresServer:
         if self._process is not None:
             self._process.send_signal(how)
             try:
-                self._process.wait(20)
+                self._process.wait(60)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()

@@ -23,7 +23,7 @@ from tests.store.postgres import emptied
 from watchbill.cli.main import commands
 
 PAGE = (ROOT / "docs" / "operate" / "README.md").read_text()
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 class Host:

@@ -13,7 +13,7 @@ from watchbill.app.hall import Hall
 from watchbill.model.facts import FactKind
 
 PAGE = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text()
-LONG = 20
+LONG = 120
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.forked import Forked, fork, watchbill
 
 REPOSITORY = Path(__file__).parents[2]
 SCRIPT = Path(sys.executable).with_name("watchbill")
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 class Command:

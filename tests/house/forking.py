@@ -16,7 +16,7 @@ import uvloop
 from watchbill import App, StoreError, forks
 
 app = App()
-LONG = 60
+LONG = 120
 early = app.sync  # a program may keep it from before the fork
 
 

@@ -28,6 +28,7 @@ from tests.house.proxy import Link, PostgresProxy, Proxy, SocketProxy
 from tests.house.resources import MOST_FILES, MOST_GUESTS, exceeded_by, exceeded_in, taken_by
 from tests.house.storm import DECK, LEASE, SMALL, Span, Storm
 from tests.house.witness import WITNESS
+from tests.pace import Pace
 from tests.servers import memory_disk, postgres_server
 from tests.store.postgres import emptied
 from watchbill import StoreError
@@ -154,8 +155,10 @@ def agents_of(kept: Kept, state: int) -> list[int]:
     return [json.loads(info)["pid"] for (info,) in kept.ask(f"SELECT info FROM watchbill.agent WHERE state = {state}")]
 
 
-@pytest.mark.timeout(SECONDS + 2 * HEALED_WITHIN)
-def test_a_storm_over_four_agents_loses_nothing_and_does_nothing_twice(kept: Kept, client: Any, ledger: Ledger) -> None:
+@pytest.mark.timeout(SECONDS + 2 * HEALED_WITHIN + 400)
+def test_a_storm_over_four_agents_loses_nothing_and_does_nothing_twice(
+    kept: Kept, client: Any, ledger: Ledger, pace: Pace
+) -> None:
     seed = int(os.environ.get("WATCHBILL_SEED", random.randrange(1_000_000)))
     print(f"replay the timetable with WATCHBILL_SEED={seed}")
     with contextlib.ExitStack() as cleanup:
@@ -174,7 +177,7 @@ def test_a_storm_over_four_agents_loses_nothing_and_does_nothing_twice(kept: Kep
         listed = json.loads(there.run("agents", "list", "-o", "json"))
         verdict = Verdict(kept, ledger.lines())
         verdict.calls()
-        verdict.losses(storm)
+        verdict.losses(storm, pace.limit(NOTICES_WITHIN))
         survivors = [one.pid for one in storm.all()]
         workers = [pid for agent in storm.agents for pid in agent.children()]
         print("taken:", *map(taken_by, survivors + workers), sep="\n")
@@ -236,7 +239,7 @@ def links(kept: Kept, seed: int) -> Iterator[list[Proxy]]:
         yield made
 
 
-@pytest.mark.timeout(SWITCHES * 2 + HEALED_AFTER_LINKS + 60)
+@pytest.mark.timeout(SWITCHES * 2 + HEALED_AFTER_LINKS + 400)
 def test_links_that_are_cut_slow_half_open_or_deaf_lose_nothing_and_do_nothing_twice(
     kept: Kept, client: Any, ledger: Ledger
 ) -> None:
@@ -378,7 +381,7 @@ class Verdict:
                 self.violations.append(f"{run} has undone {undos} of {keys}")
         self.counts["runs undone"] = len(undone)
 
-    def losses(self, storm: Storm) -> None:
+    def losses(self, storm: Storm, noticed: float) -> None:
         """Nobody was pronounced lost, or lost a shard, without a fault of ours that kept it from saying it lives."""
         lost = agents_of(self._kept, 2)
         self.counts["agents lost"] = len(lost)
@@ -400,7 +403,7 @@ class Verdict:
                 self.violations.append(f"process {pid} was buried alive: {what} at {at / 1e6:.3f}")
                 continue
             window = Span(until / 1e6 - LEASE * 2 / 3, until / 1e6)
-            if (free := longest_between(storm.frozen[pid], window)) > NOTICES_WITHIN:
+            if (free := longest_between(storm.frozen[pid], window)) > noticed:
                 self.violations.append(f"{what}: process {pid}, though it could have beaten for {free:.1f} s")
 
     def _refuse(self, found: Iterator[str]) -> None:

@@ -19,7 +19,7 @@ from tests.house.conftest import Kept
 from tests.house.test_cli import LISTED
 
 DESK = Path(__file__).with_name("desk.py")
-LONG = 30  # seconds: reached only by a test that fails
+LONG = 120  # seconds: reached only by a test that fails
 LOOK_EVERY = 0.1
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.forked import environment
 
-LONG = 60.0
+LONG = 120.0
 ECHO = "from watchbill.env import answer_questions\nanswer_questions(lambda question: question[::-1])\n"
 PROGRAM = """
 import os, resource, sys

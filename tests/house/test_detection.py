@@ -54,56 +54,57 @@ def slowest(spans: Iterable[float]) -> float:
     return longest
 
 
-def test_the_step_of_a_dead_worker_runs_again_within_a_second(fleet):
-    assert slowest(trials.dead_workers(fleet, TRIALS)) < 1
+def test_the_step_of_a_dead_worker_runs_again_within_a_second(fleet, pace):
+    assert slowest(trials.dead_workers(fleet, TRIALS)) < pace.limit(1)
 
 
-def test_the_step_of_a_dead_host_runs_elsewhere_within_three_seconds(fleet):
-    assert slowest(trials.dead_hosts(fleet, TRIALS)) < 3
+def test_the_step_of_a_dead_host_runs_elsewhere_within_three_seconds(fleet, pace):
+    assert slowest(trials.dead_hosts(fleet, TRIALS)) < pace.limit(3)
 
 
-def test_the_step_of_a_dead_host_on_another_machine_runs_elsewhere_within_three_seconds(fleet):
-    assert slowest(trials.dead_hosts(fleet, TRIALS, abroad=True)) < 3
+def test_the_step_of_a_dead_host_on_another_machine_runs_elsewhere_within_three_seconds(fleet, pace):
+    assert slowest(trials.dead_hosts(fleet, TRIALS, abroad=True)) < pace.limit(3)
 
 
-def test_the_step_of_a_dead_host_that_beats_often_runs_elsewhere_within_a_second(fleet):
-    assert slowest(trials.dead_hosts(fleet, TRIALS, "--beat", "300ms")) < 1
+def test_the_step_of_a_dead_host_that_beats_often_runs_elsewhere_within_a_second(fleet, pace):
+    assert slowest(trials.dead_hosts(fleet, TRIALS, "--beat", "300ms")) < pace.limit(1)
 
 
-def test_the_step_of_a_host_behind_a_cut_link_runs_elsewhere_within_ten_seconds(linked):
-    assert slowest(trials.cut_hosts(linked, TRIALS)) < 10
+def test_the_step_of_a_host_behind_a_cut_link_runs_elsewhere_within_ten_seconds(linked, pace):
+    assert slowest(trials.cut_hosts(linked, TRIALS)) < pace.limit(10)
 
 
-def test_the_step_of_a_frozen_host_runs_elsewhere_within_twelve_seconds(fleet):
-    assert slowest(trials.frozen_hosts(fleet, TRIALS)) < 12
+def test_the_step_of_a_frozen_host_runs_elsewhere_within_twelve_seconds(fleet, pace):
+    assert slowest(trials.frozen_hosts(fleet, TRIALS)) < pace.limit(12)
 
 
-def test_a_step_that_listens_is_handed_over_within_a_second(fleet):
-    assert slowest(trials.drained_hosts(fleet, TRIALS)) < 1
+def test_a_step_that_listens_is_handed_over_within_a_second(fleet, pace):
+    assert slowest(trials.drained_hosts(fleet, TRIALS)) < pace.limit(1)
 
 
-def test_after_the_proven_death_of_a_scheduler_another_is_at_work_at_once(roomless):
-    assert slowest(trials.dead_rooms(roomless, TRIALS)) < 2
+def test_after_the_proven_death_of_a_scheduler_another_is_at_work_at_once(roomless, pace):
+    assert slowest(trials.dead_rooms(roomless, TRIALS)) < pace.limit(2)
 
 
-def test_after_the_unproven_death_of_a_scheduler_another_is_at_work_within_ten_seconds(roomless):
-    assert slowest(trials.dead_rooms(roomless, TRIALS, abroad=True)) < 10
+def test_after_the_unproven_death_of_a_scheduler_another_is_at_work_within_ten_seconds(roomless, pace):
+    assert slowest(trials.dead_rooms(roomless, TRIALS, abroad=True)) < pace.limit(10)
 
 
-def test_a_step_that_misbehaves_is_called_what_it_is_and_gives_its_slot_back(fleet):
-    assert slowest(trials.nuisances(fleet).values()) < 5
+def test_a_step_that_misbehaves_is_called_what_it_is_and_gives_its_slot_back(fleet, pace):
+    assert slowest(trials.nuisances(fleet).values()) < pace.limit(5)
 
 
-def test_a_step_that_stands_still_goes_on_elsewhere_two_seconds_after_its_limit(fleet):
-    assert slowest(trials.stalled_steps(fleet, TRIALS)) < 2
+def test_a_step_that_stands_still_goes_on_elsewhere_two_seconds_after_its_limit(fleet, pace):
+    assert slowest(trials.stalled_steps(fleet, TRIALS)) < pace.limit(2)
 
 
 def test_clocks_that_are_an_hour_off_cost_nobody_its_lease(fleet):
     trials.wrong_clocks(fleet, seconds=10)
 
 
-def test_an_idle_fleet_picks_up_a_run_without_waiting_for_a_timer(fleet):
-    assert statistics.median(trials.pickups(fleet, 50)) < 0.1  # the benchmark has the figures of a quiet machine
+def test_an_idle_fleet_picks_up_a_run_without_waiting_for_a_timer(fleet, pace):
+    # The benchmark has the figures of a quiet machine.
+    assert statistics.median(trials.pickups(fleet, 50)) < pace.limit(0.1)
 
 
 def test_four_agents_share_the_work_evenly(fleet):

@@ -13,7 +13,7 @@ import pytest
 from tests.forked import Said, environment, run_command
 from tests.house.conftest import Kept
 
-PATIENCE = 30  # seconds: only a failing test waits that long
+PATIENCE = 120  # seconds: only a failing test waits that long
 
 PROGRAM = """
 import os
@@ -102,7 +102,6 @@ def until(holds: Callable[[], bool], otherwise: Callable[[], str] = lambda: "") 
         time.sleep(0.05)
 
 
-@pytest.mark.timeout(150)
 def test_a_change_is_noticed_and_open_runs_go_on(shop: Shop, dev: Dev) -> None:
     dev.says("rooms are open")
     assert shop.command("run", "start", "order", "7", "--id", "o")[0] == 0
@@ -116,7 +115,6 @@ def test_a_change_is_noticed_and_open_runs_go_on(shop: Shop, dev: Dev) -> None:
     assert dev.stop() == 0
 
 
-@pytest.mark.timeout(150)
 def test_a_program_that_cannot_be_read_waits_for_a_better_one(shop: Shop, dev: Dev) -> None:
     dev.says("rooms are open")
     shop.change("import os", "import os os")
@@ -126,7 +124,6 @@ def test_a_program_that_cannot_be_read_waits_for_a_better_one(shop: Shop, dev: D
     dev.says("rooms are open", times=2)
 
 
-@pytest.mark.timeout(150)
 def test_what_a_replay_would_do_otherwise_is_said_at_once(shop: Shop) -> None:
     shop.file.write_text(PROGRAM + SET_ORDER)
     dev = Dev(shop)
@@ -138,7 +135,6 @@ def test_what_a_replay_would_do_otherwise_is_said_at_once(shop: Shop) -> None:
         dev.stop()
 
 
-@pytest.mark.timeout(150)
 def test_check_finds_what_a_deploy_would_break(shop: Shop, dev: Dev) -> None:
     dev.says("rooms are open")
     shop.command("run", "start", "order", "7", "--id", "o")

@@ -116,7 +116,6 @@ def under_load(
         return settled(client, server, ledger)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("n", range(TIMES))
 def test_server_with_lazy_commits_is_killed_and_loses_nothing(ledger: Ledger, tmp_path: Path, n: int) -> None:
     level = ("server", "role", "database")[n % 3]
@@ -139,7 +138,6 @@ def test_server_with_lazy_commits_is_killed_and_loses_nothing(ledger: Ledger, tm
     )
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("n", range(TIMES))
 def test_killed_server_forgets_turns_if_the_address_asks_for_it(ledger: Ledger, tmp_path: Path, n: int) -> None:
     with postgres_server(place=memory_disk(), **LAZY) as server:
@@ -170,7 +168,6 @@ def both(primary: PostgresServer, standby: PostgresServer) -> str:
     return f"postgresql://{USER}@/postgres?host={quote(f'{primary.folder},{standby.folder}')}"
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("n", range(TIMES))
 def test_promoted_asynchronous_standby_loses_starts_and_leaves_no_hole(ledger: Ledger, tmp_path: Path, n: int) -> None:
     with postgres_server(place=memory_disk()) as primary, contextlib.ExitStack() as cleanup:
@@ -211,7 +208,6 @@ async def start_treks(url: str) -> None:
     await app.close()
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("n", range(TIMES))
 def test_promoted_asynchronous_standby_has_runs_that_go_on_where_it_is(ledger: Ledger, tmp_path: Path, n: int) -> None:
     """No run is new, so the store knows all that the schedulers have in memory, and knows it as it was before."""
@@ -250,7 +246,6 @@ def test_promoted_asynchronous_standby_has_runs_that_go_on_where_it_is(ledger: L
     )
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("n", range(TIMES))
 def test_promoted_synchronous_standby_has_lost_nothing(ledger: Ledger, tmp_path: Path, n: int) -> None:
     with postgres_server(place=memory_disk()) as primary, contextlib.ExitStack() as cleanup:

@@ -10,7 +10,7 @@ import pytest
 from tests.forked import Forked, fork
 from tests.house.commands import is_alive
 
-LONG = 30  # seconds: reached only by a test that fails
+LONG = 120  # seconds: reached only by a test that fails
 
 
 def an_obedient(*words: str, folder: Path | None = None, start_new_session: bool = False, **env: str) -> Forked:

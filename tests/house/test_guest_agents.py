@@ -13,7 +13,7 @@ import pytest
 from tests.forked import fork
 from tests.house.conftest import Kept
 
-LONG = 60  # seconds: reached only by a test that fails
+LONG = 120  # seconds: reached only by a test that fails
 
 
 class Process:

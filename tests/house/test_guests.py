@@ -18,7 +18,7 @@ import pytest
 from tests.forked import fork
 
 MEMORY_DISK = Path("/dev/shm")
-LONG = 60  # seconds: reached only by a test that fails
+LONG = 120  # seconds: reached only by a test that fails
 GUESTS, STARTS, KILLS = 20, 50, 6
 
 
@@ -170,7 +170,6 @@ class Writer(threading.Thread):
             self.acknowledged.append(line)
 
 
-@pytest.mark.timeout(300)
 def test_nothing_acknowledged_is_lost_when_owners_are_killed_while_guests_write(file: Path) -> None:
     seed = int(os.environ.get("WATCHBILL_SEED", random.randrange(1_000_000)))
     print(f"replay the moments with WATCHBILL_SEED={seed}")

@@ -12,7 +12,7 @@ from watchbill.app.hall import Hall
 
 PROGRAM = "tests.house.relay:app"
 RUNS = 3
-PATIENCE = 60.0  # seconds: the agent beats every 2 s, so that many steps take 200 s without hints
+PATIENCE = 120.0  # seconds: the agent beats every 2 s, so that many steps take 200 s without hints
 
 
 def wait_for_results(url: str, folder: Path, owners: int) -> list[int]:

@@ -2,8 +2,6 @@
 
 import subprocess
 
-import pytest
-
 from tests.forked import fork
 from tests.house.conftest import Kept
 
@@ -27,7 +25,6 @@ def states(kept: Kept) -> dict[str, int]:
     return dict(kept.ask("SELECT id, status FROM watchbill.run"))
 
 
-@pytest.mark.timeout(170)
 def test_a_poison_step_is_quarantined_and_named_while_everything_else_goes_on(kept: Kept) -> None:
     lives, said = play(kept, "step")
     # Two lives die with it; from then on it dies alone, in a process of its own.
@@ -43,7 +40,6 @@ def test_a_poison_step_is_quarantined_and_named_while_everything_else_goes_on(ke
     assert rows == [("poison", 3, "quarantine", 5)], "nobody else was charged for it in the end"
 
 
-@pytest.mark.timeout(170)
 def test_workflow_code_that_kills_its_process_is_quarantined_too(kept: Kept) -> None:
     lives, said = play(kept, "workflow")
     assert lives <= 7

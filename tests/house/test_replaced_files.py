@@ -18,7 +18,7 @@ import pytest
 from tests.forked import fork
 
 MEMORY_DISK = Path("/dev/shm")
-LONG = 60  # seconds: reached only by a test that fails
+LONG = 120  # seconds: reached only by a test that fails
 OPEN_AND_CLOSE = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT 1 FROM meta'); c.close()"
 
 

@@ -17,7 +17,7 @@ from tests.house.conftest import Kept
 from tests.house.ticker import NAMES
 
 ENVIRONMENT = environment(USER="ada")
-PATIENCE = 60  # seconds: reached only by a test that fails
+PATIENCE = 120  # seconds: reached only by a test that fails
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import pytest
 from tests.store.postgres import by_hand, emptied
 from watchbill import App
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 REFUSE = """
 CREATE FUNCTION watchbill.refuse_disk() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{state}'; END $$

@@ -53,7 +53,7 @@ def seconds_to_the_next_attempt(fleet: Fleet, victim: Command, sign: signal.Sign
 
 
 @pytest.mark.parametrize("way", ["centralized", "distributed"])
-def test_whoever_dies_or_freezes_others_are_at_work_within_ten_seconds_and_nothing_is_judged_twice(fleet, way):
+def test_whoever_dies_or_freezes_others_are_at_work_within_ten_seconds_and_nothing_is_judged_twice(fleet, way, pace):
     started = [
         # Each on a machine of its own: nobody can prove anything about the others.
         fleet.processes.start("up", TROUBLE, "--rooms", "supervisor", "--supervision", way, **far_away(f"machine-{n}"))
@@ -62,12 +62,12 @@ def test_whoever_dies_or_freezes_others_are_at_work_within_ten_seconds_and_nothi
     fleet.wait(lambda: len(on_watch(fleet)) == len(started), "three that stand watch")
     watchmen = {command.pid: command for command in started}
     first = watchmen[on_watch(fleet)[0]]
-    assert seconds_to_the_next_attempt(fleet, first, signal.SIGKILL) < AT_WORK_WITHIN
+    assert seconds_to_the_next_attempt(fleet, first, signal.SIGKILL) < pace.limit(AT_WORK_WITHIN)
     fleet.wait(lambda: first.pid not in on_watch(fleet), "the dead one is forgotten")
     second = watchmen[on_watch(fleet)[0]]
-    assert seconds_to_the_next_attempt(fleet, second, signal.SIGSTOP) < AT_WORK_WITHIN
+    assert seconds_to_the_next_attempt(fleet, second, signal.SIGSTOP) < pace.limit(AT_WORK_WITHIN)
     fleet.wait(lambda: second.pid not in on_watch(fleet), "the frozen one is forgotten")
     second.signal(signal.SIGCONT)
     fleet.wait(lambda: second.pid in on_watch(fleet), "the one that woke stands watch again")
-    assert seconds_to_the_next_attempt(fleet, second, signal.SIGCONT) < AT_WORK_WITHIN
+    assert seconds_to_the_next_attempt(fleet, second, signal.SIGCONT) < pace.limit(AT_WORK_WITHIN)
     assert fleet.kept.ask(TWICE) == []

@@ -50,7 +50,7 @@ EXAMPLES = int(os.environ.get("WATCHBILL_EXAMPLES", "0"))  # in virtual time; 0:
 STEPS = 30
 pytestmark = pytest.mark.timeout(7_200 if EXAMPLES else 600)
 HOUR = 3_600
-PATIENCE = 60.0  # seconds that a slow machine may take
+PATIENCE = 120.0  # seconds that a slow machine may take
 ENDED = ("completed", "failed", "undone", "undo_failed", "cancelled")
 LIVE = ("scheduled", "running", "waiting", "undoing")
 

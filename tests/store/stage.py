@@ -23,7 +23,7 @@ from watchbill.testing.conformance.scene import HandClock, HandEnv, Scene
 T = TypeVar("T")
 
 OURS = "application_name = 'watchbill' AND datname = current_database()"
-PATIENCE = 40.0  # seconds: reached only by a test that fails
+PATIENCE = 120.0  # seconds: reached only by a test that fails
 LOOK_EVERY = 0.005
 
 

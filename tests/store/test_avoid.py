@@ -31,7 +31,7 @@ async def test_who_must_not_have_it_now_is_woken_when_it_may(folder: Path):
     twice = asyncio.Semaphore(0)
     store.listen(Hint.AGENT, twice.release)
     assert await scene.judge(a_verdict(await scene.row(row.id), AttemptState.READY))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         await twice.acquire()  # it is ready
         await twice.acquire()  # and now for everybody
     await store.close()

@@ -21,7 +21,7 @@ from watchbill.store.sqlite.lanes import FIRST_PAUSE, LONGEST_PAUSE
 from watchbill.store.sqlite.store import SqliteStore
 from watchbill.testing.conformance.scene import HandClock, HandEnv, a_run
 
-PATIENCE = 60.0  # seconds that a slow machine may take
+PATIENCE = 120.0  # seconds that a slow machine may take
 
 
 class Disk:

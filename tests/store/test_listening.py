@@ -33,7 +33,7 @@ from watchbill.testing.conformance.scene import a_run
 
 LISTEN = b"LISTEN"
 SESSION = f"SELECT pid FROM pg_stat_activity WHERE {OURS} AND {LISTENING}"
-PATIENCE = 30.0  # seconds: reached only by a test that fails
+PATIENCE = 120.0  # seconds: reached only by a test that fails
 STORES = 4
 RESTARTS = int(os.environ.get("WATCHBILL_RESTARTS", "3"))
 CUTS = int(os.environ.get("WATCHBILL_CUTS", "10"))
@@ -170,7 +170,7 @@ def server() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.mark.timeout(60 + 10 * RESTARTS + 5 * CUTS)
+@pytest.mark.timeout(400 + 10 * RESTARTS + 5 * CUTS)
 async def test_every_process_listens_after_every_crash_and_every_cut_under_load(server: PostgresServer) -> None:
     url = server.url()
     await emptied(url)

@@ -325,7 +325,7 @@ async def test_nothing_is_left_on_the_server(url):
     await asyncio.gather(*(scene.submit(a_run(num)) for num in range(20)))
     await store.close()
     left = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'watchbill' AND pid <> pg_backend_pid()"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while await by_hand(url, left):
             pass
 

@@ -95,7 +95,7 @@ async def test_who_listens_during_a_restart_is_woken_after_it_without_a_word_mor
         await scene.submit(a_run(1))
     server.start()
     await once_back(scene, 1)
-    await asyncio.wait_for(woken.wait(), 10)
+    await asyncio.wait_for(woken.wait(), 120)
     assert len(said(caplog)) == 2
 
 
@@ -221,7 +221,7 @@ async def test_a_commit_wakes_those_in_other_processes(scene, url):
         other.listen(whom, woken[whom].set)
     await listening(url, 1)
     await scene.submit(a_run(1))
-    await asyncio.wait_for(woken[Hint.SCHEDULER].wait(), 5)
+    await asyncio.wait_for(woken[Hint.SCHEDULER].wait(), 120)
     assert not woken[Hint.CLIENT].is_set()
     await other.close()
 
@@ -236,7 +236,7 @@ async def test_who_wants_to_hear_of_others_only_does_not_hear_of_this_process(sc
     assert woken.is_set()
     assert not woken_by_others.is_set()
     await scene.submit(a_run(2, "o-2"))
-    await asyncio.wait_for(woken_by_others.wait(), 5)
+    await asyncio.wait_for(woken_by_others.wait(), 120)
     deaf()
     await other.close()
 
@@ -274,13 +274,13 @@ async def test_a_killed_listener_listens_again_and_wakes_everybody_once(scene, u
     [(pid,)] = await by_hand(url, f"SELECT pid FROM pg_stat_activity WHERE {OURS} AND {LISTENING}")
     await by_hand(url, "SELECT pg_terminate_backend($1)", pid)
     for event in woken.values():
-        await asyncio.wait_for(event.wait(), 10)
+        await asyncio.wait_for(event.wait(), 120)
     [line] = said(caplog)
     assert "the listening connection was lost, and is open again" in line
 
 
 async def listening(url: str, count: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while len(await by_hand(url, f"SELECT 1 FROM pg_stat_activity WHERE {LISTENING}")) < count:
             pass
 

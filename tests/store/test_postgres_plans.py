@@ -777,7 +777,7 @@ async def test_whoever_finds_a_door_slow_after_a_quiet_night_has_its_tables_look
     assert not await looked_at()
     monkeypatch.setattr(connections, "SLOW", 0)
     await store.client.find("default", "o-1")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while not await looked_at():
             await asyncio.sleep(0.01)
     await store.close()

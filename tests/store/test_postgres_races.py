@@ -72,7 +72,7 @@ class UnderWay:
 async def blocked(url: str, door: "asyncio.Future[Any]") -> None:
     """Wait until this door waits for a lock; it must not be through without."""
     waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while not await by_hand(url, waiting):
             assert not door.done(), f"it did not wait: {door!r}"
 

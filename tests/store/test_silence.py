@@ -18,7 +18,7 @@ from watchbill.store.postgres.store import PostgresStore
 from watchbill.store.protocol import AgentAccess, Store
 from watchbill.testing.conformance.scene import STEPS, HandClock, Scene, a_run, a_verdict
 
-LONG = 20  # seconds: reached only by a test that fails
+LONG = 120  # seconds: reached only by a test that fails
 GUEST = 700
 LASTING = 8 * SECOND
 SESSION = """

@@ -66,7 +66,7 @@ class Wire:
 
     async def frozen(self) -> None:
         """Wait until it is."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await self._frozen.wait()
 
     def lose(self, message: bytes) -> None:

@@ -7,7 +7,7 @@ from watchbill.store.presence import Presence
 from watchbill.store.silence import Silence, Unwitnessed, missed_beat
 
 LASTING = 8 * SECOND
-LONG = 60 * SECOND
+LONG = 120 * SECOND
 NOON: Micros = 1_800_000_000 * SECOND
 
 
