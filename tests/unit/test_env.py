@@ -2,31 +2,45 @@
 
 import asyncio
 import gc
+import os
+import signal
+import socket
 import sys
 from collections.abc import Iterator
 
 import pytest
 
-from watchbill.env import SWITCH_INTERVAL, YOUNG_OBJECTS, SystemEnv, busy_interpreter
+from watchbill import env
+from watchbill.env import (
+    SWITCH_INTERVAL,
+    UNREAD,
+    YOUNG_OBJECTS,
+    Companion,
+    FramedWire,
+    SystemEnv,
+    busy_interpreter,
+    employ,
+)
+from watchbill.forks import let_go, socket_number
 
 SHORT = 5_000  # microseconds
 
 
 async def test_who_waits_for_nothing_but_time_waits_every_time() -> None:
-    env, never = SystemEnv(), asyncio.Event()
+    real, never = SystemEnv(), asyncio.Event()
     for _ in range(3):
-        before = env.clock.boot()
-        await env.wait(never, SHORT)
-        assert env.clock.boot() - before >= SHORT
+        before = real.clock.boot()
+        await real.wait(never, SHORT)
+        assert real.clock.boot() - before >= SHORT
     assert not never.is_set()
 
 
 async def test_an_event_ends_the_wait_before_its_time() -> None:
-    env, event = SystemEnv(), asyncio.Event()
+    real, event = SystemEnv(), asyncio.Event()
     asyncio.get_running_loop().call_soon(event.set)
     async with asyncio.timeout(20):
-        await env.wait(event, 60_000_000)
-        await env.wait(event, 60_000_000)
+        await real.wait(event, 60_000_000)
+        await real.wait(event, 60_000_000)
 
 
 def settings() -> tuple[float, tuple[int, int, int]]:
@@ -65,3 +79,111 @@ def test_collector_that_is_off_stays_off(before) -> None:
     with busy_interpreter():
         assert gc.get_threshold()[0] == 0
     assert gc.get_threshold()[0] == 0
+
+
+async def wires(**options: int) -> tuple[FramedWire, FramedWire]:
+    """Connect two ends."""
+    one, other = socket.socketpair()
+    reading, written = await asyncio.open_connection(sock=one)
+    return FramedWire(reading, written), FramedWire(*await asyncio.open_connection(sock=other), **options)
+
+
+async def test_message_longer_than_allowed_is_refused_unread() -> None:
+    here, there = await wires(longest=10)
+    await here.send(b"x" * 10)
+    assert await there.receive() == b"x" * 10
+    await here.send(b"x" * 11)
+    with pytest.raises(ValueError, match="a message of 11 bytes, more than 10"):
+        await there.receive()
+    here.hang_up()
+    there.hang_up()
+
+
+async def test_posted_message_is_dropped_while_the_other_end_does_not_read_or_is_gone() -> None:
+    here, there = await wires()
+    assert here.post(b"first")
+    posted = 1
+    while here.post(b"x" * UNREAD):
+        posted += 1
+        assert posted < 1_000
+    assert await there.receive() == b"first"
+    for _ in range(posted - 1):
+        assert await there.receive() == b"x" * UNREAD
+    there.hang_up()
+    assert await here.receive() is None
+    here.hang_up()
+    assert not here.post(b"too late")
+
+
+async def test_goodbye_waits_no_longer_than_it_may_for_an_end_that_does_not_read() -> None:
+    here, there = await wires()
+    while here.post(b"x" * UNREAD):
+        pass
+    await here.say_goodbye(0.01)
+    while await there.receive() is not None:  # what had left is read, and then the end
+        pass
+    there.hang_up()
+
+
+async def test_program_that_does_not_end_in_its_grace_is_killed() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # whoever starts so is deaf, too
+    try:
+        employed = await employ("-c", "import time; time.sleep(600)")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    await employed.end(0.01)
+    assert await employed.ended() == -signal.SIGKILL
+    employed.terminate()  # nobody is there any more
+
+
+async def test_program_that_ends_by_itself_is_not_signalled() -> None:
+    employed = await employ("-c", "raise SystemExit(3)")
+    assert await employed.ended() == 3
+    await employed.end(60.0)
+
+
+def test_companion_that_says_nothing_is_not_waited_for() -> None:
+    silent = Companion("tests.unit.silent", {})
+    assert silent.ask(b"?", patience=0.01) is None
+    silent.close()
+
+
+def test_companion_that_is_gone_gives_no_answer_and_is_closed_all_the_same() -> None:
+    gone = Companion("tests.unit.silent", {})
+    gone._process.kill()
+    gone._process.wait()
+    assert gone.ask(b"?", patience=60.0) is None
+    gone.close()
+
+
+def test_companion_answers_one_question_after_the_other_whatever_it_prints() -> None:
+    companion = Companion("tests.unit.echo", {})
+    assert companion.ask(b"one", patience=60.0) == b"eno"
+    assert companion.ask(b"", patience=60.0) == b""
+    assert companion.ask(b"three", patience=60.0) == b"eerht"
+    companion.close()
+
+
+async def test_forked_child_closes_no_descriptor_that_its_transport_has_given_back() -> None:
+    here, there = await wires()
+    transport = here._writer.transport
+    assert socket_number(transport) >= 0
+    here.hang_up()
+    there.hang_up()
+    assert socket_number(transport) == socket_number(None) == -1
+    let_go(-1)  # there is nothing to close
+    reading, writing = os.pipe()
+    let_go(writing)
+    assert os.read(reading, 1) == b""  # that end is closed
+    os.write(writing, b"x")  # and its number leads nowhere
+    os.close(reading)
+    os.close(writing)
+
+
+def test_process_whose_parent_has_died_already_ends_at_once(monkeypatch) -> None:
+    parents, ended = iter([4711, 1]), []
+    monkeypatch.setattr(os, "getppid", lambda: next(parents))
+    monkeypatch.setattr(os, "_exit", ended.append)
+    monkeypatch.setattr(env, "_be_told_of_parents_death", lambda sign: None)  # the parent of this process may die
+    env.die_with_parent()
+    assert ended == [1]

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from watchbill import App
 from watchbill.clock import SECOND
 from watchbill.errors import InvalidOptionError, StepFailed
 from watchbill.flow.ladder import Switch
@@ -371,6 +372,11 @@ def test_what_was_learned_is_treated_rule_by_rule_or_all_of_it_alike():
         ({"local_retries": -1}, "local_retries of step 'encode' must be a whole number from 0 to 100"),
         ({"local_retries": 2.0}, "local_retries of step 'encode' must be a whole number"),
         ({"local_retries": 101}, r"for more, or with pauses, use retry=Retry"),
+        ({"learned": {"timeout": "enforce", "stall": "ever"}}, r"learned\['stall'\] of step 'encode' must be"),
+        ({"idempotent": "no"}, "idempotent of step 'encode' must be True or False, got 'no'"),
+        ({"uses": "Stripe!"}, "uses= of step 'encode' must name one dependency, like 'stripe', .* got 'Stripe!'"),
+        ({"verify": 3}, r"verify of step 'encode' must be a function of \(result, \*arguments\), got 3"),
+        ({"undo": 3}, "undo of step 'encode' must be a step .* got 3; or write @name.undo above it"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(options, why):
@@ -445,3 +451,23 @@ def test_an_undo_that_is_written_below_its_step_is_held_against_it_too():
     with pytest.raises(InvalidOptionError, match="undo of step 'transfer' is called with"):
         step.undo(short)
     assert step.undone_by is None
+
+
+async def awaits(result: str, order: str, cents: int, *, currency: str) -> None:
+    """Verify in a coroutine."""
+
+
+def test_coroutine_cannot_verify_a_step_that_runs_in_a_thread():
+    with pytest.raises(InvalidOptionError, match="verify of step 'transfer' must be a plain function, as the step is"):
+        Step(transfer, verify=awaits)
+
+
+def test_step_has_one_undo_and_its_app_knows_it():
+    app = App()
+    step = app.step(transfer)
+    undo = step.undo(fitting)
+    assert step.undone_by is undo
+    assert app.registry.step("fitting") is undo
+    with pytest.raises(InvalidOptionError, match="<step 'transfer'> has an undo already: <step 'fitting'>"):
+        step.undo(Step(fitting, name="other"))
+    assert step.undone_by is undo
