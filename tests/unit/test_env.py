@@ -81,11 +81,11 @@ def test_collector_that_is_off_stays_off(before) -> None:
     assert gc.get_threshold()[0] == 0
 
 
-async def wires(**options: int) -> tuple[FramedWire, FramedWire]:
+async def wires(longest: int | None = None) -> tuple[FramedWire, FramedWire]:
     """Connect two ends."""
     one, other = socket.socketpair()
-    reading, written = await asyncio.open_connection(sock=one)
-    return FramedWire(reading, written), FramedWire(*await asyncio.open_connection(sock=other), **options)
+    there = await asyncio.open_connection(sock=other)
+    return FramedWire(*await asyncio.open_connection(sock=one)), FramedWire(*there, longest=longest)
 
 
 async def test_message_longer_than_allowed_is_refused_unread() -> None:
@@ -181,7 +181,7 @@ async def test_forked_child_closes_no_descriptor_that_its_transport_has_given_ba
 
 
 def test_process_whose_parent_has_died_already_ends_at_once(monkeypatch) -> None:
-    parents, ended = iter([4711, 1]), []
+    parents, ended = iter([4711, 1]), list[int]()
     monkeypatch.setattr(os, "getppid", lambda: next(parents))
     monkeypatch.setattr(os, "_exit", ended.append)
     monkeypatch.setattr(env, "_be_told_of_parents_death", lambda sign: None)  # the parent of this process may die
