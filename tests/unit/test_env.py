@@ -1,11 +1,13 @@
 """The real world, where nothing else tests it."""
 
 import asyncio
+import concurrent.futures
 import gc
 import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +19,7 @@ from watchbill.env import (
     YOUNG_OBJECTS,
     Companion,
     FramedWire,
+    LoopThread,
     SystemEnv,
     busy_interpreter,
     employ,
@@ -156,11 +159,14 @@ def test_companion_that_is_gone_gives_no_answer_and_is_closed_all_the_same() -> 
     gone.close()
 
 
-def test_companion_answers_one_question_after_the_other_whatever_it_prints() -> None:
+def test_companion_answers_one_question_after_the_other_until_nobody_asks_any_more() -> None:
     companion = Companion("tests.unit.echo", {})
     assert companion.ask(b"one", patience=60.0) == b"eno"
     assert companion.ask(b"", patience=60.0) == b""
     assert companion.ask(b"three", patience=60.0) == b"eerht"
+    assert companion._process.stdin is not None
+    companion._process.stdin.close()
+    assert companion._process.wait(60.0) == 0
     companion.close()
 
 
@@ -187,3 +193,38 @@ def test_process_whose_parent_has_died_already_ends_at_once(monkeypatch) -> None
     monkeypatch.setattr(env, "_be_told_of_parents_death", lambda sign: None)  # the parent of this process may die
     env.die_with_parent()
     assert ended == [1]
+
+
+def test_loop_thread_has_one_loop_though_several_threads_ask_for_it_first() -> None:
+    threads, found = LoopThread("test"), list[asyncio.AbstractEventLoop]()
+    together = threading.Barrier(8)
+
+    def ask() -> None:
+        together.wait(20)
+        found.append(threads.loop)
+
+    asking = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join(20)
+    assert found == [threads.loop] * 8
+    stop(threads)
+
+
+def stop(threads: LoopThread) -> None:
+    serving = [thread for thread in threading.enumerate() if thread.name == "test"]
+    threads.loop.call_soon_threadsafe(threads.loop.stop)
+    for thread in serving:
+        thread.join(20)
+    threads.loop.close()
+
+
+def test_program_that_ends_cancels_what_still_waits_on_its_loop_thread() -> None:
+    threads = LoopThread("test")
+    waiting = asyncio.run_coroutine_threadsafe(asyncio.Event().wait(), threads.loop)
+    threads._cancel_all(threads.loop)
+    with pytest.raises(concurrent.futures.CancelledError):
+        waiting.result(20)
+    stop(threads)
+    threads._cancel_all(threads.loop)  # its loop has ended: nothing waits there, and nobody waits for it
