@@ -21,7 +21,7 @@ from watchbill.flow.context import attempt
 from watchbill.flow.execute import Executor
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step
-from watchbill.model.agent import Answer, Orders, Report
+from watchbill.model.agent import Answer, Orders, Report, Wish
 from watchbill.model.logbook import LogEntry
 from watchbill.model.policy import Cures, Policy
 from watchbill.model.profile import PROFILES
@@ -588,3 +588,14 @@ async def test_drain_tries_again_while_the_store_does_not_answer_until_all_is_re
         await closing
     [row] = (await ship.scene.rows()).values()
     assert (row.state, row.result) == (AttemptState.DONE, b'"paid"')
+
+
+async def test_agent_that_an_operator_drains_is_dismissed_by_its_next_beat(ship: Ship) -> None:
+    await ship.scene.open()
+    await ship.agent.open()
+    assert not ship.agent.dismissed.is_set()
+    entry = LogEntry("agent", "a", "drain", "ada", "a new kernel", "")
+    assert await ship.store.client.order_agent("default", ID, Wish.DRAIN, None, entry)
+    ship.env.passes(BEAT)
+    await ship.agent.turn()
+    assert ship.agent.dismissed.is_set()

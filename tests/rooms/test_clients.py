@@ -145,7 +145,12 @@ async def test_names_of_gates_that_nobody_knows_are_doubted(kept: str) -> None:
     known, unknown = shop.app.registry, stranger.registry
     for gate in ("step:charge", "workflow:order", "needs:gpu", "uses:bank", "limit:charge"):
         assert await doubt_about(gate, shop.app._hall, known) is None
-    for gate, called in (("workflow:ordr", "a workflow 'ordr'"), ("needs:gpu", "a capability 'gpu'")):
+    for gate, called in (
+        ("step:chrge", "a step 'chrge'"),
+        ("workflow:ordr", "a workflow 'ordr'"),
+        ("needs:gpu", "a capability 'gpu'"),
+        ("uses:bank", "a dependency 'bank'"),
+    ):
         doubt = await doubt_about(gate, stranger._hall, unknown)
         assert doubt is not None
         assert doubt.startswith(f"nobody knows {called} yet")

@@ -359,3 +359,23 @@ def test_step_that_finishes_in_a_worker_gets_its_plan_or_hears_that_it_is_lost()
         assert said[2].lost
 
     play(story)
+
+
+def test_host_whose_program_cannot_be_read_says_why():
+    loop = VirtualLoop(Chance(1))
+    life = Life("host", loop)
+    env = SimEnv(loop, SimClock(loop), Chance(2), Ids(loop))
+    nowhere = msgspec.structs.replace(HELLO, program=Program("nowhere_at_all", "", tuple(sys.path), ()))
+
+    async def tell() -> bool:
+        crew = Workers(env, nowhere, count=1, slots=SLOTS, grace=GRACE)
+        with pytest.raises(WorkerError, match="no worker can start: ModuleNotFoundError"):
+            await crew.open()
+        await crew.close()
+        return True
+
+    try:
+        assert loop.play(life, tell())
+    finally:
+        loop.bury_all()
+        loop.close()

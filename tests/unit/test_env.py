@@ -20,9 +20,12 @@ from watchbill.env import (
     Companion,
     FramedWire,
     LoopThread,
+    Served,
+    SystemChild,
     SystemEnv,
     busy_interpreter,
     employ,
+    peer_user,
 )
 from watchbill.forks import let_go, socket_number
 
@@ -228,3 +231,37 @@ def test_program_that_ends_cancels_what_still_waits_on_its_loop_thread() -> None
         waiting.result(20)
     stop(threads)
     threads._cancel_all(threads.loop)  # its loop has ended: nothing waits there, and nobody waits for it
+
+
+def test_program_that_is_served_ends_when_it_is_told_to_or_is_killed() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # whoever starts so is deaf, too
+    try:
+        deaf = Served("-c", "import time; time.sleep(600)")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    deaf.end(0.01)
+    assert deaf._process.returncode == -signal.SIGKILL
+    deaf.end(60.0)  # it has ended
+    obedient = Served("-c", "import time; time.sleep(600)")
+    assert not obedient.ended
+    obedient.end(60.0)
+    assert obedient._process.returncode == -signal.SIGTERM
+
+
+async def test_user_at_the_other_end_is_unknown_where_the_system_does_not_tell(monkeypatch) -> None:
+    here, there = await wires()
+    assert peer_user(here._writer) == os.getuid()
+    monkeypatch.delattr(socket, "SO_PEERCRED")
+    assert peer_user(here._writer) is None
+    here.hang_up()
+    there.hang_up()
+
+
+async def test_child_that_has_ended_is_not_killed_again() -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", "raise SystemExit(3)")
+    one, other = socket.socketpair()
+    child = SystemChild(process, *await asyncio.open_connection(sock=one))
+    assert child.memory() >= 0
+    assert await child.ended() == "exit code 3"
+    child.kill()
+    other.close()
