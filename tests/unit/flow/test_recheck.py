@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.unit.cli.records import an_attempt
-from watchbill import App, StepFailed, continue_as, sleep
+from watchbill import App, InvalidOptionError, InvalidValueError, StepFailed, continue_as, publish, sleep
 from watchbill.flow.recheck import recheck, recheck_live
 from watchbill.flow.replay import WorkflowLoop, step_guard
 from watchbill.flow.workflows import Workflow
@@ -221,3 +221,19 @@ def test_rows_of_a_live_run_are_held_against_what_its_code_asks_for() -> None:
     other = msgspec.structs.replace(asked, call="charge")
     assert "an attempt of 'charge', the code asks for echo, echo.2" in str(differs(other))
     assert differs(msgspec.structs.replace(other, cancel=True)) is None
+
+
+def test_words_of_a_workflow_that_make_no_sense_are_refused() -> None:
+    async def odd() -> list[str]:
+        met = []
+        for say in (lambda: publish(3, 1), lambda: continue_as(echo)):  # type: ignore[arg-type]
+            try:
+                await say()
+            except (InvalidOptionError, InvalidValueError) as error:
+                met.append(str(error))
+        return met
+
+    said = check(odd, [entry(1, Kind.END, "", 0, Outcome.OK, b"1")])
+    assert said is not None
+    assert "the key of publish() must be text, got 3" in said
+    assert "continue_as() takes a workflow" in said

@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from watchbill import App
+from watchbill import App, Done, NotDone, Secret, Unknown
 from watchbill.clock import SECOND
-from watchbill.errors import InvalidOptionError, StepFailed
+from watchbill.errors import InvalidOptionError, InvalidValueError, StepFailed
 from watchbill.flow.ladder import Switch
+from watchbill.flow.probes import NotDoneError, UnknownError
 from watchbill.flow.replay import Call, WorkflowLoop
 from watchbill.flow.steps import MOST_RESOLVED, NO_WISHES, Step, Wishes
 from watchbill.model.call import Outcome
@@ -471,3 +472,27 @@ def test_step_has_one_undo_and_its_app_knows_it():
     with pytest.raises(InvalidOptionError, match="<step 'transfer'> has an undo already: <step 'fitting'>"):
         step.undo(Step(fitting, name="other"))
     assert step.undone_by is undo
+
+
+def test_probe_must_say_whether_the_attempt_took_effect():
+    answer = Step(transfer, probe=fitting).asked_by().signature
+    assert answer.encode_result(Done("paid"))[0] == b'"paid"'
+    with pytest.raises(NotDoneError, match="did not take effect"):
+        answer.encode_result(NotDone())
+    with pytest.raises(UnknownError, match="cannot say whether it took effect: the bank is closed"):
+        answer.encode_result(Unknown("the bank is closed"))
+    with pytest.raises(
+        InvalidValueError, match=r"the probe of step 'transfer' must return Done\(result\).* returned bool"
+    ):
+        answer.encode_result(True)
+
+
+def test_result_is_shown_without_its_secrets_and_what_cannot_be_read_as_unreadable():
+    def login() -> Secret[str]:
+        return Secret("hunter22")
+
+    signature = Step(login).signature
+    assert signature.shown_result(b'"hunter22"') == b'"hunter22"'  # without keys there are none
+    signature.seals = True
+    assert b"hunter22" not in signature.shown_result(b'"hunter22"')
+    assert b"hunter22" not in signature.shown_result(b'{"no": "hunter22"}')
