@@ -68,7 +68,17 @@ soak: $(VENV)/ready ## All suites at full length, at most two hours; writes docs
 versions: $(VENV)/ready ## The fast tests on every Python and PostgreSQL that is installed
 	@$(BIN)/python -m tests.versions $(FAST_TESTS)
 
-LEAST_COVERAGE := 75  # percent of branches; the aim is 95
+# The share of the branches of the engine that must be reached: all code below src/watchbill but cli and testing. It is
+# just below what was measured: some branches are races, and not every run loses each of them.
+LEAST_COVERAGE := 95
+# Left out is what repeats the same branches for long (mutants, images of power cuts, stories, plans, second passes over
+# the operations of the store), and code that never yields: while it is traced, it cannot be interrupted.
+COVERED_TESTS := $(wildcard tests/unit tests/store tests/rooms) $(wildcard tests/simulation/test_workers.py \
+	tests/simulation/test_own_process.py tests/simulation/test_simulation.py) \
+	$(addprefix --ignore=,$(wildcard tests/store/sealed tests/store/test_*interleavings.py tests/store/test_mutants.py \
+	tests/store/test_crash_images.py tests/store/test_alike.py tests/store/test_postgres_plans.py \
+	tests/store/test_transitions.py tests/store/test_crowds.py tests/store/test_slow_inspections.py \
+	tests/store/test_guest_doors.py tests/store/test_listening.py))
 define COUNT_BRANCHES
 import json, sys
 totals = json.load(open("build/coverage/report.json"))["totals"]
@@ -79,10 +89,10 @@ endef
 export COUNT_BRANCHES
 
 coverage: export COVERAGE_FILE := $(CURDIR)/build/coverage/data
-coverage: $(VENV)/ready ## Branches of the engine that tests reach: fails below the least
+coverage: $(VENV)/ready ## Branches of the engine that tests reach: fails below the least; build/coverage has the report
 	@mkdir -p build/coverage && rm -f build/coverage/*
-	@# Code that never yields cannot be interrupted while it is traced: those tests would not end.
-	@$(BIN)/python -m coverage run -m pytest -q -n $(WORKERS) --timeout 300 -k "not never_yields" tests/unit tests/store tests/rooms
+	@$(BIN)/python -m coverage run -m pytest -q -n $(WORKERS) --dist worksteal --timeout 600 \
+		-k "not never_yields and not planted_mutant" $(COVERED_TESTS)
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report --skip-covered --sort miss > build/coverage/report.txt
 	@$(BIN)/python -m coverage json -q -o build/coverage/report.json

@@ -658,7 +658,7 @@ class Companion:
     def close(self) -> None:
         """End it, and wait until it is gone."""
         self._process.kill()
-        with self._process:  # closes the pipes
+        with contextlib.suppress(OSError), self._process:  # closes the pipes, also that of a question nobody has read
             pass
 
 

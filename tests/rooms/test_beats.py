@@ -21,13 +21,14 @@ from watchbill.flow.context import attempt
 from watchbill.flow.execute import Executor
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step
-from watchbill.model.agent import Answer, Orders, Report
+from watchbill.model.agent import Answer, Orders, Report, Wish
+from watchbill.model.logbook import LogEntry
 from watchbill.model.policy import Cures, Policy
 from watchbill.model.profile import PROFILES
 from watchbill.model.states import AttemptState
 from watchbill.store.open import open_store
 from watchbill.store.protocol import AgentStore, Store
-from watchbill.testing.conformance.scene import HandClock, Scene, a_run, a_verdict
+from watchbill.testing.conformance.scene import AGENT, HandClock, Scene, a_run, a_verdict
 
 LONG = 120  # seconds: reached only by a test that fails
 ID = 700
@@ -528,3 +529,73 @@ async def test_who_leaves_does_not_wait_for_a_store_that_is_away_when_the_time_i
     async with asyncio.timeout(LONG):
         await ship.agent.close()
     assert ship.line.said == [1]
+
+
+async def test_agent_that_is_no_longer_known_stops_what_it_had_and_comes_back_under_a_new_id(ship: Ship) -> None:
+    await ship.begins()
+    await ship.store.agent.leave(ID)  # as if somebody had pronounced it lost
+    ship.env.passes(BEAT)
+    async with asyncio.timeout(LONG):
+        await ship.agent.turn()
+        await ship.step.stopped.wait()
+    alive = {agent.id for agent in await ship.store.client.agents("default") if agent.state == "alive"}
+    assert len(alive - {AGENT, ID}) == 1
+    assert ID not in alive
+    [row] = (await ship.scene.rows()).values()
+    assert row.state is AttemptState.READY, "it was handed back"
+
+
+async def test_agent_that_is_no_longer_known_when_it_drains_loses_what_it_had(ship: Ship) -> None:
+    await ship.begins()
+    vars(ship.agent)["_stopping"] = True
+    await ship.store.agent.leave(ID)
+    ship.env.passes(BEAT)
+    async with asyncio.timeout(LONG):
+        await ship.agent.close()
+        await ship.step.stopped.wait()
+    [row] = (await ship.scene.rows()).values()
+    assert row.state is AttemptState.READY
+    assert {agent.id for agent in await ship.store.client.agents("default") if agent.state == "alive"} == {AGENT}
+
+
+async def test_agent_serves_what_an_operator_says_that_it_has(ship: Ship) -> None:
+    await ship.scene.open()
+    queue = await ship.store.scheduler.queue("default", "", ("gpu=1",), "")
+    await ship.agent.open()
+    [run] = await ship.scene.submit(a_run(1))
+    await ship.scene.turn(attempts=[ship.scene.a_row(run, queue=queue)])
+    await ship.agent.turn()
+    assert ship.step.begun.empty(), "it has no gpu"
+    entry = LogEntry("agent", "a", "needs", "ada", "a card was added", "gpu=2")
+    assert await ship.store.client.order_agent("default", ID, None, ("gpu=2",), entry)
+    ship.env.passes(BEAT)
+    async with asyncio.timeout(LONG):
+        await ship.agent.turn()
+        await ship.agent.turn()
+        assert (await ship.step.begun.get()).call == "charge"
+
+
+async def test_drain_tries_again_while_the_store_does_not_answer_until_all_is_reported(ship: Ship) -> None:
+    await ship.begins()
+    await ship.ends("paid")
+    ship.line.cut.add("report")
+    vars(ship.agent)["_stopping"] = True
+    closing = asyncio.get_running_loop().create_task(ship.agent.close())
+    async with asyncio.timeout(LONG):
+        while ship.line.said.count(1) < 2:
+            await asyncio.sleep(0.01)
+        ship.line.cut.clear()
+        await closing
+    [row] = (await ship.scene.rows()).values()
+    assert (row.state, row.result) == (AttemptState.DONE, b'"paid"')
+
+
+async def test_agent_that_an_operator_drains_is_dismissed_by_its_next_beat(ship: Ship) -> None:
+    await ship.scene.open()
+    await ship.agent.open()
+    assert not ship.agent.dismissed.is_set()
+    entry = LogEntry("agent", "a", "drain", "ada", "a new kernel", "")
+    assert await ship.store.client.order_agent("default", ID, Wish.DRAIN, None, entry)
+    ship.env.passes(BEAT)
+    await ship.agent.turn()
+    assert ship.agent.dismissed.is_set()

@@ -10,9 +10,10 @@ import pytest
 from tests.simulation import errands
 from tests.unit.supervisor.rows import a_row
 from watchbill.agent.workers import WorkerError, Workers
+from watchbill.borrowed import FinishPlan, Place
 from watchbill.clock import SECOND, Micros
 from watchbill.flow.execute import CHILDREN
-from watchbill.flow.messages import Hello
+from watchbill.flow.messages import Finishes, Hello, Moved, Saved, Stop, decode_plan
 from watchbill.flow.program import Program
 from watchbill.model.agent import Room
 from watchbill.model.failure import Cause, Failure
@@ -27,6 +28,7 @@ STEPS = ("walk", "walk_on")
 SLOTS = 4
 GRACE = 5 * SECOND
 LEASE = 8 * SECOND
+PLAN = FinishPlan(Place("sqlite:///a.db", "sqlite", "", "a.db"), ("one",), (), "", {"id": 1})
 
 
 class Agent:
@@ -307,3 +309,73 @@ def test_whatever_happens_a_crew_can_be_closed(moment):
         assert all(child.dead for child in ship.children), "nobody was employed after that"
 
     play(story, workers=3)
+
+
+def test_worker_that_starves_several_for_long_is_killed_and_all_of_them_are_told_so():
+    async def story(ship: Ship) -> None:
+        [stuck] = ship.children
+        starved = [ship.start(60), ship.start(60)]
+        await rest(0.1)
+        stuck.pause()
+        await rest(60)
+        assert not stuck.dead, "a minute of one long computation is no crime"
+        assert {remote.row for remote in ship.crew.starved} == {attempt.row for attempt in starved}
+        await rest(40)
+        assert stuck.dead
+        assert [ship.cause_of(attempt) for attempt in starved] == [Cause.STARVED, Cause.STARVED]
+        assert ship.whole
+
+    play(story)
+
+
+def test_word_of_a_worker_about_what_it_no_longer_has_is_ignored():
+    async def story(ship: Ship) -> None:
+        attempt = ship.start(1)
+        await rest(3)
+        assert ship.cause_of(attempt) is None
+        [worker] = ship.crew._workers
+        ship.crew._hear(worker, Moved(attempt.order.errand, b"{}", increased=True))
+        ship.crew._hear(worker, Stop(attempt.order.errand))  # no word of a worker
+        assert ship.whole
+
+    play(story)
+
+
+def test_step_that_finishes_in_a_worker_gets_its_plan_or_hears_that_it_is_lost():
+    async def story(ship: Ship) -> None:
+        attempt, abandoned = ship.start(5), ship.start(5)
+        [worker] = ship.crew._workers
+        await rest(0.1)
+        ship.crew._hear(worker, Finishes(attempt.order.errand, b"7"))
+        assert attempt.finishing is not None
+        attempt.finishing.settle(PLAN)
+        abandoned.agent = None
+        ship.crew._hear(worker, Finishes(abandoned.order.errand, b"8"))
+        ship.crew._hear(worker, Saved(abandoned.order.errand, 1, b"half"))
+        said: list[Any] = worker._outbox._messages  # on their way to the child
+        assert [type(one).__name__ for one in said] == ["Planned", "Planned", "Written"]
+        assert decode_plan(said[0].plan) == PLAN
+        assert said[1].plan is None
+        assert said[2].lost
+
+    play(story)
+
+
+def test_host_whose_program_cannot_be_read_says_why():
+    loop = VirtualLoop(Chance(1))
+    life = Life("host", loop)
+    env = SimEnv(loop, SimClock(loop), Chance(2), Ids(loop))
+    nowhere = msgspec.structs.replace(HELLO, program=Program("nowhere_at_all", "", tuple(sys.path), ()))
+
+    async def tell() -> bool:
+        crew = Workers(env, nowhere, count=1, slots=SLOTS, grace=GRACE)
+        with pytest.raises(WorkerError, match="no worker can start: ModuleNotFoundError"):
+            await crew.open()
+        await crew.close()
+        return True
+
+    try:
+        assert loop.play(life, tell())
+    finally:
+        loop.bury_all()
+        loop.close()

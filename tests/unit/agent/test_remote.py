@@ -1,6 +1,8 @@
 """What a host knows of an attempt in a worker."""
 
 from watchbill.agent.remote import Remote
+from watchbill.errors import AttemptLostError
+from watchbill.flow.context import Checkpoint, Finishing
 from watchbill.flow.messages import Order
 from watchbill.model.policy import Policy
 
@@ -32,3 +34,20 @@ def _taken(remote: Remote) -> tuple[bytes, bool]:
     taken = remote.take_progress()
     assert taken is not None
     return taken
+
+
+def test_attempt_that_is_lost_tells_whoever_waits_and_what_was_said_first_counts() -> None:
+    remote, written, saved, finishing = a_remote(), Checkpoint(b"1"), Checkpoint(b"2"), Finishing(b"3")
+    written.settle()
+    remote.save(written)
+    remote.save(saved)
+    remote.finishing = finishing
+    remote.lose()
+    assert written.written.exception() is None
+    assert isinstance(saved.written.exception(), AttemptLostError)
+    lost = finishing.plan.exception()
+    assert isinstance(lost, AttemptLostError)
+    finishing.settle(ValueError("later"))
+    assert finishing.plan.exception() is lost
+    remote.finishing = None
+    remote.lose()  # nobody waits any more

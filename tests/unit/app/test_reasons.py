@@ -20,6 +20,7 @@ from tests.unit.cli.records import (
 from watchbill.app.explain import HELD, TOLD, explain, slot_of
 from watchbill.app.open_call import PARKED
 from watchbill.app.report import status_of
+from watchbill.app.standstill import agent_name, scene_of
 from watchbill.app.status import Because, Health, Standstill
 from watchbill.clock import SECOND, to_datetime
 from watchbill.model import parked as reasons
@@ -31,7 +32,8 @@ from watchbill.model.call import Kind
 from watchbill.model.facts import FactKind, RetryAsked
 from watchbill.model.failure import Cause, RunError
 from watchbill.model.gate import GateRow, Standing
-from watchbill.model.policy import Policy
+from watchbill.model.parked import UNTOLD
+from watchbill.model.policy import Cures, Policy, Rung
 from watchbill.model.question import DeskItem, Patience, Question
 from watchbill.model.quota import AttemptsQuota
 from watchbill.model.resolution import Action, Resolution, Wanted
@@ -40,7 +42,7 @@ from watchbill.model.states import AttemptState, RunState
 from watchbill.model.suspension import Suspension, encode
 from watchbill.model.usual import Evidence, Usual
 from watchbill.model.wait import Help, Helper, Wait, down_of, help_for, kept_by
-from watchbill.store.protocol import Record
+from watchbill.store.protocol import MOST_COUNTED, Record
 
 NOW = NOON + 90 * SECOND
 LATER = NOW + 3_600 * SECOND
@@ -608,3 +610,42 @@ def test_a_silent_agent_says_when_it_is_judged_if_it_stays_so():
     assert (explained.facts["next"], explained.facts["when"]) == ("the supervisor", to_datetime(NOW + 3 * SECOND))
     late = explain(a_scene(running(), agents=(seen._replace(until=NOW),)))
     assert "the supervisor will move it elsewhere" in str(late)
+
+
+SOON, BOSS = Rung(to="team", within=60 * SECOND), Rung(to="boss")
+OTHER_WAY = Rung(step="b", policy=Policy(retries=1), said="region='us'")
+
+
+@pytest.mark.parametrize(
+    ("ladder", "watch_at", "said"),
+    [
+        ((SOON, BOSS), LATER, "then somebody of 'boss' decides."),
+        ((SOON, OTHER_WAY), LATER, "then it is tried another way (region='us')."),
+        ((SOON,), LATER, "then the call fails."),
+        (
+            (SOON, BOSS),
+            UNTOLD,
+            "There is 60 s for it from when its incident is opened; then somebody of 'boss' decides.",
+        ),
+    ],
+)
+def test_call_that_waits_for_people_says_until_when_and_what_follows(
+    ladder: tuple[Rung, ...], watch_at: int, said: str
+) -> None:
+    policy = msgspec.json.encode(Policy(cures=Cures(ladder)))
+    record = parked("escalate", rung=1, watch_at=watch_at, policy=policy)
+    assert said in found(record, Because.ESCALATE).said
+
+
+def test_call_behind_very_many_says_that_they_were_not_all_counted() -> None:
+    one = found(ready(waits(able=2, free=0, ahead=MOST_COUNTED)), Because.AGENTS_FULL)
+    assert "with 1,000 or more urgent ones before it" in one.said
+
+
+def test_order_with_more_than_a_reason_is_told_by_its_reason() -> None:
+    record = a_record(told=[a_fact(FactKind.RETRY, {"step": "charge", "reason": "the line is back"})])
+    assert "by ada (the line is back)" in str(explain(record))
+
+
+def test_run_without_an_agent_names_none() -> None:
+    assert agent_name(scene_of(a_record()), None) == "no agent"

@@ -269,3 +269,27 @@ def test_the_hosts_list_of_tasks_stays_its_own(begin):
     async def workflow2() -> None: ...
 
     assert result(begin(workflow)) == 0
+
+
+def test_wait_for_without_time_gives_what_is_there_already(begin):
+    async def workflow() -> object:
+        call = step("encode")
+        await asyncio.wait([asyncio.ensure_future(call)])
+        return await asyncio.wait_for(call, 0)
+
+    loop = begin(workflow)
+    answer(loop, "encode", 7)
+    assert result(loop) == 7
+
+
+def test_as_completed_cancels_its_timer_after_the_last_and_takes_no_single_awaitable(begin):
+    async def workflow() -> list[object]:
+        with pytest.raises(TypeError, match="expect an iterable of futures, not"):
+            asyncio.as_completed(step("charge"))
+        return [await each for each in asyncio.as_completed([step("encode")], timeout=5)]
+
+    loop = begin(workflow)
+    commanded(loop)
+    answer(loop, "encode", 7)
+    assert result(loop) == [7]
+    assert cancelled(loop) == ["timeout"]

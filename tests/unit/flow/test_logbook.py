@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from watchbill.flow.context import Attempt
-from watchbill.flow.logbook import MOST, Logbook, Tee, keep_logs, log_of
+from watchbill.flow.logbook import MOST, Logbook, Tee, keep_logs, keep_prints, log_of
 from watchbill.flow.steps import Step, attempt_here
 from watchbill.model.policy import Policy
 
@@ -180,3 +180,27 @@ def test_a_record_whose_arguments_do_not_fit_does_no_harm(attempt, monkeypatch):
 def test_outside_of_attempts_nothing_is_kept(caplog):
     logging.getLogger("tests.logbook").warning("alone")
     assert "alone" in caplog.text
+
+
+def test_attempt_that_is_silent_has_no_log(attempt):
+    assert log_of(attempt) is None
+
+
+def test_process_without_standard_files_keeps_no_prints(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    keep_prints()
+    assert (sys.stdout, sys.stderr) == (None, None)
+    monkeypatch.setattr(sys, "stdout", Beneath())
+    monkeypatch.setattr(sys, "stderr", Beneath())
+    keep_prints()
+    assert isinstance(sys.stdout, Tee)
+    assert isinstance(sys.stderr, Tee)
+
+
+def test_tee_above_a_file_that_is_closed_flushes_nothing():
+    beneath = Beneath()
+    tee = Tee(beneath)
+    beneath.close()
+    tee.flush()
+    assert beneath.closed

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from watchbill import App, StepFailed, sleep
-from watchbill.flow.recheck import recheck
+from tests.unit.cli.records import an_attempt
+from watchbill import App, InvalidOptionError, InvalidValueError, StepFailed, continue_as, publish, sleep
+from watchbill.flow.recheck import recheck, recheck_live
 from watchbill.flow.replay import WorkflowLoop, step_guard
 from watchbill.flow.workflows import Workflow
 from watchbill.model.call import JournalEntry, Kind, Outcome
@@ -165,3 +166,74 @@ def test_a_workflow_that_never_rests_is_a_difference(monkeypatch: pytest.MonkeyP
     said = check(spins, [entry(1, Kind.END, "", 0, Outcome.OK, b"null")])
     assert said is not None
     assert "something that no replay could repeat" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [(Kind.LATE, b'{"type":"DeadlineExceeded"'), (Kind.STOPPED, b'{"type":"Stopped"')],
+)
+def test_run_that_was_late_or_stopped_is_so_again(kind: Kind, error: bytes) -> None:
+    async def waits() -> None:
+        await sleep("1d")
+
+    said = check(waits, [entry(1, kind, "", 0, Outcome.OK, b'"enough"'), entry(2, Kind.END, "", 0, Outcome.OK, b"1")])
+    assert said is not None
+    assert said.startswith("the journal has the result 1, the code asks for a failure")
+    assert error.split(b'"')[3].decode() in said
+
+
+def test_run_that_goes_on_as_another_where_it_ended_is_a_difference() -> None:
+    async def goes_on() -> None:
+        await continue_as(following)
+
+    said = check(goes_on, [entry(1, Kind.END, "", 0, Outcome.OK, b"1")])
+    assert said == "the journal has the result 1, the code asks for to go on as 'following'"
+
+
+@app.workflow
+async def following() -> None:
+    """Follow."""
+
+
+def test_message_that_came_after_the_end_of_the_code_is_no_difference() -> None:
+    async def deaf() -> int:
+        return 1
+
+    message = entry(1, Kind.MESSAGE, "paid", 0, Outcome.OK, b'["m-1",1]')
+    assert check(deaf, [message, entry(2, Kind.END, "", 0, Outcome.OK, b"1")]) is None
+
+
+def test_run_whose_code_has_not_begun_has_no_difference() -> None:
+    waiting = msgspec.structs.replace(a_run(), begun_at=None)
+    assert recheck_live(a_workflow(straight), waiting, [], []) is None
+    assert recheck(a_workflow(straight), waiting, [entry(1, Kind.END, "", 0, Outcome.CANCELLED, b'""')]) is None
+
+
+def test_rows_of_a_live_run_are_held_against_what_its_code_asks_for() -> None:
+    def differs(*rows: Any) -> str | None:
+        difference = recheck_live(a_workflow(straight), a_run(), [], rows)
+        return None if difference is None else str(difference)
+
+    asked = an_attempt("echo", args=b'["a"]')
+    assert differs(asked) is None
+    assert differs(msgspec.structs.replace(asked, part=7)) is None  # of before a rewind
+    assert "an attempt of 'echo' with b'[\"x\"]'" in str(differs(msgspec.structs.replace(asked, args=b'["x"]')))
+    other = msgspec.structs.replace(asked, call="charge")
+    assert "an attempt of 'charge', the code asks for echo, echo.2" in str(differs(other))
+    assert differs(msgspec.structs.replace(other, cancel=True)) is None
+
+
+def test_words_of_a_workflow_that_make_no_sense_are_refused() -> None:
+    async def odd() -> list[str]:
+        met = []
+        for say in (lambda: publish(3, 1), lambda: continue_as(echo)):  # type: ignore[arg-type]
+            try:
+                await say()
+            except (InvalidOptionError, InvalidValueError) as error:
+                met.append(str(error))
+        return met
+
+    said = check(odd, [entry(1, Kind.END, "", 0, Outcome.OK, b"1")])
+    assert said is not None
+    assert "the key of publish() must be text, got 3" in said
+    assert "continue_as() takes a workflow" in said

@@ -3,9 +3,11 @@
 import pytest
 
 from watchbill.errors import InvalidOptionError
+from watchbill.flow.notify import OF_WORKFLOW, News, _address, delivery
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step
 from watchbill.flow.workflows import Workflow
+from watchbill.model.run import LONGEST_ID
 
 
 def encode(path: str) -> str:
@@ -78,3 +80,41 @@ def test_the_same_function_twice_asks_whether_its_file_was_read_twice():
     registry = a_registry()
     with pytest.raises(InvalidOptionError, match="imported under two names"):
         registry.add_step(Step(encode))
+
+
+def test_older_version_that_is_added_later_stays_beside_the_newest():
+    registry = a_registry()
+    registry.add_workflow(Workflow(release, version=3))
+    registry.add_workflow(Workflow(release, version=2))
+    assert registry.workflow("release").version == 3
+    assert registry.find("release", 2) is not None
+
+
+def test_address_to_notify_is_that_of_its_version_or_of_the_newest():
+    registry = a_registry()
+    registry.add_workflow(Workflow(release, version=2, notify="https://host/2"))
+    registry.add_workflow(Workflow(release, name="archive", notify="https://host/archive"))
+    assert registry._address_of("release@2") == "https://host/2"
+    assert registry._address_of("release@9") == "https://host/2"
+    assert registry._address_of("release@1") is None
+    assert registry._address_of("gone@1") is None
+    assert registry.step("watchbill:post").name == "watchbill:post"
+
+
+def test_news_are_posted_to_the_address_of_the_program_or_to_that_which_is_stored():
+    addresses = {"order@1": "https://host/1"}
+    assert _address("https://host/stored", addresses.get) == "https://host/stored"
+    assert _address(f"{OF_WORKFLOW}order@1", addresses.get) == "https://host/1"
+    with pytest.raises(InvalidOptionError, match="workflow gone@1 has no notify= in this program"):
+        _address(f"{OF_WORKFLOW}gone@1", addresses.get)
+
+
+def test_run_that_posts_the_news_has_an_id_that_fits():
+    for id in ("order-1", "x" * 195):
+        posts = delivery(7, ("default", ""), "order@1", News(id, "order", "completed"), 1)
+        assert is_id_of_notifier(posts.id)
+        assert posts.id.startswith(id[:100])
+
+
+def is_id_of_notifier(id: str) -> bool:
+    return len(id) <= LONGEST_ID and id.endswith("@notify")

@@ -456,3 +456,23 @@ def test_an_outcome_that_cannot_be_read_is_a_divergence(begin, outcome):
         loop.feed("charge", NOON, outcome, b"{", loop.calls["charge"].digest)
     answer(loop, "charge")
     result(loop)
+
+
+def test_order_about_a_call_that_is_not_there_is_a_divergence(begin):
+    async def workflow() -> object:
+        return await step("charge")
+
+    loop = begin(workflow)
+    for order in (lambda: loop.edit("refund", b"[]"), lambda: loop.spare(NOON, "charge")):
+        with pytest.raises(Diverged):
+            order()
+
+
+def test_task_with_a_name_is_a_branch_of_that_name(begin):
+    async def order() -> object:
+        return await step("charge")
+
+    async def workflow() -> object:
+        return await asyncio.create_task(order(), name="night")
+
+    assert list(begin(workflow).calls) == ["night/charge"]

@@ -310,3 +310,15 @@ def test_a_lack_of_memory_says_nothing_about_a_value():
 
     with pytest.raises(MemoryError):
         signature(f).decode_result(b'{"size":1}')
+
+
+def test_arguments_are_replaced_by_name_if_they_have_one_and_fit():
+    def pay(order: str, *cents: int, currency: str = "EUR") -> None: ...
+
+    signature = Signature(pay, "step 'pay'")
+    changes = signature.changes({"order": "o-2", "currency": "USD"})
+    assert [(change.place, bytes(change.body)) for change in changes] == [(0, b'"o-2"'), ("currency", b'"USD"')]
+    with pytest.raises(InvalidValueError, match="argument 'cents' of step 'pay' stands for several"):
+        signature.changes({"cents": [1, 2]})
+    with pytest.raises(InvalidValueError, match="argument 'order' of step 'pay' must be str"):
+        signature.changes({"order": 3})

@@ -11,9 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from watchbill import App, Done, NotDone, Secret, Unknown
 from watchbill.clock import SECOND
-from watchbill.errors import InvalidOptionError, StepFailed
+from watchbill.errors import InvalidOptionError, InvalidValueError, StepFailed
 from watchbill.flow.ladder import Switch
+from watchbill.flow.probes import NotDoneError, UnknownError
 from watchbill.flow.replay import Call, WorkflowLoop
 from watchbill.flow.steps import MOST_RESOLVED, NO_WISHES, Step, Wishes
 from watchbill.model.call import Outcome
@@ -371,6 +373,11 @@ def test_what_was_learned_is_treated_rule_by_rule_or_all_of_it_alike():
         ({"local_retries": -1}, "local_retries of step 'encode' must be a whole number from 0 to 100"),
         ({"local_retries": 2.0}, "local_retries of step 'encode' must be a whole number"),
         ({"local_retries": 101}, r"for more, or with pauses, use retry=Retry"),
+        ({"learned": {"timeout": "enforce", "stall": "ever"}}, r"learned\['stall'\] of step 'encode' must be"),
+        ({"idempotent": "no"}, "idempotent of step 'encode' must be True or False, got 'no'"),
+        ({"uses": "Stripe!"}, "uses= of step 'encode' must name one dependency, like 'stripe', .* got 'Stripe!'"),
+        ({"verify": 3}, r"verify of step 'encode' must be a function of \(result, \*arguments\), got 3"),
+        ({"undo": 3}, "undo of step 'encode' must be a step .* got 3; or write @name.undo above it"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(options, why):
@@ -445,3 +452,47 @@ def test_an_undo_that_is_written_below_its_step_is_held_against_it_too():
     with pytest.raises(InvalidOptionError, match="undo of step 'transfer' is called with"):
         step.undo(short)
     assert step.undone_by is None
+
+
+async def awaits(result: str, order: str, cents: int, *, currency: str) -> None:
+    """Verify in a coroutine."""
+
+
+def test_coroutine_cannot_verify_a_step_that_runs_in_a_thread():
+    with pytest.raises(InvalidOptionError, match="verify of step 'transfer' must be a plain function, as the step is"):
+        Step(transfer, verify=awaits)
+
+
+def test_step_has_one_undo_and_its_app_knows_it():
+    app = App()
+    step = app.step(transfer)
+    undo = step.undo(fitting)
+    assert step.undone_by is undo
+    assert app.registry.step("fitting") is undo
+    with pytest.raises(InvalidOptionError, match="<step 'transfer'> has an undo already: <step 'fitting'>"):
+        step.undo(Step(fitting, name="other"))
+    assert step.undone_by is undo
+
+
+def test_probe_must_say_whether_the_attempt_took_effect():
+    answer = Step(transfer, probe=fitting).asked_by().signature
+    assert answer.encode_result(Done("paid"))[0] == b'"paid"'
+    with pytest.raises(NotDoneError, match="did not take effect"):
+        answer.encode_result(NotDone())
+    with pytest.raises(UnknownError, match="cannot say whether it took effect: the bank is closed"):
+        answer.encode_result(Unknown("the bank is closed"))
+    with pytest.raises(
+        InvalidValueError, match=r"the probe of step 'transfer' must return Done\(result\).* returned bool"
+    ):
+        answer.encode_result(True)
+
+
+def test_result_is_shown_without_its_secrets_and_what_cannot_be_read_as_unreadable():
+    def login() -> Secret[str]:
+        return Secret("hunter22")
+
+    signature = Step(login).signature
+    assert signature.shown_result(b'"hunter22"') == b'"hunter22"'  # without keys there are none
+    signature.seals = True
+    assert b"hunter22" not in signature.shown_result(b'"hunter22"')
+    assert b"hunter22" not in signature.shown_result(b'{"no": "hunter22"}')

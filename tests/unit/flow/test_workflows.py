@@ -2,6 +2,7 @@
 
 import functools
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -88,6 +89,38 @@ def test_a_region_is_a_name(region):
         Workflow(release, region=region)
     assert Workflow(release, region="eu").region == "eu"
     assert Workflow(release).region == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (
+            {"on_failure": "undoo"},
+            "on_failure of workflow 'release' must be 'undo' or 'keep', got 'undoo'; did you mean",
+        ),
+        ({"notify": 3}, "notify of workflow 'release' must be an http or https URL with a host, got int"),
+        ({"notify": "ftp://host/x"}, "must be an http or https URL with a host, got a text of 12 characters"),
+        ({"notify": "https://"}, "must be an http or https URL with a host, got a text of 8 characters"),
+        ({"version": 0}, "version of workflow 'release' must be a whole number from 1 to"),
+        ({"version": True}, "version of workflow 'release' must be a whole number from 1 to .*, got True"),
+        ({"deadline": datetime(2027, 1, 1)}, "deadline of workflow 'release' must have a time zone"),
+        ({"deadline": 0}, "deadline of workflow 'release' must be above zero"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(options, why):
+    with pytest.raises(InvalidOptionError, match=why):
+        Workflow(release, **options)
+
+
+def test_deadline_is_a_time_or_a_span_from_the_start():
+    assert Workflow(release, deadline=datetime(1970, 1, 2, tzinfo=UTC)).deadline == (86_400 * SECOND, None)
+    assert Workflow(release, deadline="1h").deadline == (None, 3_600 * SECOND)
+    assert Workflow(release).deadline == (None, None)
+
+
+def test_address_to_notify_is_kept_as_it_is():
+    assert Workflow(release, notify="https://host/x?key=1").notify == "https://host/x?key=1"
+    assert Workflow(release).notify is None
 
 
 def test_an_unknown_option_is_answered_with_what_was_probably_meant():

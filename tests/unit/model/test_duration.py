@@ -1,12 +1,12 @@
 """Durations as people write them."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from watchbill.errors import InvalidOptionError
-from watchbill.model.duration import to_micros
+from watchbill.model.duration import to_instant, to_micros
 
 SECOND = 1_000_000
 
@@ -44,3 +44,11 @@ def test_bounds_are_told() -> None:
         to_micros("0s", what="it", at_least=1)
     with pytest.raises(InvalidOptionError, match="at most 100 years"):
         to_micros("99999w", what="it")
+
+
+def test_time_is_a_datetime_with_a_zone() -> None:
+    assert to_instant(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), what="the time") == SECOND
+    with pytest.raises(InvalidOptionError, match="the time must have a time zone"):
+        to_instant(datetime(1970, 1, 1), what="the time")
+    with pytest.raises(InvalidOptionError, match="the time must be a datetime with a time zone, got '1970'"):
+        to_instant("1970", what="the time")  # type: ignore[arg-type]

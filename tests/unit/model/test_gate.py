@@ -8,14 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from watchbill.clock import SECOND
+from watchbill.model.breaker import Breaker, BreakerState
 from watchbill.model.gate import (
     Candidate,
     Gate,
+    GateAct,
     GateKey,
+    GateOrder,
     GateRow,
     admitted,
     next_token_at,
     offered,
+    ordered,
     room,
     shown_gate,
     tokens,
@@ -217,3 +221,20 @@ def test_the_newest_row_says_what_is_allowed():
 def test_a_gate_that_nobody_has_met_has_a_full_bucket():
     policy = msgspec.json.encode(Policy(limit=Allowance(None, 10, SECOND)))
     assert room(offered(Gate(), 8, policy), NOON) == 10
+
+
+def test_retries_beyond_the_budget_of_their_gate_wait_and_first_tries_pass():
+    retries = [a_candidate(1)._replace(retry=True), a_candidate(2)._replace(retry=True), a_candidate(3)]
+    assert [one.id for one in admitted(retries, {A: 9}, slots=10, alone=0, budgets={A: 1})] == [1, 3]
+    assert [one.id for one in admitted(retries, {A: 9}, slots=10, alone=0)] == [1, 2, 3]
+
+
+def test_order_that_a_breaker_has_obeyed_already_changes_nothing():
+    closed, trip = Breaker(), GateOrder("uses:bank", GateAct.CLOSE, "ada", "away")
+    reset = GateOrder("uses:bank", GateAct.OPEN, "ada", "back")
+    tripped = ordered(closed, trip, NOON)
+    assert tripped.state is BreakerState.OPEN
+    assert tripped.why == "closed by ada (away)"
+    assert ordered(tripped, trip, NOON) is tripped
+    assert ordered(tripped, reset, NOON).state is BreakerState.CLOSING
+    assert ordered(closed, reset, NOON) is closed

@@ -4,7 +4,7 @@ import pytest
 
 from watchbill import InvalidOptionError, InvalidValueError, Limit
 from watchbill.clock import SECOND
-from watchbill.model.limit import Allowance, gate_name, key_text
+from watchbill.model.limit import Allowance, gate_name, hidden_key, key_text
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,11 @@ def test_a_gate_is_named_after_its_step_and_key():
 def test_a_key_that_no_store_could_hold_or_show_is_refused(value):
     with pytest.raises(InvalidValueError, match="the key of the limit of step 'charge' must be printable text"):
         key_text(value, "step 'charge'")
+
+
+def test_key_of_a_limit_is_hidden_and_equal_keys_stay_equal():
+    assert hidden_key("limit:charge", "charge") == "limit:charge"
+    hidden = hidden_key("limit:charge:ann", "charge")
+    assert hidden == hidden_key("limit:charge:ann", "charge") != hidden_key("limit:charge:bob", "charge")
+    assert hidden.startswith("limit:charge:#")
+    assert "ann" not in hidden

@@ -3,7 +3,7 @@
 import pytest
 
 from watchbill.errors import InvalidOptionError
-from watchbill.model.needs import MOST, fits, meets, parse_needs, written
+from watchbill.model.needs import MOST, fits, free_amounts, meets, parse_needs, written
 
 
 @pytest.mark.parametrize(
@@ -101,3 +101,8 @@ def test_as_many_fit_as_the_scarcest_allows(free, asked, number):
 def test_of_what_is_used_up_nothing_fits_any_more():
     assert fits({"gpu": 0}, {"gpu": 1}) == 0
     assert fits({"gpu": 0}, {"gpu": 0}) is None
+
+
+def test_what_others_hold_and_this_one_does_not_have_takes_nothing_from_it():
+    assert free_amounts(parse_needs("gpu=2"), [("gpu=1", "disk=5"), ("eu",)]) == {"gpu": 1}
+    assert free_amounts(parse_needs("gpu=2"), [("gpu=5",)]) == {"gpu": 0}

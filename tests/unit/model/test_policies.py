@@ -10,6 +10,7 @@ from watchbill.model.policies import (
     PolicyOrder,
     PolicyRow,
     changes_words,
+    check_step,
     encode_changes,
     merged,
     read_changes,
@@ -91,3 +92,9 @@ def test_a_change_says_what_the_code_says_who_when_and_why():
 )
 def test_durations_are_written_as_they_are_read(span, words):
     assert span_words(span) == words
+
+
+@pytest.mark.parametrize("step", ["", 3, "a\nb", "x" * 1_000])
+def test_step_whose_policy_is_changed_is_named(step):
+    with pytest.raises(InvalidOptionError, match="a step is named by 1-"):
+        check_step(step)

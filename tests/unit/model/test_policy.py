@@ -64,3 +64,10 @@ def test_a_policy_travels_as_json_and_knows_classes_by_name() -> None:
 
 def test_an_old_row_without_a_policy_gets_the_defaults() -> None:
     assert msgspec.json.decode(b"{}", type=Policy) == policy_of(Retry(3), 3_600, own=False)
+
+
+def test_one_kind_of_exception_stands_for_itself() -> None:
+    assert Retry(3, on=ValueError).on == (ValueError,)  # type: ignore[arg-type]
+    assert Retry(3, never=[KeyError]).never == (KeyError,)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOptionError, match=r"Retry\(on\) must be exception classes"):
+        Retry(3, on=int)  # type: ignore[arg-type]

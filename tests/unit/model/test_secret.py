@@ -88,3 +88,20 @@ def test_what_is_too_short_to_be_cut_out_hides_the_whole_message():
 
 def test_nothing_is_not_hidden():
     assert secret_texts([Secret(None), Secret(True), Secret(""), "a", Secret]) == ()
+
+
+class Deep:
+    """A value that holds itself."""
+
+    def __init__(self) -> None:
+        self.inside = self
+
+    def __str__(self) -> str:
+        return "bottomless"
+
+
+def test_value_without_an_end_is_searched_as_far_as_it_may_be():
+    endless: list[object] = [Secret(WORD)]
+    endless.append(endless)
+    assert WORD in secret_texts(endless)
+    assert "bottomless" in secret_texts(Secret(Deep()))

@@ -239,6 +239,33 @@ def test_a_run_that_is_stopped_while_the_probe_is_asked_waits_for_nobody() -> No
     assert isinstance(probed(None, Doubt(a_failure(), MOST_PROBES - 1), policy, failures=2, cancel=True), GiveUp)
 
 
+def settled(doubt: Doubt | None, policy: Policy) -> Verdict:
+    there = a_row(AttemptState.PARKED, why=SETTLE, policy=msgspec.json.encode(policy))
+    body = None if doubt is None else msgspec.json.encode(doubt)
+    return judge(BackoffOver(), msgspec.structs.replace(there, doubt=body), policy, 0.0)
+
+
+def test_unwanted_attempt_without_a_probe_is_given_up_once_it_can_no_longer_act() -> None:
+    verdict = settled(Doubt(a_failure(), unwanted=True), with_cures(idempotent=False))
+    assert isinstance(verdict, GiveUp)
+    assert verdict.failure is not None
+    assert verdict.failure.cause is Cause.UNKNOWN, "that it raised says nothing of its effect"
+
+
+def test_attempt_of_which_nothing_was_recorded_counts_as_lost() -> None:
+    verdict = settled(None, with_cures(idempotent=False, probe=True))
+    assert isinstance(verdict, Ask)
+    assert verdict.doubt.failure.cause is Cause.LOST
+
+
+def test_attempt_that_did_not_take_effect_and_has_no_retry_left_is_given_up_as_not_done() -> None:
+    policy = with_cures(idempotent=False, probe=True)
+    verdict = probed(Probed.NOT_DONE, Doubt(a_failure()), policy, failures=3)
+    assert isinstance(verdict, GiveUp)
+    assert verdict.failure is not None
+    assert verdict.failure.probed is Probed.NOT_DONE
+
+
 def test_arguments_of_a_rung_replace_those_of_the_workflow_and_no_others() -> None:
     rung = Rung(step="a", changes=(Change(1, msgspec.Raw(b'"safe"')),))
     assert arguments(with_cures(rung), 0, b'["x","fast"]') == b'["x","fast"]'
