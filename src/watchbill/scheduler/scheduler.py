@@ -989,7 +989,8 @@ class Scheduler(Loop):
         # Another process holds one of our shards, or the store has lost its newest entries: they are done again.
         cause, unwritten = "refused", set(turn.terms if turn.journal or turn.attempts else ())
         if answer.held.issuperset(turn.terms):
-            cause, unwritten = "forgotten", unwritten | await self._shards_with_lost_rows()
+            # What ended here in the lost commits is open again, also of runs that have left memory since.
+            cause, unwritten = "forgotten", set(self._leases.terms)
         await self._begin_anew(cause, unwritten)
         return False
 
@@ -1033,11 +1034,15 @@ class Scheduler(Loop):
         self._attendance.hurry()
         self._leases.region = await self._store.shards(self._namespace, self._region)
         await self._queues.make()
-        lost = await self._shards_with_lost_rows()
         try:
-            await self._write_what_has_ended(lost)
+            if await self._write(Turn(self._process, {}, after=self._known_entries())):
+                await self._write_what_has_ended(await self._shards_with_lost_rows())
         finally:
             self._uploads.reopen()
+
+    def _known_entries(self) -> dict[int, int]:
+        """Give the newest entry, or 0, of each run in memory that has begun: what the store must have."""
+        return {num: resident.seq for num, resident in self._residence.runs.items() if resident.follows}
 
     async def _write_what_has_ended(self, lost: Iterable[int]) -> None:
         """Journal what has ended here, which is known to this process alone, and begin anew under a new term."""
@@ -1067,13 +1072,15 @@ class Scheduler(Loop):
     async def _shards_with_lost_rows(self) -> set[int]:
         """Give the shards of runs that have rows in memory which the store has lost: what runs there is unknown now."""
         runs = self._residence.runs
-        wanted, lost = sorted(num for num, resident in runs.items() if resident.rows), set[int]()
+        wanted = sorted(num for num, resident in runs.items() if resident.rows or resident.fading)
+        lost = set[int]()
         while wanted:
             asked = wanted[: self._load_limit]
             loaded = {one.run.num: {row.id for row in one.attempts} for one in await self._store.load(asked)}
             last = max(loaded, default=asked[-1])  # what comes after it did not fit
             for num in asked:
-                if num <= last and not loaded.get(num, set()).issuperset(runs[num].rows.values()):
+                known = {*runs[num].rows.values(), *(runs[num].fading or ())}
+                if num <= last and not loaded.get(num, set()).issuperset(known):
                     lost.add(runs[num].shard)
             wanted = [num for num in wanted if num > last]
         return lost
