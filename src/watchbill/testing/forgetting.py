@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from watchbill.clock import Clock, Micros
 from watchbill.model.agent import Answer, Report
+from watchbill.model.states import RunState
 from watchbill.store.newest import Newest
 from watchbill.store.protocol import Turn, TurnAnswer
 from watchbill.store.reported import Reported
@@ -249,10 +250,15 @@ class Picture:
     def bring_back(self, checker: Checker) -> None:
         """Let the checker believe of the store what it believed then."""
         known = vars(checker)
-        for call in _calls(checker).values():
+        terms = {term for _, _, term in self._leases.values()}
+        begun = {num for num, run in self._kept["runs"].items() if run.status != RunState.SCHEDULED}
+        for (num, _, _), call in _calls(checker).items():
+            call.asked_again = False
             for entry in call.entries:
                 entry.saved = self._entries.get(entry, 0)
-                entry.forgotten = entry.forgotten or entry not in self._entries
+                if entry not in self._entries:
+                    entry.forgotten = True
+                    entry.unknown |= entry.leased or num not in begun or entry.fence >> 20 not in terms
         for (num, part, key), call in _calls(checker).items():
             accepted, row, newest = self._calls.get((num, part, key), (None, None, 0))
             if call.accepted is not None and accepted is None:
