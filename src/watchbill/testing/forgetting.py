@@ -121,7 +121,9 @@ class MovingNetwork(Network):
 
     def _may_raise(self, letter: Letter, error: Exception) -> bool:
         """A turn about a run that the store has lost is refused; the scheduler divides it."""
-        return self.server > 0 and letter.door == "turn" and isinstance(error, ValueError)
+        there = vars(self)["_checker"].runs
+        about_lost = letter.door == "turn" and any(change.num not in there for change in letter.args[0].runs)
+        return self.server > 0 and about_lost and isinstance(error, ValueError)
 
     async def _read(self, statement: str, values: Mapping[str, Any], *, first: bool = False) -> Any:  # noqa: ANN401 - rows
         if not statement:

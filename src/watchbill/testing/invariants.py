@@ -652,8 +652,8 @@ class Checker:
             self._violated("I7", f"{entry} began before the outcomes of {missing} were committed")
         if entry.number < 1:
             self._violated("I8", f"{entry} has no number")
-        # Of attempts that began in lost commits nobody can count how they ended.
-        before = [each for each in call.entries[:-1] if not each.forgotten]
+        # Of an attempt to which nothing in the store leads nobody can count how it ended.
+        before = [each for each in call.entries[:-1] if not each.unknown]
         attempts = [each for each in before if not each.probes] if not entry.probes else []
         if attempts and attempts[-1].fence not in call.handed_back:
             self._check_again(attempts[-1], entry)
