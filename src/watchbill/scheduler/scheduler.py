@@ -36,6 +36,7 @@ from watchbill.scheduler.arrivals import due_time, in_order
 from watchbill.scheduler.attendance import Attendance
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.children import Children
+from watchbill.scheduler.departed import Departed
 from watchbill.scheduler.division import Division, Origin, TooMuchError, halves, size_of
 from watchbill.scheduler.entering import Entering
 from watchbill.scheduler.experience import Experience
@@ -194,6 +195,7 @@ class Scheduler(Loop):
         self._takeovers: deque[Takeover] = deque()
         self._catching_up = False  # shards were taken, and not all their runs have been looked at
         self._suspects = Suspects()
+        self._departed = Departed()
         self._long = LongReplays()
         self._refusals = Refusals(env.clock)
         # Runs to bring back, with their shards: their journal says something else than it did.
@@ -435,6 +437,7 @@ class Scheduler(Loop):
         self._long.forget()
         self._refusals.forget()
         self._reloaded.clear()
+        self._departed.forget()
         self._stopping_calls.runs.clear()
         self._telling.waiting.clear()
         self._uploads.forget()
@@ -989,7 +992,8 @@ class Scheduler(Loop):
         # Another process holds one of our shards, or the store has lost its newest entries: they are done again.
         cause, unwritten = "refused", set(turn.terms if turn.journal or turn.attempts else ())
         if answer.held.issuperset(turn.terms):
-            cause, unwritten = "forgotten", unwritten | await self._shards_with_lost_rows()
+            # What ended here in the lost commits is open again, also of runs that have left memory since.
+            cause, unwritten = "forgotten", set(self._leases.terms)
         await self._begin_anew(cause, unwritten)
         return False
 
@@ -1033,11 +1037,28 @@ class Scheduler(Loop):
         self._attendance.hurry()
         self._leases.region = await self._store.shards(self._namespace, self._region)
         await self._queues.make()
-        lost = await self._shards_with_lost_rows()
         try:
-            await self._write_what_has_ended(lost)
+            if not await self._write(Turn(self._process, {}, after=self._known_entries())):
+                return
+            if await self._open_again():
+                await self._begin_anew("forgotten", self._leases.terms)
+                return
+            await self._write_what_has_ended(await self._shards_with_lost_rows())
         finally:
             self._uploads.reopen()
+
+    def _known_entries(self) -> dict[int, int]:
+        """Give the newest entries, run -> number, that the store must have; 0: the run has begun."""
+        here = {num: resident.seq for num, resident in self._residence.runs.items() if resident.follows}
+        return self._departed.entries(self._time.now()) | here
+
+    async def _open_again(self) -> bool:
+        """Say whether a run is open that has ended here lately: its end was lost."""
+        ended = sorted(self._departed.ended(self._time.now()))
+        for first in range(0, len(ended), self._load_limit):
+            if await self._store.load(ended[first : first + self._load_limit]):
+                return True
+        return False
 
     async def _write_what_has_ended(self, lost: Iterable[int]) -> None:
         """Journal what has ended here, which is known to this process alone, and begin anew under a new term."""
@@ -1067,13 +1088,15 @@ class Scheduler(Loop):
     async def _shards_with_lost_rows(self) -> set[int]:
         """Give the shards of runs that have rows in memory which the store has lost: what runs there is unknown now."""
         runs = self._residence.runs
-        wanted, lost = sorted(num for num, resident in runs.items() if resident.rows), set[int]()
+        wanted = sorted(num for num, resident in runs.items() if resident.rows or resident.fading)
+        lost = set[int]()
         while wanted:
             asked = wanted[: self._load_limit]
             loaded = {one.run.num: {row.id for row in one.attempts} for one in await self._store.load(asked)}
             last = max(loaded, default=asked[-1])  # what comes after it did not fit
             for num in asked:
-                if num <= last and not loaded.get(num, set()).issuperset(runs[num].rows.values()):
+                known = {*runs[num].rows.values(), *(runs[num].fading or ())}
+                if num <= last and not loaded.get(num, set()).issuperset(known):
                     lost.add(runs[num].shard)
             wanted = [num for num in wanted if num > last]
         return lost
@@ -1101,6 +1124,7 @@ class Scheduler(Loop):
             if lane is not None:
                 lane.abandon(resident)
             self._residence.evict(resident)
+            self._departed.add(resident, batch.now)
             self._look_for(resident)
         self._stopping_calls.runs &= self._residence.runs.keys()  # whoever has left memory is somebody else's
         if batch.reloaded or self._stopping_calls.runs:

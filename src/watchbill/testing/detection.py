@@ -1,6 +1,6 @@
 """Detection: how long those are missed to whom something was done, held against what is promised."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from watchbill.clock import SECOND
@@ -8,6 +8,7 @@ from watchbill.model.states import AttemptState
 from watchbill.testing.changes import AttemptSeen
 from watchbill.testing.envs import READ_WITHIN, SPAWNED_WITHIN
 from watchbill.testing.hosts import Host
+from watchbill.testing.links import EVERYBODY
 from watchbill.testing.virtual import Life
 from watchbill.testing.world import PACE, Node, World
 
@@ -73,13 +74,13 @@ class Detection:
     def host_drains(self, host: Host, life: Life) -> None:
         """Measure how soon an agent that drains hands over what stops when it is asked to."""
         checker = self._world.checker
-        before = self._disturbances
+        undisturbed = self._watch()
         rows = [row for row in self._rows(life) if row.step in LISTENING]
         rows = [row for row in rows if not checker.was_kept_from(row, life.name)]
 
         def look() -> None:
             kept = [now for row in rows if (now := checker.now_of(row)) and (now.fence, now.state) == (row.fence, 1)]
-            if kept and self._disturbances == before:
+            if kept and undisturbed():
                 checker.violated("I10", f"{life.name} drains for {DRAINED} s, and has not handed over {kept}")
             self._world.counts["detections"] += 1
 
@@ -88,13 +89,13 @@ class Detection:
 
     def node_died(self, life: Life) -> None:
         """Measure how soon somebody else has the shards of a dead scheduler."""
-        checker, before, witnesses = self._world.checker, self._disturbances, self._witnesses(SETTLED_AFTER)
+        checker, undisturbed, witnesses = self._world.checker, self._watch(), self._witnesses(SETTLED_AFTER)
         others = [node.life for node in self._world.nodes if not node.life.dead]
 
         def look() -> None:
             left = checker.shards_of(life.name)
             alone = others == [node.life for node in self._world.nodes if not node.life.dead]
-            if left and alone and self._disturbances == before and any(witness.is_there for witness in witnesses):
+            if left and alone and undisturbed() and any(witness.is_there for witness in witnesses):
                 checker.violated("I10", f"{SHARDS_TAKEN} s after the death of {life.name} it has {left}")
             self._world.counts["detections"] += 1
 
@@ -102,6 +103,12 @@ class Detection:
             self._world.loop.call_later(SHARDS_TAKEN, look)
 
     # ---
+
+    def _watch(self) -> Callable[[], bool]:
+        """Give what says whether nothing was done to anybody since now, and the store was there all the time."""
+        before, since = self._disturbances, self._world.loop.time()
+        waits = self._world.network.waits
+        return lambda: self._disturbances == before and not waits.held_up(EVERYBODY, since)
 
     def _rows(self, life: Life) -> list[AttemptSeen]:
         return self._world.checker.running_under(life.name)
@@ -113,10 +120,10 @@ class Detection:
     def _expect(
         self, what: str, rows: Sequence[AttemptSeen], within: float, witnesses: Sequence[Witness], host: Host
     ) -> None:
-        before, checker = self._disturbances, self._world.checker
+        undisturbed, checker = self._watch(), self._world.checker
 
         def look() -> None:
-            if self._disturbances != before or not any(witness.is_there for witness in witnesses):
+            if not undisturbed() or not any(witness.is_there for witness in witnesses):
                 return
             missing = [row for row in rows if not self._is_at_work(row, host)]
             if missing:

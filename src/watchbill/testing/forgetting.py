@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from watchbill.clock import Clock, Micros
 from watchbill.model.agent import Answer, Report
+from watchbill.model.states import RunState
 from watchbill.store.newest import Newest
 from watchbill.store.protocol import Turn, TurnAnswer
 from watchbill.store.reported import Reported
@@ -120,7 +121,9 @@ class MovingNetwork(Network):
 
     def _may_raise(self, letter: Letter, error: Exception) -> bool:
         """A turn about a run that the store has lost is refused; the scheduler divides it."""
-        return self.server > 0 and letter.door == "turn" and isinstance(error, ValueError)
+        there = vars(self)["_checker"].runs
+        about_lost = letter.door == "turn" and any(change.num not in there for change in letter.args[0].runs)
+        return self.server > 0 and about_lost and isinstance(error, ValueError)
 
     async def _read(self, statement: str, values: Mapping[str, Any], *, first: bool = False) -> Any:  # noqa: ANN401 - rows
         if not statement:
@@ -249,10 +252,15 @@ class Picture:
     def bring_back(self, checker: Checker) -> None:
         """Let the checker believe of the store what it believed then."""
         known = vars(checker)
-        for call in _calls(checker).values():
+        terms = {term for _, _, term in self._leases.values()}
+        begun = {num for num, run in self._kept["runs"].items() if run.status != RunState.SCHEDULED}
+        for (num, _, _), call in _calls(checker).items():
+            call.asked_again = False
             for entry in call.entries:
                 entry.saved = self._entries.get(entry, 0)
-                entry.forgotten = entry.forgotten or entry not in self._entries
+                if entry not in self._entries:
+                    entry.forgotten = True
+                    entry.unknown |= entry.leased or num not in begun or entry.fence >> 20 not in terms
         for (num, part, key), call in _calls(checker).items():
             accepted, row, newest = self._calls.get((num, part, key), (None, None, 0))
             if call.accepted is not None and accepted is None:

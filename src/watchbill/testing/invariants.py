@@ -89,7 +89,7 @@ class Violation(Exception):
 class Call:
     """What is known about one call of one run."""
 
-    __slots__ = ("accepted", "entries", "handed_back", "newest", "row")
+    __slots__ = ("accepted", "asked_again", "entries", "handed_back", "newest", "row")
 
     def __init__(self) -> None:
         self.newest = 0  # the highest fence ever issued or begun
@@ -97,6 +97,12 @@ class Call:
         self.handed_back: set[int] = set()  # fences that cost nothing
         self.accepted: int | None = None
         self.row: int | None = None
+        self.asked_again = False  # since the store has lost commits: it has a row, or the journal tells of it
+
+    def has_lost_leases_above(self, fence: int) -> bool:
+        """Say whether the only newer fences are of leases that the store has lost: it goes on with this one."""
+        newer = [entry for entry in self.entries if entry.fence > fence]
+        return all(entry.unknown for entry in newer) and self.newest in [entry.fence for entry in newer]
 
 
 class Checker:
@@ -249,6 +255,8 @@ class Checker:
             self._ended(run, entry)
         elif entry.kind == Kind.STEP:
             self._outcome(run, entry)
+        elif entry.kind == Kind.SPARED:
+            self._call(entry.run, entry.key, self._parts.get(entry.run, 0)).asked_again = True
         elif entry.kind in (Kind.REWOUND, Kind.CONTINUED):
             self._parts[entry.run] = self._parts.get(entry.run, 0) + 1
             self.counts[f"parts {Kind(entry.kind).name.lower()}"] += 1
@@ -266,9 +274,10 @@ class Checker:
             return
         for (num, there, key), call in self._calls.items():
             took = num == run.num and there == part and key in self.undoable_keys(run.num)
-            # Of what began in lost commits, and was never asked for again, no store knows.
             undid = key in undone or key in self.lost_undos.get(run.num, ())
-            if took and any(each.accepted and not each.forgotten for each in call.entries) and not undid:
+            # Of what began in lost commits, and was never asked for again, no store knows.
+            known = [each for each in call.entries if not each.forgotten or (call.asked_again and not each.unknown)]
+            if took and any(each.accepted for each in known) and not undid:
                 self._violated("I14", f"{run.id} ended by {Outcome(entry.outcome).name}, and {key} was not undone")
 
     def undoable_keys(self, num: int) -> set[str]:
@@ -280,8 +289,7 @@ class Checker:
         """Check that an undo which really begins may begin now."""
         key = entry.call.removeprefix(UNDO)
         undone = self._undone.setdefault(num, [])
-        # Whoever was frozen in the middle of it goes on when it wakes, whatever anybody has waited for.
-        running = [each for each in self._begun(num, entry.part) if self._can_act(each)]
+        running = self._acting(num, entry.part)
         if running:
             self._violated("I14", f"{entry} began while {running} runs")
         self._check_children(num, entry)
@@ -299,13 +307,19 @@ class Checker:
             if child.id.startswith(f"{self.runs[num].id}/"):
                 if child.status < RunState.COMPLETED:
                     self._violated("I14", f"{entry} began while {child} is open")
-                running = [each for each in self._begun(child.num, None) if self._can_act(each)]
-                if running:
+                if running := self._acting(child.num, None):
                     self._violated("I14", f"{entry} began while {running} of a child runs")
                 self.counts["undos after children"] += 1
 
+    def _acting(self, num: int, part: int | None) -> list[Entry]:
+        """Give the attempts of a run for whose end an undo has to wait, of whichever call; in one part or in all.
+
+        A process that was frozen in the middle of one goes on with it when it wakes, whatever was waited for. No store
+        can wait for an attempt whose lease it has lost.
+        """
+        return [each for each in self._begun(num, part) if self._can_act(each) and not each.unknown]
+
     def _begun(self, num: int, part: int | None) -> Iterator[Entry]:
-        """Give the attempts of a run that really began, of whichever call; in one part or in all."""
         for (run, there, key), call in self._calls.items():
             if run == num and part in (None, there) and not key.startswith(UNDO):
                 yield from call.entries
@@ -315,9 +329,10 @@ class Checker:
         if call.accepted is not None:
             self._violated("I3", f"{run.id} {entry.key} has a second outcome: {entry}")
         call.accepted = entry.fence
+        call.asked_again = True
         if entry.outcome == Outcome.FAILED and not entry.fence:
             return  # it was asked to stop before an undo: no attempt of it is accepted
-        if entry.fence != call.newest:
+        if entry.fence != call.newest and not call.has_lost_leases_above(entry.fence):
             self._violated(
                 "I3", f"{run.id} {entry.key} ended under fence {entry.fence}, and {call.newest} is the newest"
             )
@@ -329,7 +344,7 @@ class Checker:
                 self.remedies.saw_outcome(entry.run, entry.key)
                 return
             self._violated("I7", f"{run.id} {entry.key} is completed under fence {entry.fence}, really: {call.entries}")
-        elif done and not any(each.accepted for each in really):
+        elif done and not any(each.accepted for each in really) and not call.has_lost_leases_above(entry.fence):
             self._violated("I6", f"{run.id} {entry.key} is completed, and its effect was refused: {call.entries}")
 
     def _attempt(self, row: AttemptSeen) -> None:
@@ -340,6 +355,7 @@ class Checker:
         self._rows[row.id] = row
         self._row_fences[row.id] = row.fence
         call = self._call(row.run, row.call, row.part)
+        call.asked_again = True
         if before is None:
             self._check_new_row(row, call)
         else:
@@ -636,8 +652,8 @@ class Checker:
             self._violated("I7", f"{entry} began before the outcomes of {missing} were committed")
         if entry.number < 1:
             self._violated("I8", f"{entry} has no number")
-        # Of attempts that began in lost commits nobody can count how they ended.
-        before = [each for each in call.entries[:-1] if not each.forgotten]
+        # Of an attempt to which nothing in the store leads nobody can count how it ended.
+        before = [each for each in call.entries[:-1] if not each.unknown]
         attempts = [each for each in before if not each.probes] if not entry.probes else []
         if attempts and attempts[-1].fence not in call.handed_back:
             self._check_again(attempts[-1], entry)

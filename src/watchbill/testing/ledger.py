@@ -32,8 +32,8 @@ class Entry:
     """One attempt that really began."""
 
     __slots__ = (
-        *("accepted", "after", "attempt", "call", "ended_at", "fate", "fence", "forgotten", "free", "life"),
-        *("number", "part", "probes", "restored", "run", "saved", "says_not_done"),
+        *("accepted", "after", "attempt", "call", "ended_at", "fate", "fence", "forgotten", "free", "leased"),
+        *("life", "number", "part", "probes", "restored", "run", "saved", "says_not_done", "unknown"),
     )
 
     def __init__(self, attempt: Attempt, life: str, after: Sequence[str]) -> None:
@@ -52,7 +52,9 @@ class Entry:
         self.saved = 0  # the checkpoint that it was told is durable
         self.probes = isinstance(attempt.step, Probe)  # it only asks what became of the attempt before
         self.says_not_done = False  # and then it says that
+        self.leased = attempt.row is not None  # as a row, by an agent; else its scheduler began it without one
         self.forgotten = False  # it began in commits that the store has lost
+        self.unknown = False  # and so did its lease, its run or its term: nothing in the store leads to it
         self.free = False  # it was told to wait, and that costs nothing
 
     @property

@@ -1,7 +1,7 @@
 """Simulation: one seed is one world, from its first run to the last; the same seed is the same world.
 
 python -m watchbill.testing.simulation 17         # play one seed, and show what happened
-python -m watchbill.testing.simulation 1000-1999  # play many, and say it in one line
+python -m watchbill.testing.simulation 1000-1999  # play many: a line for each bad seed, and one for all
 """
 
 import gc
@@ -430,34 +430,47 @@ def written(line: Line) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Play the seeds that are named: single ones with their traces, a range of them with one line for all."""
+    """Play the seeds that are named: single ones with their traces, ranges with one line for each bad seed."""
     logging.disable()  # what workers that were killed are followed by is no news here
+    clean = True
     for argument in arguments:
         first, _, last = argument.partition("-")
-        try:
-            said = _sum_up(int(first), int(last)) if last else _show(int(first))
-        except SimulationError as failed:
-            for line in failed.trace:
-                sys.stdout.write(written(line) + "\n")
-            sys.stdout.write(f"seed {failed.seed} broke {failed.invariant}: {failed.facts}\n")
-            return 1
-        sys.stdout.write(said + "\n")
-    return 0
+        clean &= _sum_up(int(first), int(last)) if last else _show(int(first))
+    return 0 if clean else 1
 
 
-def _show(seed: int) -> str:
-    result = simulate(seed)
-    for line in result.trace:
+def _show(seed: int) -> bool:
+    """Play one seed and print its trace; gives whether it is clean."""
+    try:
+        trace, counts = simulate(seed)
+    except SimulationError as failed:
+        trace, clean, said = failed.trace, False, _broken(failed)
+    else:
+        clean, said = True, f"seed {seed}: {dict(sorted(counts.items()))}"
+    for line in trace:
         sys.stdout.write(written(line) + "\n")
-    return f"seed {seed}: {dict(sorted(result.counts.items()))}"
+    sys.stdout.write(said + "\n")
+    return clean
 
 
-def _sum_up(first: int, last: int) -> str:
+def _sum_up(first: int, last: int) -> bool:
+    """Play a range, print a line for each bad seed and one for all; gives whether all are clean."""
     total: Counter[str] = Counter()
+    violations = 0
     for seed in range(first, last + 1):
-        total += simulate(seed).counts
+        try:
+            total += simulate(seed).counts
+        except SimulationError as failed:
+            violations += 1
+            sys.stdout.write(f"{_broken(failed)}\n")
+            sys.stdout.flush()
     told = ", ".join(f"{total[what]:,} {what}" for what in TOLD)
-    return f"simulation: {last - first + 1:,} seeds from {first}: {told}, 0 violations"
+    sys.stdout.write(f"simulation: {last - first + 1:,} seeds from {first}: {told}, {violations:,} violations\n")
+    return not violations
+
+
+def _broken(failed: SimulationError) -> str:
+    return f"seed {failed.seed} broke {failed.invariant}: {failed.facts}"
 
 
 if __name__ == "__main__":

@@ -481,7 +481,7 @@ class Clients:
         self.waiting = len(wishes)  # for what they asked to be acknowledged
         self._started: list[tuple[float, Wish]] = []  # when it was acknowledged
         self._told: list[tuple[float, NewFact]] = []  # likewise
-        self._repeating = False
+        self._lost_since: list[float] = []  # losses of the store after which not all was told again yet
         self._world = world
         self._life = Life("clients", world.loop)
         clock = SimClock(world.loop)
@@ -557,7 +557,7 @@ class Clients:
     async def _insist(self, fact: NewFact, *, repeated: bool = False) -> None:
         """Tell a run something until there is an answer; what the store has forgotten is told again first."""
         while True:
-            while self._repeating and not repeated:
+            while self._lost_since and not repeated:
                 await rest(0.1)
             try:
                 [told] = await self._store.tell([fact])
@@ -569,18 +569,24 @@ class Clients:
 
     def repeat(self, since: float) -> None:
         """Ask again for what was acknowledged since then: the store has forgotten it."""
-        self._repeating = True
-        self._life.start(self._repeat(since))
+        self._lost_since.append(since)
+        if len(self._lost_since) == 1:
+            self._life.start(self._repeat())
 
-    async def _repeat(self, since: float) -> None:
+    async def _repeat(self) -> None:
+        """Ask again, in the same order, after one loss at a time: what is asked for again may be lost again."""
         self.waiting += 1
-        lost = [wish for at, wish in self._started if at >= since and wish.id not in self._world.checker.nums]
-        self._world.counts["starts forgotten"] += len(lost)
-        if lost:
-            await self._submit(lost)
-        told = [fact for at, fact in self._told if at >= since]
-        self._world.counts["messages forgotten"] += len(told)
-        for fact in told:
-            await self._insist(fact, repeated=True)
+        while self._lost_since:
+            since = self._lost_since[0]
+            there = self._world.checker.nums
+            lost = {wish.id: wish for at, wish in self._started if at >= since and wish.id not in there}
+            self._world.counts["starts forgotten"] += len(lost)
+            if lost:
+                await self._submit([*lost.values()])
+            for place, (at, fact) in enumerate(self._told):
+                if at >= since:
+                    self._world.counts["messages forgotten"] += 1
+                    await self._insist(fact, repeated=True)
+                    self._told[place] = self._world.loop.time(), fact
+            del self._lost_since[0]
         self.waiting -= 1
-        self._repeating = False
