@@ -10,9 +10,9 @@ import pytest
 
 from watchbill.agent.agent import DRAIN, Agent
 from watchbill.agent.inline import InlineCrew
-from watchbill.agent.reports import REPORTED_AT_ONCE
 from watchbill.agent.requests import Given, Requests
 from watchbill.agent.vigil import TELL_AFTER
+from watchbill.bounds import BOUNDS
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreUnreachableError
@@ -320,7 +320,7 @@ async def test_what_must_not_happen_twice_is_stopped_when_the_lease_has_ended_th
 
 async def test_what_is_much_is_reported_in_portions_with_beats_between_them(ship: Ship) -> None:
     await ship.begins(rows=3)
-    await ship.ends("x" * (REPORTED_AT_ONCE * 2 // 3))
+    await ship.ends("x" * (BOUNDS.reported * 2 // 3))
     ship.line.said.clear()
     ship.env.passes(BEAT)
     await ship.agent.turn()
@@ -368,7 +368,7 @@ async def test_what_was_refused_is_said_before_a_beat_would_hand_it_back(ship: S
     await ship.begins(rows=3)
     [run] = await ship.scene.submit(a_run(2))
     await ship.scene.turn(attempts=[ship.scene.a_row(run, call="charge.bad")._replace(args=b'[["x"],{}]')])
-    await ship.ends("x" * REPORTED_AT_ONCE)  # each is a portion
+    await ship.ends("x" * BOUNDS.reported)  # each is a portion
     ship.agent.hint()
     await ship.agent.turn()
     [before] = [row for row in (await ship.scene.rows()).values() if row.call == "charge.bad"]

@@ -8,6 +8,8 @@ import pytest
 
 from tests.rooms.scene import Ear, becomes, ends
 from watchbill import App, receive
+from watchbill.bounds import BOUNDS
+from watchbill.env import SystemEnv
 from watchbill.errors import StoreUnreachableError
 from watchbill.scheduler.division import size_of
 from watchbill.store.postgres.scheduler import PostgresScheduler
@@ -21,13 +23,10 @@ AT_ONCE, OF_A_RUN = 32 * KIB, 8 * KIB
 @pytest.fixture
 def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let kilobytes be what megabytes are else."""
-    monkeypatch.setattr("watchbill.store.portions.BYTES_AT_ONCE", AT_ONCE)
-    monkeypatch.setattr("watchbill.store.portions.BYTES_OF_A_RUN", OF_A_RUN)
-    monkeypatch.setattr("watchbill.scheduler.lane.LARGE", KIB)
-    monkeypatch.setattr("watchbill.flow.execute.LARGE", KIB)
-    monkeypatch.setattr("watchbill.flow.execute.MOST_KEPT", AT_ONCE)
-    monkeypatch.setattr("watchbill.flow.execute.MOST_KEPT_OF_A_RUN", 2 * OF_A_RUN)
-    monkeypatch.setattr("watchbill.scheduler.scheduler.DIVIDED_FROM", KIB)
+    small = BOUNDS._replace(
+        at_once=AT_ONCE, of_a_run=OF_A_RUN, large=KIB, kept=AT_ONCE, kept_of_a_run=2 * OF_A_RUN, divided_from=KIB
+    )
+    monkeypatch.setattr(SystemEnv, "bounds", small)
 
 
 @pytest.fixture

@@ -4,40 +4,39 @@ import msgspec
 import pytest
 
 from tests.rooms.refusing import SAID, refusing
+from watchbill.bounds import BOUNDS
+from watchbill.env import SystemEnv
 from watchbill.errors import DuplicateRun, InvalidValueError
 from watchbill.model.agent import Act, Answer
 from watchbill.model.run import NewRun
-from watchbill.store import portions
 from watchbill.store.portions import Portion, first_of
 from watchbill.store.protocol import Store
 from watchbill.testing.conformance.scene import Scene, an_entry
 
 KIB = 1 << 10
+SMALL = BOUNDS._replace(at_once=16 * KIB, of_a_run=4 * KIB)
 
 
 @pytest.fixture
 def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portions, "BYTES_AT_ONCE", 16 * KIB)
-    monkeypatch.setattr(portions, "BYTES_OF_A_RUN", 4 * KIB)
+    monkeypatch.setattr(SystemEnv, "bounds", SMALL)
 
 
-@pytest.mark.usefixtures("small_bounds")
 def test_portion_is_shared_between_runs_and_takes_at_least_one_item() -> None:
-    portion = Portion()
+    portion = Portion(SMALL)
     assert portion.takes(1, 100 * KIB)  # larger than all: it goes alone
     assert not portion.takes(2, KIB)
     assert portion.is_cut
-    portion = Portion()
+    portion = Portion(SMALL)
     assert [portion.takes(1, 3 * KIB) for _ in range(3)] == [True, False, False]
     assert not portion.takes(1, 1)  # in order: nothing after what did not fit
     assert [portion.takes(run, 3 * KIB) for run in range(2, 8)] == [True] * 4 + [False] * 2
 
 
-@pytest.mark.usefixtures("small_bounds")
 def test_first_items_are_those_that_fit() -> None:
-    first = first_of([("a", 10 * KIB), ("b", 6 * KIB), ("c", 1)])
+    first = first_of([("a", 10 * KIB), ("b", 6 * KIB), ("c", 1)], 16 * KIB)
     assert (first.items, first.is_cut) == (["a", "b"], True)
-    assert first_of([("a", 99 * KIB)]).items == ["a"]
+    assert first_of([("a", 99 * KIB)], 16 * KIB).items == ["a"]
 
 
 @pytest.mark.usefixtures("small_bounds")

@@ -90,7 +90,12 @@ class Agent(Loop):
         self._endings = Endings(self._membership, tallies, self._probation)
         self._held = Held(crew, self._capacity, self._endings, self.lessons)
         self._reports = Reports(
-            store, membership=self._membership, held=self._held, endings=self._endings, lessons=self.lessons
+            store,
+            membership=self._membership,
+            held=self._held,
+            endings=self._endings,
+            lessons=self.lessons,
+            bounds=env.bounds,
         )
         self._requests = Requests(
             env,

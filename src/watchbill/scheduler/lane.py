@@ -23,7 +23,7 @@ from watchbill.scheduler.overrides import Overrides
 from watchbill.scheduler.plan import HEAD_START
 from watchbill.scheduler.residence import Resident
 from watchbill.scheduler.uploads import Uploads
-from watchbill.store.portions import LARGE, Portion
+from watchbill.store.portions import Portion
 
 UNCERTAIN: Final = Failure(NOT_BEGUN, "the lease was not certain when its turn came", cause=Cause.CANCELLED)
 LONGEST_REST: Final[Micros] = 10 * SECOND  # of large outcomes, after a turn with some
@@ -48,6 +48,7 @@ class Lane:
         self.executor = executor
         executor.on_room.append(wake)
         self._env = env
+        self._bounds = env.bounds
         self._namespace = namespace
         self._wake = wake
         self._trust = trust
@@ -79,7 +80,7 @@ class Lane:
             attempt.owner[0].local.pop(attempt.call, None)
             self._ready.put(attempt.owner, self._env.clock.boot())
         else:
-            if len(attempt.body) > LARGE:
+            if len(attempt.body) > self._bounds.large:
                 self._finished_large(attempt)
                 return
             self._ended.append(attempt)
@@ -143,16 +144,16 @@ class Lane:
         return self._portion(ended, at_once=at_once) if self._large else ended
 
     def _portion(self, ended: list[Attempt], *, at_once: bool) -> list[Attempt]:
-        portion, taken = Portion(), []
+        portion, taken = Portion(self._bounds), []
         resting = not at_once and self._env.clock.boot() < self._rests_until
         left_alone: set[int] = set()  # runs with a large outcome that has to wait: their outcomes stay in order
         for attempt in ended:
             run, size = attempt.owner[0].num, self._size(attempt)
-            if resting and (size > LARGE or run in left_alone):
+            if resting and (size > self._bounds.large or run in left_alone):
                 left_alone.add(run)
             elif portion.takes(run, size):
                 taken.append(attempt)
-                if len(attempt.body) > LARGE:
+                if len(attempt.body) > self._bounds.large:
                     self._large -= len(attempt.body)
                     self._taken.append(attempt)
                     self._uploads.take(attempt)
@@ -278,7 +279,7 @@ class Lane:
             return bool(self._ended)
         left_alone: set[int] = set()  # as in `_portion`: a small outcome waits behind a large one of its run
         for attempt in self._ended:
-            if self._size(attempt) > LARGE:
+            if self._size(attempt) > self._bounds.large:
                 left_alone.add(attempt.owner[0].num)
             elif attempt.owner[0].num not in left_alone:
                 return True

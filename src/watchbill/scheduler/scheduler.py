@@ -78,9 +78,7 @@ WAKE_APART: Final[Micros] = SECOND // 50  # between looks for what time alone ma
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 RESEND_AFTER: Final[Micros] = SECOND // 10
-# A turn of this many bytes is divided if the store did not answer to it so many times, and answers otherwise.
-DIVIDED_FROM: Final = 1 << 20
-DIVIDED_AFTER: Final = 3
+DIVIDED_AFTER: Final = 3  # times that the store did not answer to a large turn, and answers otherwise
 
 
 class _StoreMovedError(Exception):
@@ -979,7 +977,7 @@ class Scheduler(Loop):
                 # The same turn under the same term: if it was applied, its keys are there.
                 again = True
                 await self.env.wait(self._never, RESEND_AFTER)
-                if divisible and (size := size_of(turn)) >= DIVIDED_FROM:
+                if divisible and (size := size_of(turn)) >= self.env.bounds.divided_from:
                     failures = failures + 1 if await self._is_answered(turn) else 0
                     if failures >= DIVIDED_AFTER:
                         raise TooMuchError(f"{size:,} bytes were sent {failures} times: {lost}") from None

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
+from watchbill.bounds import BOUNDS, Bounds
 from watchbill.clock import SECOND, Clock, Micros
 from watchbill.env import ID_EPOCH, NUMBER_BITS, TICK_BITS, Child, Done, Job, Threads, Wire
 from watchbill.flow.child import serve
@@ -118,6 +119,8 @@ class StoreThreads:
 
 class SimEnv:
     """What one process takes from the world."""
+
+    bounds: Bounds = BOUNDS
 
     def __init__(  # noqa: PLR0913 - a process is made in one place
         self,
