@@ -222,12 +222,14 @@ class Reports:
 
     def _portion(self) -> list[Item]:
         """Take what is reported at once, in order: no more than can be written well within a beat."""
-        portion, left = [], self._bounds.reported
+        portion: list[Item] = []
+        left = self._bounds.reported
         for item in self._sayable():
-            if left <= 0:
+            size = len(item.report.body or b"") + len(item.report.log or b"")
+            if portion and size > left:
                 break
             portion.append(item)
-            left -= len(item.report.body or b"") + len(item.report.log or b"")
+            left -= size
         taken = {id(item) for item in portion}
         self._items = [item for item in self._items if id(item) not in taken]
         return portion
