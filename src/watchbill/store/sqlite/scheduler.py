@@ -426,15 +426,18 @@ def load(db: Database, nums: Sequence[int]) -> list[Loaded]:
     left = db.bounds.at_once
     for num in nums:
         this = {"run": num}
-        left -= db.run("size_of_run", this).fetchone()[0]
-        if found and left < 0:
+        if found and db.run("size_of_run", this).fetchone()[0] > left:
             break
         for run in run_rows(db, db.run("run_by_num", {"num": num})):
             late, first = late_and_first(db, run)
             journal, more = journal_page(db, num, first - 1)
             journal = late + journal
             rows = tuple(attempt_rows(db, db.run("attempts_of_run", this)))
-            found.append(Loaded(run, journal, rows, facts(db.run("facts_of_run", this)), more))
+            one = Loaded(run, journal, rows, facts(db.run("facts_of_run", this)), more)
+            if found and one.size > left:
+                return found  # its rows and entries count, too
+            found.append(one)
+            left -= one.size
     return found
 
 
