@@ -6,7 +6,7 @@ than a bound by itself goes alone; what a workflow asks for at one moment is one
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from watchbill.bounds import Bounds
@@ -244,8 +244,12 @@ class SizedNetwork(Network):
         for run, sizes in items.items():
             self._check(f"turn for {self._checker.runs[run].id}", sizes, int, SMALL.of_a_run)
         by_run = self._by_run(turn)
-        largest = max(by_run, key=lambda run: by_run[run], default=0)  # what one of its outcomes led to is not divided
-        self._check("turn", [size for run, size in by_run.items() if run != largest], int, SMALL.at_once)
+        size, run = max(((size, run) for run, sizes in items.items() for size in sizes), default=(0, 0))
+        if size > for_large(SMALL.at_once):
+            by_run[run] -= size  # it goes beside the others
+        beside = sum(by_run.values()) - max(by_run.values(), default=0)  # what one item has led to is not divided
+        if beside > SMALL.at_once:
+            self._too_much(f"a turn has {beside:,} bytes beside its largest run, and {SMALL.at_once:,} fit: {by_run}")
         self._checker.counts["large turns"] += size_of(turn) > SMALL.at_once // 2
 
     def _check_load(self, loaded: Sequence[Loaded], life: str) -> None:
@@ -271,7 +275,7 @@ class SizedNetwork(Network):
                 of_run = [one for one in found if one.run == run]
                 self._check(f"look at {run}", of_run, size, SMALL.of_a_run)
 
-    def _by_run(self, turn: Turn) -> Mapping[int, int]:
+    def _by_run(self, turn: Turn) -> dict[int, int]:
         """Add up the bytes of a turn by the runs for which they are written."""
         by_run: dict[int, int] = defaultdict(int)
         bodies: list[tuple[int, bytes | None]] = [(entry[0], entry[-1]) for entry in turn.journal]
