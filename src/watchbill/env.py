@@ -22,6 +22,7 @@ from typing import IO, Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from watchbill.bounds import BOUNDS, Bounds
 from watchbill.clock import SECOND, Clock, Micros, SystemClock
 from watchbill.forks import FORKS, abandon, let_go, socket_number
 
@@ -90,6 +91,7 @@ class Env(Protocol):
     """The world: time, chance, names, threads, processes."""
 
     clock: Clock
+    bounds: Bounds
 
     def random(self) -> float:
         """Draw a float below 1."""
@@ -145,6 +147,8 @@ class Env(Protocol):
 
 class SystemEnv:
     """The real world."""
+
+    bounds: Bounds = BOUNDS
 
     def __init__(self) -> None:
         self.clock: Clock = SystemClock()

@@ -10,9 +10,9 @@ import pytest
 
 from watchbill.agent.agent import DRAIN, Agent
 from watchbill.agent.inline import InlineCrew
-from watchbill.agent.reports import REPORTED_AT_ONCE
 from watchbill.agent.requests import Given, Requests
 from watchbill.agent.vigil import TELL_AFTER
+from watchbill.bounds import BOUNDS
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreUnreachableError
@@ -321,7 +321,7 @@ async def test_what_must_not_happen_twice_is_stopped_when_the_lease_has_ended_th
 
 async def test_what_is_much_is_reported_in_portions_with_beats_between_them(ship: Ship) -> None:
     await ship.begins(rows=3)
-    await ship.ends("x" * (REPORTED_AT_ONCE * 2 // 3))
+    await ship.ends("x" * (BOUNDS.reported * 2 // 5))
     ship.line.said.clear()
     ship.env.passes(BEAT)
     await ship.agent.turn()
@@ -369,7 +369,7 @@ async def test_what_was_refused_is_said_before_a_beat_would_hand_it_back(ship: S
     await ship.begins(rows=3)
     [run] = await ship.scene.submit(a_run(2))
     await ship.scene.turn(attempts=[ship.scene.a_row(run, call="charge.bad")._replace(args=b'[["x"],{}]')])
-    await ship.ends("x" * REPORTED_AT_ONCE)  # each is a portion
+    await ship.ends("x" * BOUNDS.reported)  # each is a portion
     ship.agent.hint()
     await ship.agent.turn()
     [before] = [row for row in (await ship.scene.rows()).values() if row.call == "charge.bad"]
@@ -416,6 +416,34 @@ async def test_what_ends_while_a_report_is_under_way_is_reported_beside_it(ship:
     await saved
     await ship.agent.turn()
     assert {row.state for row in (await ship.scene.rows()).values()} == {AttemptState.DONE}
+
+
+@pytest.fixture
+def small_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SystemEnv, "bounds", BOUNDS._replace(unreported=10))
+
+
+@pytest.mark.usefixtures("small_reports")
+async def test_agent_with_too_much_to_report_waits_until_its_report_is_answered(ship: Ship) -> None:
+    await ship.begins()
+    ship.agent.hint()
+    turn = await ship.waits_for("lease")
+    await ship.ends("x" * 20)
+    ship.line.slow["report"] = asyncio.Event()
+    ship.env.passes(TELL_AFTER)
+    async with asyncio.timeout(LONG):
+        await ship.line.asked["report"].wait()
+    ship.line.slow.pop("lease").set()
+    await turn
+    ship.line.asked["lease"].clear()
+    ship.agent.hint()
+    assert await ship.agent.turn() != 0, "turn after turn it could only see the same"
+    assert not ship.line.asked["lease"].is_set(), "it leases nothing more"
+    ship.line.slow.pop("report").set()
+    async with asyncio.timeout(LONG):
+        await ship.line.told.wait()
+    await ship.agent.turn()
+    assert ship.line.asked["lease"].is_set()
 
 
 async def test_a_beat_while_a_report_is_under_way_takes_nothing_from_anybody(ship: Ship) -> None:

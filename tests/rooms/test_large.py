@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from tests.rooms.scene import Ear, becomes, ends
-from watchbill import App, receive
+from watchbill import App, attempt, receive
+from watchbill.bounds import BOUNDS
+from watchbill.env import SystemEnv
 from watchbill.errors import StoreUnreachableError
 from watchbill.scheduler.division import size_of
 from watchbill.store.postgres.scheduler import PostgresScheduler
@@ -21,13 +23,10 @@ AT_ONCE, OF_A_RUN = 32 * KIB, 8 * KIB
 @pytest.fixture
 def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let kilobytes be what megabytes are else."""
-    monkeypatch.setattr("watchbill.store.portions.BYTES_AT_ONCE", AT_ONCE)
-    monkeypatch.setattr("watchbill.store.portions.BYTES_OF_A_RUN", OF_A_RUN)
-    monkeypatch.setattr("watchbill.scheduler.lane.LARGE", KIB)
-    monkeypatch.setattr("watchbill.flow.execute.LARGE", KIB)
-    monkeypatch.setattr("watchbill.flow.execute.MOST_KEPT", AT_ONCE)
-    monkeypatch.setattr("watchbill.flow.execute.MOST_KEPT_OF_A_RUN", 2 * OF_A_RUN)
-    monkeypatch.setattr("watchbill.scheduler.scheduler.DIVIDED_FROM", KIB)
+    small = BOUNDS._replace(
+        at_once=AT_ONCE, of_a_run=OF_A_RUN, large=KIB, kept=AT_ONCE, kept_of_a_run=2 * OF_A_RUN, divided_from=KIB
+    )
+    monkeypatch.setattr(SystemEnv, "bounds", small)
 
 
 @pytest.fixture
@@ -93,6 +92,51 @@ async def test_turns_are_bounded_and_steps_do_not_run_ahead(
     # As many as may wait, those of the turn under way, and a thread each that had begun when the last one was full.
     most = 2 * OF_A_RUN // size + OF_A_RUN // size + (32 if threads else 0)
     assert ahead <= most < count
+
+
+@pytest.mark.usefixtures("small_bounds")
+async def test_rows_of_running_attempts_are_written_in_portions(app: App, turns: list[Callable[[Turn], None]]) -> None:
+    """All of them have something to say at one moment, and their arguments are large."""
+    count, rows, sizes, go = 20, set[str](), list[int](), asyncio.Event()
+
+    @app.step
+    async def lasting(n: int, given: str) -> int:
+        attempt().progress(n, count)
+        await go.wait()
+        return n
+
+    @app.workflow
+    async def gathers() -> int:
+        return len(await asyncio.gather(*(lasting(n, "x" * 4 * KIB) for n in range(count))))
+
+    def hear(turn: Turn) -> None:
+        rows.update(row.call for row in turn.attempts)
+        sizes.append(size_of(turn))
+        if len(rows) == count:
+            go.set()
+
+    turns.append(hear)
+    async with app.rooms():
+        assert await ends(await app.start(gathers)) == count
+    assert max(sizes) <= OF_A_RUN
+
+
+@pytest.mark.usefixtures("small_bounds")
+async def test_messages_to_one_run_are_journalled_in_portions(app: App, turns: list[Callable[[Turn], None]]) -> None:
+    """All of them are there when the run begins."""
+    count, sizes = 20, list[int]()
+
+    @app.workflow
+    async def reads() -> int:
+        return sum([len(await receive("post", str)) for _ in range(count)])
+
+    turns.append(lambda turn: sizes.append(size_of(turn)))
+    run = await app.start(reads)
+    for n in range(count):
+        await run.send("post", f"{n}".ljust(3 * KIB))
+    async with app.rooms():
+        assert await ends(run) == count * 3 * KIB
+    assert max(sizes) <= OF_A_RUN
 
 
 @pytest.mark.usefixtures("small_bounds")

@@ -13,6 +13,7 @@ from tests.rooms.scene import ends
 from tests.servers import PostgresServer
 from watchbill import App, RunFailed, RunUndone, StoreError
 from watchbill.app.hall import Hall
+from watchbill.bounds import BOUNDS
 from watchbill.env import SystemEnv
 from watchbill.errors import InvalidOptionError, QuotaExceeded, StoreOutdatedError, StoreRegionError
 from watchbill.events import Events
@@ -253,7 +254,7 @@ async def test_nobody_writes_into_another_region(world: World) -> None:
 async def test_role_of_a_region_uploads_takes_discards_and_deletes(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("watchbill.store.portions.CHUNK", 10)
+    monkeypatch.setattr(SystemEnv, "bounds", BOUNDS._replace(chunk=10))
     store = await open_store(world.harbour.of("eu"), SystemEnv())
     try:
         scheduler, owner = store.scheduler, SystemEnv().new_id()

@@ -13,6 +13,7 @@ from tests.rooms.refusing import refusing
 from tests.rooms.scene import LONG, LOOK_EVERY, Ear, becomes, ends
 from tests.store.postgres import by_hand
 from watchbill import App, RunCancelled, receive
+from watchbill.bounds import BOUNDS
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreUnreachableError
@@ -22,22 +23,19 @@ from watchbill.store.open import open_store
 from watchbill.store.postgres.scheduler import PostgresScheduler
 from watchbill.store.protocol import Turn, TurnAnswer
 from watchbill.store.sqlite.scheduler import SqliteScheduler
+from watchbill.testing.envs import SimEnv
 from watchbill.testing.watch import Watch
 
 KIB = 1 << 10
 SIZE = 100 * KIB
+SMALL = BOUNDS._replace(uploaded_from=4 * KIB, chunk=KIB, large=KIB, kept=32 * KIB, kept_of_a_run=16 * KIB)
 Wait = Callable[[Upload], Awaitable[None]]
 
 
 @pytest.fixture(autouse=True)
 def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let kilobytes be what megabytes are else."""
-    monkeypatch.setattr("watchbill.store.portions.UPLOADED_FROM", 4 * KIB)
-    monkeypatch.setattr("watchbill.store.portions.CHUNK", KIB)
-    monkeypatch.setattr("watchbill.scheduler.lane.LARGE", KIB)
-    monkeypatch.setattr("watchbill.flow.execute.LARGE", KIB)
-    monkeypatch.setattr("watchbill.flow.execute.MOST_KEPT", 32 * KIB)
-    monkeypatch.setattr("watchbill.flow.execute.MOST_KEPT_OF_A_RUN", 16 * KIB)
+    monkeypatch.setattr(SystemEnv, "bounds", SMALL)
 
 
 class Doors:
@@ -334,9 +332,8 @@ async def test_next_owner_discards_what_a_dead_one_has_uploaded(
 def test_run_with_uploads_comes_to_its_end_whenever_its_process_dies(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("watchbill.store.portions.CHUNK", 16 * KIB)
-    monkeypatch.setattr("watchbill.flow.execute.MOST_KEPT", 1_000 * KIB)
-    monkeypatch.setattr("watchbill.flow.execute.MOST_KEPT_OF_A_RUN", 1_000 * KIB)
+    larger = SMALL._replace(chunk=16 * KIB, kept=1_000 * KIB, kept_of_a_run=1_000 * KIB)
+    monkeypatch.setattr(SimEnv, "bounds", larger)
     app = App("sqlite:////nowhere/at/all.db")
     gathers = gathering(app)
     seen: list[tuple[Any, str | None]] = []

@@ -175,7 +175,7 @@ def m33_two_outcomes_in_one_loop_run(patch: Patch) -> None:
     take_outcomes = Scheduler._take_outcomes
 
     def all_at_once(self, lane, timers, batch):
-        ended = lane.take_ended()
+        ended = list(lane.take_ended(batch.portion))
         for n, attempt in enumerate(ended):
             lane._ended = [attempt]
             if any(other.owner[0] is attempt.owner[0] for other in ended[n + 1 :]):
@@ -290,13 +290,12 @@ def late_while_nobody_could_report(patch: Patch) -> None:
 
 
 def given_away_without_handing_over(patch: Patch) -> None:
-    prepare = Scheduler._prepare_to_leave
+    show = Scheduler._show
 
-    def just_leave(self, batch):
-        with mock.patch.object(Advance, "unveil"):
-            return prepare(self, batch)
+    def just_leave(self, of, wanted, batch):
+        return show(self, of, wanted, batch) if self._draining else True
 
-    patch.setattr(Scheduler, "_prepare_to_leave", just_leave)
+    patch.setattr(Scheduler, "_show", just_leave)
 
 
 def losses_forgotten_for_want_of_code(patch: Patch) -> None:

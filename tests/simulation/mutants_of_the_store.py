@@ -1,16 +1,22 @@
-"""Planted mutants of how a store that fails is survived: it forgets its last commits, or refuses them."""
+"""Planted mutants of what the store is asked: it forgets its last commits, refuses them, or is asked for too much."""
+
+import pytest
 
 from tests.simulation.mutants import Mutant, Patch, change_sql
+from watchbill.agent.reports import Reports
+from watchbill.bounds import BOUNDS
 from watchbill.scheduler.batch import Batch
+from watchbill.scheduler.lane import Lane
 from watchbill.scheduler.refusals import Refusals
 from watchbill.scheduler.scheduler import Scheduler
 from watchbill.store.newest import Newest
+from watchbill.store.portions import Portion
 from watchbill.store.protocol import Turn
 from watchbill.store.reported import Reported
 from watchbill.store.sqlite import client
 from watchbill.store.sqlite import scheduler as sqlite_scheduler
 from watchbill.store.tails import Tails
-from watchbill.testing.simulation import is_colliding, is_forgetful, is_refusing
+from watchbill.testing.simulation import is_colliding, is_forgetful, is_refusing, is_sized
 
 # --- a store that forgets
 
@@ -65,6 +71,43 @@ def a_refused_run_is_loaded_for_ever(patch: Patch) -> None:
     patch.setattr(Refusals, "count", lambda self, run: 0)
 
 
+# --- values of many sizes
+
+
+def a_turn_is_not_bounded(patch: Patch) -> None:
+    patch.setattr(Batch, "portion", property(lambda self: Portion(BOUNDS), lambda self, portion: None))
+
+
+def the_share_of_a_run_is_ignored(patch: Patch) -> None:
+    begin = Portion.__init__
+
+    def shared_by_nobody(self, bounds):
+        begin(self, bounds._replace(of_a_run=bounds.at_once))
+
+    patch.setattr(Portion, "__init__", shared_by_nobody)
+
+
+def rows_of_running_attempts_are_not_bounded(patch: Patch) -> None:
+    take_visible = Lane.take_visible
+    patch.setattr(Lane, "take_visible", lambda self, portion: take_visible(self, Portion(BOUNDS)))
+
+
+def a_load_reads_everything(patch: Patch) -> None:
+    load = sqlite_scheduler.load
+
+    def read_all(db, nums):
+        with pytest.MonkeyPatch.context() as bounds:
+            bounds.setattr(db, "bounds", BOUNDS)
+            return load(db, nums)
+
+    patch.setattr(sqlite_scheduler, "load", read_all)
+
+
+def a_report_is_not_bounded(patch: Patch) -> None:
+    begin = Reports.__init__
+    patch.setattr(Reports, "__init__", lambda self, store, **given: begin(self, store, **given | {"bounds": BOUNDS}))
+
+
 MUTANTS_OF_THE_STORE = (
     Mutant("follows nothing", a_turn_follows_nothing, frozenset({"I2", "I3", "I7", "I23"}), is_forgetful),
     Mutant("follows journals", only_journals_are_followed, frozenset({"I2", "I3", "I4", "I14", "I23"}), is_forgetful),
@@ -72,5 +115,10 @@ MUTANTS_OF_THE_STORE = (
     Mutant("fences again", fences_of_lost_leases_are_issued_again, frozenset({"I5"}), is_forgetful),
     Mutant("id believed", a_taken_id_is_taken_for_ones_own, frozenset({"I0", "I1", "I2", "I11", "I15"}), is_colliding),
     Mutant("not divided", a_refused_turn_is_not_divided, frozenset({"I0", "I24"}), is_refusing),
+    Mutant("turn unbounded", a_turn_is_not_bounded, frozenset({"I21"}), is_sized),
+    Mutant("no share", the_share_of_a_run_is_ignored, frozenset({"I21"}), is_sized),
+    Mutant("rows unbounded", rows_of_running_attempts_are_not_bounded, frozenset({"I21"}), is_sized),
+    Mutant("load unbounded", a_load_reads_everything, frozenset({"I21"}), is_sized),
+    Mutant("report unbounded", a_report_is_not_bounded, frozenset({"I21"}), is_sized),
     Mutant("never held", a_refused_run_is_loaded_for_ever, frozenset({"I0", "I2", "I5", "I8", "I22"}), is_refusing),
 )

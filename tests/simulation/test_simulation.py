@@ -128,6 +128,11 @@ LEAST = {
     "commits forgotten": 150,
     "starts forgotten": 20,
     "messages forgotten": 10,
+    "large turns": 200,
+    "large loads": 60,
+    "single items above a bound": 600,
+    "portions more than half full": 400,
+    "small outcomes waited for": 100,
 }
 
 

@@ -4,40 +4,60 @@ import msgspec
 import pytest
 
 from tests.rooms.refusing import SAID, refusing
+from watchbill.bounds import BOUNDS
+from watchbill.env import SystemEnv
 from watchbill.errors import DuplicateRun, InvalidValueError
 from watchbill.model.agent import Act, Answer
 from watchbill.model.run import NewRun
-from watchbill.store import portions
 from watchbill.store.portions import Portion, first_of
 from watchbill.store.protocol import Store
 from watchbill.testing.conformance.scene import Scene, an_entry
 
 KIB = 1 << 10
+SMALL = BOUNDS._replace(at_once=16 * KIB, of_a_run=4 * KIB)
 
 
 @pytest.fixture
 def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portions, "BYTES_AT_ONCE", 16 * KIB)
-    monkeypatch.setattr(portions, "BYTES_OF_A_RUN", 4 * KIB)
+    monkeypatch.setattr(SystemEnv, "bounds", SMALL)
 
 
-@pytest.mark.usefixtures("small_bounds")
 def test_portion_is_shared_between_runs_and_takes_at_least_one_item() -> None:
-    portion = Portion()
-    assert portion.takes(1, 100 * KIB)  # larger than all: it goes alone
-    assert not portion.takes(2, KIB)
+    portion = Portion(SMALL)
+    assert portion.takes(1, 100 * KIB)  # larger than all: one of them goes beside the others
+    assert portion.takes(2, KIB)
+    assert not portion.takes(3, 100 * KIB)
     assert portion.is_cut
-    portion = Portion()
+    portion = Portion(SMALL)
     assert [portion.takes(1, 3 * KIB) for _ in range(3)] == [True, False, False]
     assert not portion.takes(1, 1)  # in order: nothing after what did not fit
     assert [portion.takes(run, 3 * KIB) for run in range(2, 8)] == [True] * 4 + [False] * 2
 
 
-@pytest.mark.usefixtures("small_bounds")
+def test_quarter_of_a_portion_is_for_small_items() -> None:
+    portion = Portion(SMALL._replace(large=KIB))
+    assert [portion.takes(run, 4 * KIB) for run in range(1, 6)] == [True] * 3 + [False] * 2
+    assert [portion.takes(run, KIB) for run in range(6, 12)] == [True] * 4 + [False] * 2
+    assert portion.is_full
+
+
+def test_item_that_is_larger_than_a_bound_does_not_wait_for_an_empty_portion() -> None:
+    portion = Portion(SMALL)
+    assert portion.takes(1, 1)
+    assert portion.takes(1, 5 * KIB)  # more than the share of a run
+    assert not portion.takes(1, 5 * KIB)  # but one of them
+    assert portion.takes(2, 100 * KIB)
+    assert not portion.takes(3, 100 * KIB)
+    portion = Portion(SMALL)
+    portion.add(1, 5 * KIB)  # what an item has led to
+    assert not portion.takes(1, 1)
+    assert portion.takes(2, 1)
+
+
 def test_first_items_are_those_that_fit() -> None:
-    first = first_of([("a", 10 * KIB), ("b", 6 * KIB), ("c", 1)])
+    first = first_of([("a", 10 * KIB), ("b", 6 * KIB), ("c", 1)], 16 * KIB)
     assert (first.items, first.is_cut) == (["a", "b"], True)
-    assert first_of([("a", 99 * KIB)]).items == ["a"]
+    assert first_of([("a", 99 * KIB)], 16 * KIB).items == ["a"]
 
 
 @pytest.mark.usefixtures("small_bounds")
@@ -71,6 +91,29 @@ async def test_results_are_read_in_portions_that_runs_share(scene: Scene, size: 
         if not look.more:
             break
     assert sorted(read) == sorted(row.id for row in rows)
+
+
+@pytest.mark.usefixtures("small_bounds")
+@pytest.mark.parametrize("size", [20 * KIB, 300 * KIB])
+async def test_large_result_is_read_beside_a_small_one_that_nobody_takes(scene: Scene, size: int) -> None:
+    """The outcome of a run that is held stays in the store, and comes first in every look."""
+    held, large = await scene.submit(_run(1, 10), _run(2, 10))
+    await scene.turn(attempts=[scene.a_row(held)])
+    await scene.turn(attempts=[scene.a_row(large)])
+    for row in await scene.lease():
+        body = b"1" if row.run == held.num else b'"' + b"x" * size + b'"'
+        assert await scene.report(row, Act.DONE, body) is Answer.ACCEPTED
+    look = await scene.store.scheduler.look(list(scene.terms), ["w@1"], 100)
+    assert [row.run for row in look.finals] == [held.num, large.num]
+
+
+@pytest.mark.usefixtures("small_bounds")
+async def test_rows_and_entries_of_a_run_count_when_it_is_loaded(scene: Scene) -> None:
+    runs = await scene.submit(*[_run(n, 10) for n in range(1, 5)])
+    for run in runs[:2]:
+        await scene.turn(attempts=[scene.a_row(run, args=b'"' + b"x" * 9 * KIB + b'"')])
+    assert [one.run.num for one in await scene.store.scheduler.load([1, 2, 3, 4])] == [1]
+    assert [one.run.num for one in await scene.store.scheduler.load([2, 3, 4])] == [2, 3, 4]
 
 
 @pytest.mark.usefixtures("small_bounds")

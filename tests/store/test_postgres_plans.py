@@ -281,7 +281,7 @@ INDEXES: Mapping[str, set[str]] = {
     "look_facts": {"fact_pkey (id)"},
     "look_finals": {"attempt_pkey (id)", "blob_pkey (run, n)"},
     "live_runs": {"run_live (shard, (num + 0))"},
-    "load_runs": {"run_pkey (num)", "blob_pkey (run)", "fact_run_kind_ref_key (run)"},
+    "load_runs": {"run_pkey (num)", "blob_pkey (run)", "attempt_run (run)", "fact_run_kind_ref_key (run)"},
     "load_journal": {"journal_pkey (run, seq)", "blob_pkey (run, n)"},
     "ended_parts": {"journal_ended_part (at, run, seq)", "run_pkey (num)"},
     "trim": {"journal_pkey (run, seq)", "blob_pkey (run, n)"},

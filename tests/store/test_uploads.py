@@ -6,15 +6,16 @@ import sqlite3
 import pytest
 
 from tests.store.postgres import by_hand
+from watchbill.bounds import BOUNDS
 from watchbill.clock import SECOND
+from watchbill.env import SystemEnv
 from watchbill.errors import StoreCorruptError
 from watchbill.model.call import JournalEntry, Kind, Outcome
 from watchbill.model.states import RunState
-from watchbill.store import portions
 from watchbill.store.protocol import Deleted
 from watchbill.testing.conformance.scene import NOON, a_change, a_run, an_entry
 from watchbill.testing.conformance.uploads import *  # noqa: F403
-from watchbill.testing.conformance.uploads import LARGE, an_upload, bodies, uploaded
+from watchbill.testing.conformance.uploads import CHUNK, LARGE, an_upload, bodies, uploaded
 
 
 @pytest.fixture
@@ -69,13 +70,13 @@ async def test_chunk_is_not_written_after_its_upload_was_discarded(scene, left, 
 
     begun = uploads.upload_in_chunks
 
-    async def interrupted(upload, body, begin, write):
+    async def interrupted(upload, body, begin, write, *, size):
         async def writes(upload, n, chunk):
             if n == 3:
                 await scheduler.discard(upload)
             return await write(upload, n, chunk)
 
-        return await begun(upload, body, begin, writes)
+        return await begun(upload, body, begin, writes, size=size)
 
     for store in ("sqlite", "postgres"):
         monkeypatch.setattr(f"watchbill.store.{store}.scheduler.upload_in_chunks", interrupted)
@@ -129,8 +130,13 @@ async def test_missing_chunk_is_damage_and_not_a_shorter_body(scene, hand):
         await bodies(scene, run.id)
 
 
-async def test_uploaded_bodies_count_with_their_size_when_a_journal_is_read(scene, monkeypatch):
-    monkeypatch.setattr(portions, "BYTES_AT_ONCE", 12_000)
+@pytest.fixture
+def small_reads(monkeypatch):
+    monkeypatch.setattr(SystemEnv, "bounds", BOUNDS._replace(chunk=CHUNK, at_once=12_000))
+
+
+@pytest.mark.usefixtures("small_reads")
+async def test_uploaded_bodies_count_with_their_size_when_a_journal_is_read(scene):
     [run] = await scene.submit(a_run(1))
     entries = [an_entry(1, n, body=await uploaded(scene, an_upload(scene, run, 500 + n))) for n in range(1, 6)]
     await scene.turn(journal=entries)

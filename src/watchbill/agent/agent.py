@@ -83,6 +83,7 @@ class Agent(Loop):
         self._ready = False  # the last beat said so
         self._cut = False  # the last lease left something behind for want of room
         self._hurried = False
+        self._crowded = False  # it has leased nothing, because too much is to be reported
         self._membership = Membership(process, lasting)
         self._capacity = Capacity(parse_needs(needs))
         self._probation = Probation()
@@ -90,7 +91,12 @@ class Agent(Loop):
         self._endings = Endings(self._membership, tallies, self._probation)
         self._held = Held(crew, self._capacity, self._endings, self.lessons)
         self._reports = Reports(
-            store, membership=self._membership, held=self._held, endings=self._endings, lessons=self.lessons
+            store,
+            membership=self._membership,
+            held=self._held,
+            endings=self._endings,
+            lessons=self.lessons,
+            bounds=env.bounds,
         )
         self._requests = Requests(
             env,
@@ -160,6 +166,8 @@ class Agent(Loop):
             await self._tell()
             if self._reports:
                 self._vigil.expect_news()  # the rest of what was too much for one report
+            if self._crowded and not self._reports.crowded:
+                self._crowded, self._asked = False, True
             asked, self._asked = self._asked, False
             boot = self.env.clock.boot()
             asked = asked or any(boot >= at for at in self._openings())
@@ -384,7 +392,7 @@ class Agent(Loop):
         if room.slots <= 0:
             return
         if self._reports.crowded:
-            self._asked = True  # again when some of it was reported, which the next turn does first
+            self._crowded = True  # it asks again when some of that was reported, which may wait for an answer
             return
         left, cut = room.slots, False
         for served in await self._requests.in_turn():

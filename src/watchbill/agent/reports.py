@@ -6,7 +6,7 @@ nothing is said before the answer to what was said of it before: its end never o
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,6 +15,7 @@ from watchbill.agent.endings import Endings
 from watchbill.agent.held import Held
 from watchbill.agent.lessons import Lessons
 from watchbill.agent.membership import Membership
+from watchbill.bounds import Bounds
 from watchbill.clock import Micros
 from watchbill.errors import StoreError
 from watchbill.events import log
@@ -24,9 +25,6 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.model.failure import Cause, Failure
 from watchbill.store.protocol import AgentStore
 from watchbill.store.refused import words_of
-
-MOST_UNSAID: Final = 32 << 20  # bytes of outcomes that are to be reported: beyond it nothing more is leased
-REPORTED_AT_ONCE: Final = 4 << 20  # bytes of a report: beyond, the rest is said after a beat
 
 _encode = msgspec.json.Encoder().encode
 
@@ -42,9 +40,17 @@ class Item(NamedTuple):
 class Reports:
     """Those that called finish() wait apart until the user's transaction has ended."""
 
-    def __init__(
-        self, store: AgentStore, *, membership: Membership, held: Held, endings: Endings, lessons: Lessons
+    def __init__(  # noqa: PLR0913 - whom a report concerns
+        self,
+        store: AgentStore,
+        *,
+        membership: Membership,
+        held: Held,
+        endings: Endings,
+        lessons: Lessons,
+        bounds: Bounds,
     ) -> None:
+        self._bounds = bounds
         self._store = store
         self._membership = membership
         self._held = held
@@ -68,7 +74,7 @@ class Reports:
         size = 0
         for item in self._all():
             size += len(item.report.body or b"")
-            if size >= MOST_UNSAID:
+            if size >= self._bounds.unreported:
                 return True
         return False
 
@@ -216,12 +222,14 @@ class Reports:
 
     def _portion(self) -> list[Item]:
         """Take what is reported at once, in order: no more than can be written well within a beat."""
-        portion, left = [], REPORTED_AT_ONCE
+        portion: list[Item] = []
+        left = self._bounds.reported
         for item in self._sayable():
-            if left <= 0:
+            size = len(item.report.body or b"") + len(item.report.log or b"")
+            if portion and size > left:
                 break
             portion.append(item)
-            left -= len(item.report.body or b"") + len(item.report.log or b"")
+            left -= size
         taken = {id(item) for item in portion}
         self._items = [item for item in self._items if id(item) not in taken]
         return portion

@@ -20,9 +20,6 @@ from watchbill.model.policy import OWN_CHILD_FROM
 DEFAULT_SLOTS: Final = 1_000  # attempts at once in one process; beyond it calls wait, visibly
 DEFAULT_THREADS: Final = 32  # sync steps at once; beyond it they wait for a thread
 CHILDREN: Final = 4  # processes of their own at once: each is a whole interpreter
-LARGE: Final = 64 << 10  # bytes: smaller outcomes are not counted
-MOST_KEPT: Final = 32 << 20  # bytes of large outcomes that wait to be written: runs that have some begin no more
-MOST_KEPT_OF_A_RUN: Final = 16 << 20  # the same for one run: twice what a turn takes of it
 PUT_OFF: Final = BlockingIOError("its run begins nothing before its large outcomes are written")
 NEVER_BEGUN: Final = Failure(NOT_BEGUN, "cancelled before it began", cause=Cause.CANCELLED)
 
@@ -150,7 +147,8 @@ class Executor:
         for attempt, size in list(self._coming.items()):  # a copy: threads add to it
             kept_in_all += size
             kept += size if attempt.run == run else 0
-        return kept > 0 and (kept >= MOST_KEPT_OF_A_RUN or kept_in_all >= MOST_KEPT)
+        bounds = self.env.bounds
+        return kept > 0 and (kept >= bounds.kept_of_a_run or kept_in_all >= bounds.kept)
 
     def _must_wait(self, attempt: Attempt) -> bool:
         return not attempt.cancelled and attempt.host is not None and self._is_crowded(attempt.run)
@@ -285,7 +283,7 @@ class Executor:
                 if step.verified_by is not None:
                     verify(step, value, attempt.args, attempt.kwargs)
                 attempt.body, attempt.value = step.signature.encode_result(value)
-                if len(attempt.body) > LARGE:
+                if len(attempt.body) > self.env.bounds.large:
                     self._coming[attempt] = len(attempt.body)
                 return
             except Exception as error:

@@ -4,6 +4,7 @@ import contextlib
 import re
 import traceback
 from collections.abc import Sequence
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Final, cast
 
@@ -20,6 +21,8 @@ from watchbill.model.secret import redacted
 # What is busy costs no retry, so nothing else would end a loop that asks again at once.
 LEAST_PATIENCE: Final[Micros] = SECOND // 10
 LONGEST_TEXT: Final = 16 * 1024  # bytes of a message or traceback: enough to read, too little to fill a disk
+# A simulated world in which bytes count has none: the size of a traceback differs between machines and Pythons.
+KEEPS_TRACEBACKS: Final[ContextVar[bool]] = ContextVar("watchbill_keeps_tracebacks", default=True)
 LONGEST_CHUNK: Final = 2 * 1024  # characters of one frame or message inside a traceback
 Hidden = Sequence[str]  # values of Secrets, which no error may show
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
@@ -183,6 +186,8 @@ def _message(error: BaseException, hidden: Hidden) -> str:
 
 
 def _traceback(error: BaseException, hidden: Hidden = ()) -> str:
+    if not KEEPS_TRACEBACKS.get():
+        return ""
     frames = _frames(error)
     frames = _authors_part(frames) or frames
     try:

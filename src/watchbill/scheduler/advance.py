@@ -432,6 +432,7 @@ class Advance:
         if loop.published is not resident.told:
             resident.told = loop.published
             resident.published = _encode(loop.published)
+            batch.portion.add(resident.num, len(resident.published))
             batch.change(resident)
 
     # --- what it asks for begins
@@ -525,6 +526,7 @@ class Advance:
         self._stopping.forget_fading(resident, batch)
         part = following_part(next.workflow, next.version, next.input, batch.now, old.mailbox)
         resident.part += 1
+        batch.portion.add(resident.num, len(next.input))
         batch.append(resident, Kind.CONTINUED, next.workflow, 0, Outcome.OK, beginning_of(part))
         if old.acts_until > batch.now:
             batch.append(resident, Kind.ACTING, next.workflow, 0, OK, acting_body(old.acts_until))

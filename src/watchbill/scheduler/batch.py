@@ -6,11 +6,12 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from watchbill.bounds import Bounds
 from watchbill.clock import SECOND, Micros
 from watchbill.events import Event
 from watchbill.flow.context import Attempt
 from watchbill.flow.replay import Call
-from watchbill.model.attempt import first_fence
+from watchbill.model.attempt import AttemptRow, NewAttempt, first_fence
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.decision import SCHEDULER, Decision, DecisionRow
 from watchbill.model.run import NewRun
@@ -18,7 +19,8 @@ from watchbill.model.states import RunState
 from watchbill.scheduler.division import Division, Origin
 from watchbill.scheduler.recoveries import Recovered
 from watchbill.scheduler.residence import Resident
-from watchbill.store.protocol import AskedAgain, Turn, TurnFact
+from watchbill.store.portions import Portion
+from watchbill.store.protocol import AskedAgain, Fact, Turn, TurnFact
 
 WORTH_A_LOOK: Final[Micros] = SECOND  # of what is over sooner nobody asks when it will end
 
@@ -39,9 +41,11 @@ class Batch:
         "evicted",
         "handed_over",
         "lasted",
+        "left_in_store",
         "left_out",
         "not_begun",
         "now",
+        "portion",
         "recovered",
         "refused",
         "reloaded",
@@ -53,8 +57,10 @@ class Batch:
         "turn",
     )
 
-    def __init__(self, owner: int, now: Micros) -> None:
+    def __init__(self, owner: int, now: Micros, bounds: Bounds) -> None:
         self.now = now
+        self.portion = Portion(bounds)  # of bytes: what does not fit waits for the next turn
+        self.left_in_store = False  # something that was read did not fit: it is read again
         self.turn = Turn(owner, {})
         self.begun: list[Resident] = []  # runs that begin with this turn
         self._journal = self.turn.journal
@@ -142,13 +148,27 @@ class Batch:
 
     def start(self, run: int, new: NewRun) -> None:
         """Start a run on behalf of another one."""
+        self.portion.add(run, len(new.input))
         self.turn.starts.append(new)
         self._run_of[new.num] = run
 
     def tell(self, run: int, fact: TurnFact) -> None:
         """Tell another run something on behalf of a run."""
+        self.portion.add(run, len(fact.body))
         self.turn.facts.append(fact)
         self._tellers.append(run)
+
+    def insert(self, row: NewAttempt) -> None:
+        """Insert the row of a call."""
+        self.portion.add(row.run, len(row.args) + len(row.result or b""))
+        self.turn.attempts.append(row)
+
+    def takes(self, run: int, arrived: AttemptRow | Fact) -> bool:
+        """Take in what the store has for a run, if it fits; else it is read again."""
+        size = len(arrived.result or b"") if isinstance(arrived, AttemptRow) else len(arrived.ref) + len(arrived.body)
+        taken = self.portion.takes(run, size)
+        self.left_in_store = self.left_in_store or not taken
+        return taken
 
     def stay(self, resident: Resident) -> None:
         """Leave a run in memory that was to leave it: it goes on by this very turn."""

@@ -55,11 +55,10 @@ def tell(loaded: Loaded, term: int, batch: Batch) -> bool:
     if cancels(loaded):
         end(loaded, term, batch)
         return True
-    stays = (FactKind.CHILD, FactKind.ANSWER, FactKind.RESOLVE)
-    told = [readable(fact) for fact in loaded.facts if fact.kind not in stays]
-    told = [fact for fact in told if not is_sealed(fact.body)]
+    told = _readable(loaded)
     if not told:
         return False
+    told = [fact for fact in told if batch.takes(loaded.run.num, fact)]  # the next turn takes the rest
     run, turn, seq = loaded.run, batch.turn, _newest(loaded)
     change = change_of(run)
     for fact in _without_rewinds_of_a_stop(loaded, told, batch):
@@ -93,6 +92,13 @@ def tell(loaded: Loaded, term: int, batch: Batch) -> bool:
     turn.terms[run.shard] = term
     turn.runs.append(change)
     return True
+
+
+def _readable(loaded: Loaded) -> list[Fact]:
+    """Give what was told to a run that can be taken in without its code, and without a key."""
+    stays = (FactKind.CHILD, FactKind.ANSWER, FactKind.RESOLVE)
+    told = [readable(fact) for fact in loaded.facts if fact.kind not in stays]
+    return [fact for fact in told if not is_sealed(fact.body)]
 
 
 def _without_rewinds_of_a_stop(loaded: Loaded, told: list[Fact], batch: Batch) -> list[Fact]:

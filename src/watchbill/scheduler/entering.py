@@ -31,7 +31,7 @@ from watchbill.scheduler.resuming import Resuming, replay_slowly
 from watchbill.scheduler.rows import Rows
 from watchbill.scheduler.stopping import Stopping
 from watchbill.scheduler.telling import Telling
-from watchbill.store.protocol import Loaded
+from watchbill.store.protocol import Fact, Loaded
 
 
 class Entering:
@@ -157,7 +157,8 @@ class Entering:
         self._advance.spare_all(batch)
         finals = [row for row in loaded.attempts if row.state >= AttemptState.DONE]
         for arrived in in_order(finals, loaded.facts, resident.due_timers(batch.now)):
-            self._telling.deliver(resident, arrived, batch)
+            if not isinstance(arrived, AttemptRow | Fact) or batch.takes(resident.num, arrived):
+                self._telling.deliver(resident, arrived, batch)
         if not resident.gone:
             self._advance.rest(resident, batch)
         return True

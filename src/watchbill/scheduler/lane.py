@@ -6,7 +6,7 @@ lasts longer, or has something to say, gets a row by the next turn and is handed
 
 import heapq
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Final
 
@@ -23,7 +23,7 @@ from watchbill.scheduler.overrides import Overrides
 from watchbill.scheduler.plan import HEAD_START
 from watchbill.scheduler.residence import Resident
 from watchbill.scheduler.uploads import Uploads
-from watchbill.store.portions import LARGE, Portion
+from watchbill.store.portions import Portion
 
 UNCERTAIN: Final = Failure(NOT_BEGUN, "the lease was not certain when its turn came", cause=Cause.CANCELLED)
 LONGEST_REST: Final[Micros] = 10 * SECOND  # of large outcomes, after a turn with some
@@ -48,6 +48,7 @@ class Lane:
         self.executor = executor
         executor.on_room.append(wake)
         self._env = env
+        self._bounds = env.bounds
         self._namespace = namespace
         self._wake = wake
         self._trust = trust
@@ -60,6 +61,7 @@ class Lane:
         self._taken: list[Attempt] = []  # large outcomes of the turn that is made
         self._rests_until: Micros = 0  # in boot time: until then no large outcome is taken
         self._moved: list[Attempt] = []
+        self.has_left_visible = False  # the last turn had no room for the rows of some
         self._ready = ReadyCalls()
         self._stopped: list[tuple[Resident, Call]] = []  # of these, what is paused by its name
         # One queue per span, each in order of start: no timer per step, and the head is always the next one due. What
@@ -79,7 +81,7 @@ class Lane:
             attempt.owner[0].local.pop(attempt.call, None)
             self._ready.put(attempt.owner, self._env.clock.boot())
         else:
-            if len(attempt.body) > LARGE:
+            if len(attempt.body) > self._bounds.large:
                 self._finished_large(attempt)
                 return
             self._ended.append(attempt)
@@ -137,31 +139,38 @@ class Lane:
 
     # --- what a turn takes
 
-    def take_ended(self, *, at_once: bool = False) -> list[Attempt]:
-        """Take the attempts that have ended since the last time: of large outcomes a portion, shared between runs."""
+    def take_ended(self, portion: Portion, *, at_once: bool = False) -> Iterator[Attempt]:
+        """Take the attempts that have ended since the last time, as many as fit: the portion is shared between runs."""
         ended, self._ended = self._ended, []
-        return self._portion(ended, at_once=at_once) if self._large else ended
-
-    def _portion(self, ended: list[Attempt], *, at_once: bool) -> list[Attempt]:
-        portion, taken = Portion(), []
-        resting = not at_once and self._env.clock.boot() < self._rests_until
+        large, resting = self._bounds.large, False
+        if self._large:
+            resting = not at_once and self._env.clock.boot() < self._rests_until
+            ended = self._small_runs_first(ended)
         left_alone: set[int] = set()  # runs with a large outcome that has to wait: their outcomes stay in order
         for attempt in ended:
             run, size = attempt.owner[0].num, self._size(attempt)
-            if resting and (size > LARGE or run in left_alone):
+            if resting and (size > large or run in left_alone):
                 left_alone.add(run)
-            elif portion.takes(run, size):
-                taken.append(attempt)
-                if len(attempt.body) > LARGE:
+            elif (portion.takes if attempt.failure is None else portion.fits)(run, size):  # a row is added later
+                if len(attempt.body) > large:
                     self._large -= len(attempt.body)
                     self._taken.append(attempt)
                     self._uploads.take(attempt)
+                yield attempt
                 continue
             self._ended.append(attempt)
-        return taken
+
+    def _small_runs_first(self, ended: list[Attempt]) -> list[Attempt]:
+        """Put the runs first that have no large outcome: they need not wait for those that have, however many."""
+        large = {attempt.owner[0] for attempt in ended if self._size(attempt) > self._bounds.large}
+        return sorted(ended, key=lambda attempt: attempt.owner[0] in large)
 
     def _size(self, attempt: Attempt) -> int:
-        """Give how many bytes its turn writes of an outcome."""
+        """Give how many bytes its turn writes of an outcome; one that failed gets a row, with its arguments."""
+        if attempt.row is not None:
+            return 0  # its agent reports it
+        if attempt.failure is not None:
+            return len(attempt.owner[1].body)
         return 0 if self._uploads.is_complete(attempt) else len(attempt.body)
 
     def rest(self, began: Micros, *, others: bool) -> None:
@@ -178,9 +187,9 @@ class Lane:
         """True when some have ended that no turn has taken."""
         return bool(self._ended)
 
-    def take_visible(self) -> list[Attempt]:
-        """Take the running attempts that need a row now: they said something, or last longer than a second."""
-        visible, self._moved = self._moved, []
+    def take_visible(self, portion: Portion) -> Iterator[Attempt]:
+        """Take the running attempts that need a row now, as many as fit: they said something, or last for a second."""
+        visible, self._moved, self.has_left_visible = self._moved, [], False
         boot = self._env.clock.boot()
         if self._visible_at is not None and self._visible_at <= boot:
             self._visible_at = None
@@ -195,16 +204,25 @@ class Lane:
                     visible.append(attempt)
                 else:
                     queue[attempt] = due  # it had to wait for a thread
-        return [
-            attempt
-            for attempt in dict.fromkeys(visible)
-            if attempt.row is None and runs_here(attempt) and not self._uploads.has(attempt)
-        ]
+        ended = set(self._ended) if visible else ()  # their outcomes wait for a turn with room: they need no row
+        for attempt in dict.fromkeys(visible):
+            if attempt.row is not None or attempt in ended or not runs_here(attempt) or self._uploads.has(attempt):
+                continue
+            resident, call = attempt.owner
+            if portion.fits(resident.num, len(call.body)):
+                yield attempt
+            else:
+                self._moved.append(attempt)
+                self.has_left_visible = True
 
-    def take_stopped(self) -> list[tuple[Resident, Call]]:
-        """Take the calls that were to start, and are paused by their names."""
+    def take_stopped(self, portion: Portion) -> Iterator[tuple[Resident, Call]]:
+        """Take the calls that were to start, and are paused by their names; as many as fit."""
         stopped, self._stopped = self._stopped, []
-        return stopped
+        for resident, call in stopped:
+            if portion.fits(resident.num, len(call.body)):
+                yield resident, call
+            else:
+                self._stopped.append((resident, call))
 
     def let_go(self, batch: Batch) -> None:
         """Stop, or hand over to the agent, what the committed turn says."""
@@ -278,7 +296,7 @@ class Lane:
             return bool(self._ended)
         left_alone: set[int] = set()  # as in `_portion`: a small outcome waits behind a large one of its run
         for attempt in self._ended:
-            if self._size(attempt) > LARGE:
+            if self._size(attempt) > self._bounds.large:
                 left_alone.add(attempt.owner[0].num)
             elif attempt.owner[0].num not in left_alone:
                 return True

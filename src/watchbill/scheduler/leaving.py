@@ -53,6 +53,7 @@ class Leaving:
         if resident.paused:
             # What it wants no more may still have to be asked about, and nobody can resume what has ended.
             batch.turn.holds.append((resident.num, False))
+        batch.portion.add(resident.num, len(body))
         batch.append(resident, Kind.END, "", 0, outcome, body)
         batch.change(resident)
         batch.events.append(event_of(kind, resident, batch))

@@ -35,7 +35,7 @@ class Rows:
         id = resident.rows[call.key] = self._env.new_id()
         batch.turn.terms[resident.shard] = resident.term
         batch.follow(resident)
-        batch.turn.attempts.append(make(facts, id))
+        batch.insert(make(facts, id))
         return id
 
     def reveal(self, resident: Resident, call: Call, attempt: Attempt, batch: Batch) -> None:
@@ -90,7 +90,7 @@ class Rows:
         id = resident.rows[call.key] = self._env.new_id()
         batch.turn.terms[resident.shard] = resident.term
         batch.follow(resident)
-        batch.turn.attempts.append(question_row(facts, id, resident.term, patience.remind_in))
+        batch.insert(question_row(facts, id, resident.term, patience.remind_in))
         batch.turn.decisions.append(asked_of(resident.num, call.key, id, call.body))
 
     def _facts(self, resident: Resident, call: Call) -> CallFacts:

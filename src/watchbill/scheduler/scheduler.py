@@ -79,9 +79,7 @@ WAKE_APART: Final[Micros] = SECOND // 50  # between looks for what time alone ma
 POLL: Final[Micros] = SECOND  # where others write to the store too, a lost hint costs at most this
 DRAIN: Final[Micros] = 10 * SECOND  # how long a stop waits for threads, which cannot be stopped
 RESEND_AFTER: Final[Micros] = SECOND // 10
-# A turn of this many bytes is divided if the store did not answer to it so many times, and answers otherwise.
-DIVIDED_FROM: Final = 1 << 20
-DIVIDED_AFTER: Final = 3
+DIVIDED_AFTER: Final = 3  # times that the store did not answer to a large turn, and answers otherwise
 
 
 class _StoreMovedError(Exception):
@@ -204,6 +202,7 @@ class Scheduler(Loop):
         self._look_at: Micros | None = None  # store time of the next thing that is due there
         self._poll_at: Micros = 0
         self._draining = False
+        self._turns_cut = 0  # by what did not fit
         self._moves = 0  # of the store, when memory was last made from it
         self._patient_until: Micros | None = None  # a stop waits until then for a store that does not answer
         self._never = asyncio.Event()  # to wait for nothing but time
@@ -261,9 +260,8 @@ class Scheduler(Loop):
             # Look again at once: no hint will come for what was left behind. If nothing of this could be taken in, the
             # next look would only see the same again.
             self._look_asked = True
-        leaving = self._prepare_to_leave(batch)
         try:
-            written = await self._commit(batch)
+            leaving, written = await self._commit_and_leave(batch)
         finally:
             if self._lane is not None:
                 self._lane.rest(began, others=len(self._residence.runs) > 1)
@@ -314,14 +312,17 @@ class Scheduler(Loop):
 
     async def _show_what_runs(self, wanted: Callable[[Call], bool]) -> None:
         """Give what runs here, of some calls, its row: from then on it is the agent's."""
-        batch = self._batch()
-        with step_guard():
-            for resident in self._residence.runs.values():
-                for attempt in list(resident.local.values()):
-                    runs = attempt.row is None and attempt.host is not None and not attempt.queued
-                    if runs and wanted(attempt.owner[1]):
-                        self._advance.unveil(attempt, batch)
-        await self._commit(batch)
+
+        def runs(attempt: Attempt) -> bool:
+            return attempt.host is not None and not attempt.queued and wanted(attempt.owner[1])
+
+        shown = False
+        while not shown:
+            batch = self._batch()
+            with step_guard():
+                shown = self._show(lambda _: True, runs, batch)
+            if not await self._commit(batch):
+                return
 
     async def _write_outcomes(self, lane: Lane) -> None:
         while True:
@@ -386,30 +387,52 @@ class Scheduler(Loop):
         note = f"{len(lost)} shards"
         self.tell([Event(happened.SHARDS_LOST, self._time.now(), self.name, cause="lost", note=note)])
 
-    def _prepare_to_leave(self, batch: Batch) -> list[int]:
-        """Choose the shards above our share, and put into the turn what makes them ready for somebody else.
+    async def _commit_and_leave(self, batch: Batch) -> tuple[list[int], bool]:
+        """Commit a turn, with what makes the shards above our share ready for somebody else; gives them.
 
         What runs here for them gets its row and goes on under the agent of this process. Their runs leave memory with
         the commit, so nothing more of theirs begins here: what they ask for begins where they are loaded next.
         """
+        leaving = self._shards_to_leave()
+        if leaving:
+            return leaving, await self._let_go(lambda resident: resident.shard in leaving, batch)
+        return leaving, await self._commit(batch)
+
+    def _shards_to_leave(self) -> list[int]:
         leases = self._leases
         if len(leases.terms) <= leases.share:
             return []
         # Outcomes that wait to be advanced alone are in memory only, and losses not counted yet would be forgotten.
         busy = {shard for takeover in self._takeovers for shard in takeover.shards}
         busy |= self._suspects.shards() | self._long.shards()
-        leaving = surplus(leases.terms, leases.share, busy)
-        self._let_go([r for r in self._residence.runs.values() if r.shard in leaving], batch)
-        return leaving
+        return surplus(leases.terms, leases.share, busy)
 
-    def _let_go(self, residents: Iterable[Resident], batch: Batch) -> None:
-        """Let runs leave memory with the turn; what runs here for them gets its row."""
-        for resident in residents:
-            for attempt in resident.local.values():
-                if attempt.row is None:  # this very turn may have given it one
-                    self._advance.unveil(attempt, batch)
-            resident.gone = True
-            batch.evicted.append(resident)
+    async def _let_go(self, leaves: Callable[[Resident], bool], batch: Batch) -> bool:
+        """Let runs leave memory; what runs here for them gets its row first, by several turns if they do not fit."""
+        while True:
+            with step_guard():
+                shown = self._show(leaves, lambda _: True, batch)
+                for resident in [r for r in self._residence.runs.values() if shown and leaves(r)]:
+                    resident.gone = True
+                    batch.evicted.append(resident)
+            if not await self._commit(batch):
+                return False
+            if shown:
+                return True
+            batch = self._batch()
+
+    def _show(self, of: Callable[[Resident], bool], wanted: Callable[[Attempt], bool], batch: Batch) -> bool:
+        """Give what runs here its row, as much as fits into the turn; False when some is left."""
+        all_shown = True
+        for resident in self._residence.runs.values():
+            for attempt in list(resident.local.values()) if of(resident) else ():
+                if attempt.row is None and wanted(attempt):  # this very turn may have given it one
+                    call: Call = attempt.owner[1]
+                    if batch.portion.fits(resident.num, len(call.body)):
+                        self._advance.unveil(attempt, batch)
+                    else:
+                        all_shown = False
+        return all_shown
 
     async def _give_away(self, shards: list[int]) -> None:
         """Release shards whose runs have left memory: cleanly, so nothing of theirs counts as lost."""
@@ -470,15 +493,17 @@ class Scheduler(Loop):
         driven = [self._charge(run, takeover.shards[run.run.shard], charges) for run in loaded]
         if not await self._commit(charges):
             return
-        batch = self._batch()
-        with step_guard():
-            for run in driven:
-                taken = takeover.shards.get(run.run.shard) if run is not None else None
-                if run is not None and taken is not None and run.run.num not in charges.left_out:
-                    self._bring_back(run, taken.term, batch, unclean=taken.unclean)
-            self._advance.settle_not_begun(batch)
-        if not await self._commit(batch):
-            return
+        left = deque(run for run in driven if run is not None and run.run.num not in charges.left_out)
+        while left:
+            batch = self._batch()
+            with step_guard():
+                while left and not batch.portion.is_full:
+                    run = left.popleft()
+                    if (taken := takeover.shards.get(run.run.shard)) is not None:
+                        self._bring_back(run, taken.term, batch, unclean=taken.unclean)
+                self._advance.settle_not_begun(batch)
+            if not await self._commit(batch):
+                return
         takeover.after = loaded[-1].run.num if loaded else nums[-1] if nums else 0
         if len(nums) < self._load_limit and (not nums or takeover.after == nums[-1]):
             self._takeovers.remove(takeover)
@@ -690,17 +715,25 @@ class Scheduler(Loop):
         if look is not None:
             told = {fact.run for fact in look.facts}
             for run in look.due:
-                if run.num not in told and not run.early:  # what was told may mean that its code need not run
+                if batch.portion.is_full:
+                    batch.left_in_store = True
+                elif run.num not in told and not run.early:  # what was told may mean that its code need not run
                     self._begin(run, batch)
             for run_loaded in loaded:
-                self._take_loaded(run_loaded, batch)
+                if batch.portion.is_full:
+                    self._load_later(run_loaded, batch)
+                else:
+                    self._take_loaded(run_loaded, batch)
             self._drop_orphans(look, {run_loaded.run.num for run_loaded in loaded}, batch)
             self._schedules.take_in(look.schedules, self._leases.terms, batch, self._refusals)
         self._take_arrived(look, timers, batch)
         self._advance.settle_not_begun(batch)
 
     def _take_outcomes(self, lane: Lane, timers: DueTimers, batch: Batch, *, at_once: bool = False) -> None:
-        for attempt in lane.take_ended(at_once=at_once):
+        if lane.has_left_visible:
+            for attempt in lane.take_visible(batch.portion):  # first: outcomes may fill every turn
+                self._advance.unveil(attempt, batch)
+        for attempt in lane.take_ended(batch.portion, at_once=at_once):
             if timers:
                 self._take_timers(attempt, timers, batch)
             if attempt.row is not None:
@@ -714,9 +747,9 @@ class Scheduler(Loop):
                 self._carefully(attempt.owner[0], partial(self._advance.outcome, attempt))
             else:
                 self._advance.outcome(attempt, batch)
-        for attempt in lane.take_visible():
+        for attempt in lane.take_visible(batch.portion):
             self._advance.unveil(attempt, batch)
-        for resident, call in lane.take_stopped():
+        for resident, call in lane.take_stopped(batch.portion):
             self._advance.let_wait(resident, call, batch)
 
     def _plan_finish(self, attempt: Attempt) -> FinishPlan | None:
@@ -778,6 +811,12 @@ class Scheduler(Loop):
         else:
             self._leave_asleep(loaded)
 
+    def _load_later(self, loaded: Loaded, batch: Batch) -> None:
+        """Leave a run for the next turn; what was told to it stays in the store."""
+        batch.left_in_store = True
+        if loaded.run.num not in self._residence.runs:
+            self._reloaded[loaded.run.num] = loaded.run.shard
+
     def _leave_asleep(self, loaded: Loaded) -> None:
         """Leave a run that cannot be driven here: it is not loaded again for what it could not hear."""
         self._residence.asleep[loaded.run.num] = loaded.run.shard
@@ -804,14 +843,22 @@ class Scheduler(Loop):
         for num, calls in (*timers.items(), *self._residence.due_timers(batch.now).items()):
             arrived.setdefault(num, ([], [], []))[2].extend(calls)
         done = set(batch.turn.finals_done) | set(batch.turn.facts_done)
-        for num, (finals, facts, due) in arrived.items():
+        for num in self._small_first({num: _size_of(finals, facts) for num, (finals, facts, _) in arrived.items()}):
+            finals, facts, due = arrived[num]
             resident_now = self._residence.runs.get(num)
             if resident_now is None:
                 continue
             for item in in_order(finals, facts, due):
-                if isinstance(item, AttemptRow | Fact) and item.id in done:
+                if isinstance(item, AttemptRow | Fact) and (item.id in done or not batch.takes(num, item)):
                     continue
                 self._deliver(resident_now, item, batch)
+
+    def _small_first(self, sizes: Mapping[int, int]) -> list[int]:
+        """Put small runs first; after each turn that was too small, another one of the large runs comes next."""
+        small = [run for run, size in sizes.items() if size <= self.env.bounds.large]
+        large = [run for run, size in sizes.items() if size > self.env.bounds.large]
+        first = self._turns_cut % len(large) if large else 0
+        return small + large[first:] + large[:first]
 
     def _deliver(self, resident: Resident, item: AttemptRow | Fact | Call | Deadline, batch: Batch) -> None:
         if resident.suspect:
@@ -840,7 +887,7 @@ class Scheduler(Loop):
     # --- the commit, and what may happen only after it
 
     def _batch(self) -> Batch:
-        return Batch(self._process, self._time.now())
+        return Batch(self._process, self._time.now(), self.env.bounds)
 
     async def _commit(self, batch: Batch) -> bool:
         turn, written = batch.seal(), False
@@ -852,6 +899,9 @@ class Scheduler(Loop):
         if not written:
             return False
         self._uploads.written(turn, batch.left_out)
+        if batch.left_in_store:
+            self._look_asked = True
+            self._turns_cut += 1
         if self._refusals:
             self._refusals.forgive({entry[0] for entry in turn.journal} - batch.left_out)
         for lasted in batch.lasted:
@@ -982,7 +1032,7 @@ class Scheduler(Loop):
                 # The same turn under the same term: if it was applied, its keys are there.
                 again = True
                 await self.env.wait(self._never, RESEND_AFTER)
-                if divisible and (size := size_of(turn)) >= DIVIDED_FROM:
+                if divisible and (size := size_of(turn)) >= self.env.bounds.divided_from:
                     failures = failures + 1 if await self._is_answered(turn) else 0
                     if failures >= DIVIDED_AFTER:
                         raise TooMuchError(f"{size:,} bytes were sent {failures} times: {lost}") from None
@@ -1075,9 +1125,7 @@ class Scheduler(Loop):
             while self._suspects:
                 await self._advance_carefully(self._suspects.next())
             batch = self._batch()
-        with step_guard():
-            self._let_go(list(self._residence.runs.values()), batch)
-        if self._leases.terms and await self._commit(batch):
+        if self._leases.terms and await self._let_go(lambda _: True, batch):
             await self._begin_anew("moved", lost)
 
     def _stay_with_the_store(self) -> None:
@@ -1169,6 +1217,10 @@ class Scheduler(Loop):
         spans = [at - boot for at in wishes if at is not None]
         spans += [self._time.until(at) for at in (self._residence.next_timer, self._look_at) if at is not None]
         return max(0, min(spans)) if spans else None
+
+
+def _size_of(finals: Sequence[AttemptRow], facts: Sequence[Fact]) -> int:
+    return sum([len(row.result or b"") for row in finals]) + sum([len(fact.body) for fact in facts])
 
 
 def _without(look: Look, alone: set[int]) -> Look:

@@ -16,7 +16,6 @@ from watchbill.errors import StoreError, StoreUnreachableError
 from watchbill.flow.context import Attempt
 from watchbill.model.upload import Upload, Uploaded
 from watchbill.scheduler.residence import Resident
-from watchbill.store import portions
 from watchbill.store.protocol import SchedulerStore, Turn
 
 TRIES: Final = 3  # of an upload whose chunks are not answered; then the turn has to write the result
@@ -50,7 +49,7 @@ class Uploads:
 
     def wants(self, attempt: Attempt) -> bool:
         """Say whether the result of an attempt is uploaded: it is very large, and a turn will write it."""
-        large = self._open and len(attempt.body) > portions.UPLOADED_FROM
+        large = self._open and len(attempt.body) > self._env.bounds.uploaded_from
         return large and attempt.row is None and attempt.finishing is None
 
     def begin(self, attempt: Attempt) -> None:

@@ -318,14 +318,14 @@ def _open(
         upgrade(connection, sql, url)
         now = _time(connection, sql, clock or env.clock, refused_by=url if bury else None)
         files = None if path is None or owner is None else StoreFiles(url, path, owner.path)
-        writer = Writer(connection, sql, url, now, files)
+        writer = Writer(connection, sql, url, now, files, env.bounds)
         if bury:
             _bury(writer, env)
         reader: Database = writer
         if path is not None:
             second = connect_reader(path, url)
             cleanup.callback(second.close)
-            reader = Database(second, sql, url, now)
+            reader = Database(second, sql, url, now, env.bounds)
         if files is not None:
             files.guard()
         reopen = None if path is None or files is None else _reopening(path, url, writer, reader, files)

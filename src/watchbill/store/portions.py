@@ -6,20 +6,23 @@ What is larger than a portion goes alone. All that is smaller is divided so that
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
-T = TypeVar("T")
+from watchbill.bounds import Bounds
 
-BYTES_AT_ONCE = 32 << 20  # of a turn, a read or a submit: well within the time that a statement has on a slow disk
-BYTES_OF_A_RUN = 8 << 20  # of these for one run, so that small runs never wait for more than some of a large one
-UPLOADED_FROM = 4 << 20  # a larger result is written before its turn, in chunks
-CHUNK = 1 << 20  # bytes that one transaction of an upload writes: tens of milliseconds on a slow disk
-LARGE = 64 << 10  # bodies below this are not counted: a thousand of them are less than two portions
+T = TypeVar("T")
 
 
 class Portion:
-    """Takes items until it is full: each run up to its share, and at least one item in all."""
+    """Takes items until it is full, and of each run up to its share. A quarter is for small items.
 
-    def __init__(self) -> None:
-        self.size = 0
+    One item that is larger than all that fits is taken beside the others: else it could wait behind small items for
+    ever, or they behind it. What an item leads to is added when it is known, whatever its size.
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.size = 0  # without an item that was taken beside the others
+        self._has_largest = False
+        self._at_once, self._of_a_run, self._large = bounds.at_once, bounds.of_a_run, bounds.large
+        self._for_large = for_large(bounds.at_once)
         self._runs: dict[Hashable, int] = {}
         self._cut: set[Hashable] = set()
 
@@ -28,17 +31,43 @@ class Portion:
         """True when something was left out."""
         return bool(self._cut)
 
-    def takes(self, run: Hashable, size: int) -> bool:
-        """Take an item of a run, if it fits; after one that does not fit, nothing more of that run is taken."""
+    @property
+    def is_full(self) -> bool:
+        """True when nothing fits, of whatever run."""
+        return self.size >= self._at_once
+
+    def fits(self, run: Hashable, size: int) -> bool:
+        """Say whether an item of a run fits; after one that does not fit, nothing more of that run does."""
         if run in self._cut:
             return False
-        of_run = self._runs.get(run, 0)
-        if self.size and (self.size + size > BYTES_AT_ONCE or (of_run and of_run + size > BYTES_OF_A_RUN)):
+        most = self._at_once if size <= self._large else self._for_large
+        of_run, share = self._runs.get(run, 0), self._of_a_run
+        too_much = self._has_largest if size > most else self.size + size > most
+        if too_much or (of_run and of_run + size > share and (size <= share or of_run > share)):
             self._cut.add(run)
             return False
-        self.size += size
-        self._runs[run] = of_run + size
         return True
+
+    def takes(self, run: Hashable, size: int) -> bool:
+        """Take an item of a run, if it fits."""
+        if not self.fits(run, size):
+            return False
+        self.add(run, size)
+        if size > self._for_large:
+            self.size -= size
+        return True
+
+    def add(self, run: Hashable, size: int) -> None:
+        """Add what an item of a run has led to."""
+        self.size += size
+        self._runs[run] = self._runs.get(run, 0) + size
+        if size > self._for_large:
+            self._has_largest = True
+
+
+def for_large(most: int) -> int:
+    """Give how much of a portion large items may have; one that is larger than that goes beside others."""
+    return most - most // 4
 
 
 class First(Generic[T]):
@@ -49,10 +78,10 @@ class First(Generic[T]):
         self.is_cut = False  # there were more
 
 
-def first_of(items: Iterable[tuple[T, int]]) -> First[T]:
-    """Take items with their sizes, in order, while they fit: at least one."""
+def first_of(items: Iterable[tuple[T, int]], at_once: int) -> First[T]:
+    """Take items with their sizes, in order, while they fit into so many bytes: at least one."""
     first: First[T] = First()
-    left = BYTES_AT_ONCE
+    left = at_once
     for item, size in items:
         if first.items and size > left:
             first.is_cut = True

@@ -494,6 +494,14 @@ class Loaded(msgspec.Struct, frozen=True):
     # Ids of the runs that it has started and that are open, seen before its facts; None: nobody has asked for them.
     children: tuple[str, ...] | None = None
 
+    @property
+    def size(self) -> int:
+        """How many bytes its arguments, entries, rows and facts have."""
+        bodies: list[bytes | None] = [self.run.input, *(entry.body for entry in self.journal)]
+        bodies += [body for row in self.attempts for body in (row.args, row.result, row.checkpoint)]
+        bodies += [fact.body for fact in self.facts]
+        return sum([len(body) for body in bodies if body is not None])
+
 
 class AskedAgain(NamedTuple):
     """How long people have for another decision about a call, for the last one did not fit."""

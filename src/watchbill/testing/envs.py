@@ -7,9 +7,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
+from watchbill.bounds import BOUNDS, Bounds
 from watchbill.clock import SECOND, Clock, Micros
 from watchbill.env import ID_EPOCH, NUMBER_BITS, TICK_BITS, Child, Done, Job, Threads, Wire
 from watchbill.flow.child import serve
+from watchbill.flow.failures import KEEPS_TRACEBACKS
 from watchbill.testing.chance import Chance
 from watchbill.testing.ledger import LEDGER, Ledger
 from watchbill.testing.virtual import LIFE, Life, VirtualLoop, rest
@@ -119,6 +121,8 @@ class StoreThreads:
 class SimEnv:
     """What one process takes from the world."""
 
+    bounds: Bounds = BOUNDS
+
     def __init__(  # noqa: PLR0913 - a process is made in one place
         self,
         loop: VirtualLoop,
@@ -204,6 +208,7 @@ class SimEnv:
         life = Life(f"{parent.name}/child-{self._children}", self.loop)
         if self._ledger is not None:
             life.context.run(LEDGER.set, self._ledger)
+        life.context.run(KEEPS_TRACEBACKS.set, self.bounds is BOUNDS)
         ours, theirs = make_wire()
         env = self._child_env()
         child = SimChild(life, ours, self._ledger)
@@ -216,7 +221,9 @@ class SimEnv:
         return child
 
     def _child_env(self) -> "SimEnv":
-        return SimEnv(self.loop, self.clock, self._chance, self._ids, self._ledger)
+        env = SimEnv(self.loop, self.clock, self._chance, self._ids, self._ledger)
+        env.bounds = self.bounds
+        return env
 
     def process_identity(self) -> bytes:
         """Name this process and its machine."""

@@ -34,6 +34,7 @@ class Berth:
     rate: float = 1.0  # of its machine's clocks
     kills_orphans: bool = True  # as Linux does
     troubled: bool = False  # its code has what needs cures
+    sized: bool = False  # its code has values of many sizes
     needs: tuple[str, ...] = ()  # what it has
     profile: Profile = PACE  # how often it beats, and for how long it leases
 
@@ -99,7 +100,7 @@ class Host(Post):
 
         try:
             ears = Ears(world, life)
-            program = program_of(berth.release, troubled=berth.troubled)
+            program = program_of(berth.release, troubled=berth.troubled, sized=berth.sized)
             async with working(env, ears, program, NAMESPACE, wanted, open_store) as hosted:
                 if life is self.life:
                     self.hosted = hosted

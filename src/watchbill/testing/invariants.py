@@ -27,6 +27,8 @@ I17 what comes back does so at the pace of those who do the work: no herd, and n
 I18 nobody is overtaken by what is less urgent, and what comes back keeps its place; nobody starves
 I19 whatever a supervisor does is explained by a decision in the same commit, which names its evidence
 I20 enough was done to mean something
+I21 no turn, report or read is larger than its bound, but for one item that is larger by itself; each run has its share
+    of a turn; and what has ended of a small run is written within a few turns
 I22 a run of which the store refuses every entry is held, with the words of the store and an incident; all others end
 I24 an id that is drawn twice loses nothing: no run, child, slot or row, and no process drops what it has in memory
 I23 a store that has lost its last commits goes on from what it kept: nothing is written of a run that it lost, fences

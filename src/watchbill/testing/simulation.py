@@ -42,6 +42,7 @@ from watchbill.testing.people import People
 from watchbill.testing.refusing import RefusingNetwork, curse, unheld
 from watchbill.testing.saboteur import Saboteur, plan_crew
 from watchbill.testing.situations import situations
+from watchbill.testing.sizes import SMALL, SizedNetwork, sized_wishes
 from watchbill.testing.troubles import crawlers, rushes, troubled_wishes
 from watchbill.testing.virtual import StandstillError, VirtualLoop, rest
 from watchbill.testing.workload import Wish, wishes
@@ -148,6 +149,12 @@ def is_refusing(seed: int) -> bool:
     return seed % 17 in (0, 1, 8) and not is_forgetful(seed) and not is_colliding(seed)
 
 
+def is_sized(seed: int) -> bool:
+    """Say whether that world has values of many sizes, and small bounds: three in 17 of the plain others."""
+    others = is_forgetful(seed) or is_colliding(seed) or is_refusing(seed) or is_troubled(seed)
+    return seed % 17 in (3, 10, 12) and not others
+
+
 def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
@@ -191,29 +198,29 @@ class _Kind(NamedTuple):
     def forgetful(self) -> bool:
         return self.network is MovingNetwork
 
+    @property
+    def sized(self) -> bool:
+        return self.network is SizedNetwork
+
 
 def _kind(seed: int) -> _Kind:
     kinds: list[tuple[Callable[[int], bool], type[Network]]] = [
         (is_forgetful, MovingNetwork),
         (is_colliding, CollidingNetwork),
         (is_refusing, RefusingNetwork),
+        (is_sized, SizedNetwork),
     ]
     return _Kind(is_scheduled(seed), next((network for is_of, network in kinds if is_of(seed)), Network))
 
 
 async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Supervision) -> None:
     scheduled = kind.scheduled
-    nodes = [replace(one, schedules=scheduled, supervision=supervision) for one in planned.nodes]
+    nodes = [replace(one, schedules=scheduled, supervision=supervision, sized=kind.sized) for one in planned.nodes]
+    if kind.sized:
+        world.bounds = SMALL
     await world.open(nodes, embedded=planned.style is Style.EMBEDDED, network=kind.network)
-    hire(world, planned.hosts)
-    wanted = wishes(world.chance.fork("wishes"), planned.demand)
-    if kind.forgetful:
-        wanted += marches(world.chance.fork("marches"), planned.demand.within)
-    wanted += situations(world.chance.fork("situations"), planned)
-    if kind.network is RefusingNetwork:
-        wanted += curse(world, world.chance.fork("cursed"), planned.demand.within)
-    if planned.troubles is not None:
-        wanted += _trouble(world, planned, planned.troubles)
+    hire(world, [replace(berth, sized=kind.sized) for berth in planned.hosts])
+    wanted = _wanted(world, planned, kind)
     clients = Clients(world, wanted)
     nemesis = (Saboteur if planned.hosts else Nemesis)(world, planned, world.chance.fork("nemesis"))
     nemesis.begin()
@@ -240,6 +247,21 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
     world.checker.check_accounts(world.ledger.outside)
     if world.checker.counts["steps done"] < LEAST_STEPS or _faults(world) < LEAST_FAULTS:
         world.checker.violated("I20", f"too little was done: {dict(_counted(world))}")
+
+
+def _wanted(world: World, planned: Plan, kind: _Kind) -> list[Wish]:
+    """Draw what clients want in a world of that kind."""
+    wanted = wishes(world.chance.fork("wishes"), planned.demand)
+    if kind.forgetful:
+        wanted += marches(world.chance.fork("marches"), planned.demand.within)
+    wanted += situations(world.chance.fork("situations"), planned)
+    if kind.network is RefusingNetwork:
+        wanted += curse(world, world.chance.fork("cursed"), planned.demand.within)
+    if kind.sized:
+        wanted += sized_wishes(world.chance.fork("sizes"), planned.demand.within)
+    if planned.troubles is not None:
+        wanted += _trouble(world, planned, planned.troubles)
+    return wanted
 
 
 def _trouble(world: World, planned: Plan, troubles: Troubles) -> list[Wish]:

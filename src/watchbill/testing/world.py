@@ -10,10 +10,12 @@ from watchbill import events as happened
 from watchbill.agent.requests import needs_own_process
 from watchbill.app.house import House
 from watchbill.app.redrawing import submit_redrawn
+from watchbill.bounds import BOUNDS
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Threads
 from watchbill.errors import IdTakenError, StoreUnreachableError
 from watchbill.events import Event, Events
+from watchbill.flow.failures import KEEPS_TRACEBACKS
 from watchbill.flow.values import encode
 from watchbill.model.attempt import AttemptRow
 from watchbill.model.lease import Member
@@ -104,6 +106,7 @@ class World:
         self.trace: list[Line] = []
         self.counts: Counter[str] = Counter()
         self.violation: Violation | None = None
+        self.bounds = BOUNDS  # of every process, and of the store
         self._over = False
         self.checker = Checker(
             poison=poison.name,
@@ -131,6 +134,7 @@ class World:
         """Open the store, and start the nodes; `embedded`: one process owns it, and its leases never end."""
         clock = SimClock(self.loop, boot=self.chance.below(1 << 40))
         env = StoreEnv(self.loop, clock, self.chance.fork("store"), self.ids, self.ledger, self._transacted)
+        env.bounds = self.bounds
         store = await open_store("sqlite:///:memory:", env, clock=clock, lasting_leases=embedded)
         self._lanes = vars(store)["_lanes"]  # the file itself, past all doors
         self._connection = vars(vars(self._lanes)["_writer"])["_connection"]
@@ -307,6 +311,7 @@ class Kind:
     leads: bool = False  # it runs no steps: agents of their own do
     rate: float = 1.0  # of its clocks
     troubled: bool = False  # its code has what needs cures
+    sized: bool = False  # its code has values of many sizes
     needs: tuple[str, ...] = ()  # what it has, if it runs steps
     supervision: Supervision = Supervision.EMBEDDED
 
@@ -343,9 +348,11 @@ class Post:
         self.since = world.loop.time()
         self.life = life = Life(f"{self.name}.{self._lives}", world.loop)
         life.context.run(LEDGER.set, world.ledger)
+        life.context.run(KEEPS_TRACEBACKS.set, world.bounds is BOUNDS)
         life.on_death(lambda: self._died(life))
         life.on_pause(lambda: world.checker.frozen.add(life.name))
         env = SimEnv(world.loop, self.clock, self.chance, world.ids, world.ledger, self.machine.place(life))
+        env.bounds = world.bounds
         env.spawning = lambda parent: world.network.strike(parent, "spawn", None)
         life.start(self._run(env, life))
         world.checker.alive.add(life.name)
@@ -399,7 +406,9 @@ class Node(Post):
         self.clock.rate = kind.rate
         self._houses: list[House] = []
         self.schedules = kind.schedules
-        self._registry = registry_of(RELEASES[kind.release], troubled=kind.troubled, schedules=kind.schedules)
+        self._registry = registry_of(
+            RELEASES[kind.release], troubled=kind.troubled, sized=kind.sized, schedules=kind.schedules
+        )
 
     @property
     def lease(self) -> Micros:

@@ -40,10 +40,10 @@ from watchbill.model.schedule import ScheduleOrder
 from watchbill.model.stat import Stat
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.wait import stop_of_workflow
-from watchbill.store import portions
 from watchbill.store.bodies import joined
 from watchbill.store.held import explained
 from watchbill.store.mentioned import mentioned_agents
+from watchbill.store.portions import first_of
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.chains import chains
 from watchbill.store.postgres.checkup import checkup
@@ -97,10 +97,10 @@ def size_of_runs(runs: Sequence[NewRun]) -> int:
     return sum([len(run.input) for run in runs])
 
 
-def in_portions(runs: Sequence[NewRun]) -> Iterator[Sequence[NewRun]]:
+def in_portions(runs: Sequence[NewRun], at_once: int) -> Iterator[Sequence[NewRun]]:
     """Divide the runs of one submit: each portion is one statement."""
     while runs:
-        first = portions.first_of((run, len(run.input)) for run in runs).items
+        first = first_of(((run, len(run.input)) for run in runs), at_once).items
         yield first
         runs = runs[len(first) :]
 
@@ -447,7 +447,7 @@ class PostgresClient:
 
     async def _submit_many(self, asked: Sequence[Sequence[NewRun]]) -> Sequence[list[Submitted] | Exception]:
         """Insert runs that were submitted together: in one statement if all are new, else each submit for itself."""
-        if sum(map(size_of_runs, asked)) > portions.BYTES_AT_ONCE:
+        if sum(map(size_of_runs, asked)) > self._lines.env.bounds.at_once:
             for runs in asked:
                 self._homes.update(await home_shards(self._lines, runs, self._homes))
             return [await self._submit_alone(runs) for runs in asked]
@@ -467,7 +467,7 @@ class PostgresClient:
         async def work(db: Session) -> list[Submitted]:
             made: dict[int, Micros] = {}
             quotas, open = await lock_quotas(db, runs)
-            for portion in in_portions(runs):
+            for portion in in_portions(runs, self._lines.env.bounds.at_once):
                 blobs = Blobs(self._lines.env)
                 made |= await insert(db, portion, self._homes, blobs, whole=False, patience=SHORTER, counted=True)
             check_quotas(quotas, open, [run for run in runs if run.num in made])

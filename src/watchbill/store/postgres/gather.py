@@ -46,9 +46,10 @@ class Gathering(Generic[A, B]):
         return await future
 
     async def _send(self) -> None:
+        most = self._lines.env.bounds.at_once
         try:
             while self._waiting:
-                first = first_of((one, self._size(one[0])) for one in self._waiting[:MOST_AT_ONCE])
+                first = first_of(((one, self._size(one[0])) for one in self._waiting[:MOST_AT_ONCE]), most)
                 self._waiting = self._waiting[len(first.items) :]
                 await self._send_batch(first.items)
         finally:

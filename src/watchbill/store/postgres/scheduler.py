@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 import asyncpg
 import msgspec
 
+from watchbill.bounds import Bounds
 from watchbill.clock import Micros
 from watchbill.errors import IdTakenError
 from watchbill.model.agent import AgentState
@@ -20,7 +21,6 @@ from watchbill.model.schedule import NewSchedule, ScheduleRow
 from watchbill.model.stat import Learned, Lesson
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.upload import Upload, Uploaded
-from watchbill.store import portions
 from watchbill.store.hints import turned
 from watchbill.store.newest import Newest
 from watchbill.store.postgres.connections import Connections, Row, Session
@@ -163,13 +163,14 @@ class PostgresScheduler:
 
     async def load(self, nums: Sequence[int]) -> list[Loaded]:
         """Read runs with journal, rows and facts, in one snapshot; ended ones are left out."""
-        loaded = await self._lines.door(lambda: self._lines.snapshot(lambda db: load(db, nums), self._lines.loads))
+        most, loads = self._lines.env.bounds.at_once, self._lines.loads
+        loaded = await self._lines.door(lambda: self._lines.snapshot(lambda db: load(db, nums, most), loads))
         self._open.open((row.id, row.shard) for run in loaded for row in run.attempts)
         return loaded
 
     async def journal(self, num: int, after: int) -> tuple[JournalEntry, ...]:
         """Read the next page of a run's journal."""
-        page = {"runs": [num], "after": after, "limit": JOURNAL_PAGE, "most": portions.BYTES_AT_ONCE}
+        page = {"runs": [num], "after": after, "limit": JOURNAL_PAGE, "most": self._lines.env.bounds.at_once}
         found = await self._lines.door(lambda: self._lines.rows(self._lines.loads, "load_journal", page))
         return tuple(journal_entries(found))
 
@@ -272,7 +273,7 @@ class PostgresScheduler:
             [there] = await self._lines.door(lambda: self._lines.row(self._lines.others, "add_chunk", values))
             return cast(bool, there)
 
-        return await upload_in_chunks(upload, body, begin, write)
+        return await upload_in_chunks(upload, body, begin, write, size=self._lines.env.bounds.chunk)
 
     async def discard(self, upload: Upload) -> None:
         """Delete an upload and its chunks, unless a turn has taken it."""
@@ -312,8 +313,8 @@ class PostgresScheduler:
 
     async def _look(self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str]) -> Look:
         lowest = self._open.begin(shards)
-        names = known, scheduled
-        found = await self._lines.run(self._lines.others, lambda db: look(db, shards, names, limit, lowest))
+        names, bounds = (known, scheduled), self._lines.env.bounds
+        found = await self._lines.run(self._lines.others, lambda db: look(db, shards, names, limit, lowest, bounds))
         if found.finals:
             return found
         self._open.found_nothing()
@@ -449,12 +450,13 @@ def _answer(terms: Mapping[int, int], now: object, held: object) -> TurnAnswer:
 # --- reads
 
 
-async def look(
+async def look(  # noqa: PLR0913 - what a look asks for
     db: Session,
     shards: Sequence[int],
     names: tuple[Sequence[str], Sequence[str]],
     limit: int,
     finals_from: Sequence[int],
+    bounds: Bounds,
 ) -> Look:
     """Find what is due, told and final, then read what was found: an idle look is one statement.
 
@@ -469,12 +471,12 @@ async def look(
         "known": list(known),
         "scheduled": list(scheduled),
         "share": share + 1,
-        "most_of_run": portions.BYTES_OF_A_RUN,
+        "most_of_run": bounds.of_a_run,
     }
     found = cast(Sequence[Any], await db.row("look", asked))
     now, nums, fact_ids, final_ids, schedule_ids, next_due, next_slot, stopped, revision, small = found
     woken = [RunState.SCHEDULED, RunState.WAITING]
-    most = {"most": portions.BYTES_AT_ONCE, "most_of_run": portions.BYTES_OF_A_RUN}
+    most = {"most": bounds.at_once, "most_of_run": bounds.of_a_run}
     due = run_rows(await _found(db, "look_due", nums, {"nums": nums, "woken_by_time": woken, **most}))
     told = facts(await _found(db, "look_facts", fact_ids, {"ids": fact_ids, **most}))
     wanted = {"ids": final_ids, "final": AttemptState.DONE, "small": small, **most}
@@ -491,15 +493,14 @@ async def _found(db: Session, statement: str, ids: Sequence[int], values: Mappin
     return await db.rows(statement, values) if ids else []
 
 
-async def load(db: Session, nums: Sequence[int]) -> list[Loaded]:
+async def load(db: Session, nums: Sequence[int], most: int) -> list[Loaded]:
     """Read runs with all that their replay needs, in the order asked: as many as fit, and at least one."""
-    most = portions.BYTES_AT_ONCE
     wanted = {"nums": list(dict.fromkeys(nums)), "ended": 10, "most": most}
     runs = {run.num: run for run in run_rows(await db.rows("load_runs", wanted))}
     if not runs:
         return []
     these = {"runs": sorted(runs)}
-    entries, cut_from = await _journals(db, runs)
+    entries, cut_from = await _journals(db, runs, most)
     journal = by_run(entries)
     attempts = by_run(attempt_rows(await db.rows("load_attempts", these)))
     told = by_run(facts(await db.rows("load_facts", these)))
@@ -516,12 +517,11 @@ async def load(db: Session, nums: Sequence[int]) -> list[Loaded]:
     ]
 
 
-async def _journals(db: Session, runs: Mapping[int, RunRow]) -> tuple[list[JournalEntry], Collection[int]]:
+async def _journals(db: Session, runs: Mapping[int, RunRow], most: int) -> tuple[list[JournalEntry], Collection[int]]:
     """Read the first pages of journals: from the last part on, of those that have several.
 
     Gives the entries, and the runs whose journals may go on because no more bytes fit.
     """
-    most = portions.BYTES_AT_ONCE
     several = sorted([num for num, run in runs.items() if run.part])
     single = sorted([num for num, run in runs.items() if not run.part])
     page = {"after": 0, "limit": JOURNAL_PAGE, "most": most}

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from watchbill.bounds import BOUNDS, Bounds
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import (
     StoreCorruptError,
@@ -64,8 +65,16 @@ _READER = ("PRAGMA query_only = ON", "PRAGMA temp_store = MEMORY")
 class Database:
     """One connection that reads: statements by name, snapshots, large bodies made whole."""
 
-    def __init__(self, connection: sqlite3.Connection, sql: Mapping[str, str], url: str, now: StoreTime) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        sql: Mapping[str, str],
+        url: str,
+        now: StoreTime,
+        bounds: Bounds = BOUNDS,
+    ) -> None:
         self.now = now
+        self.bounds = bounds
         self.connected = True
         self.serving = False  # True: the disk's refusals may pass, and the owner opens the file again
         self._connection = connection
@@ -170,15 +179,16 @@ class Database:
 class Writer(Database):
     """The one connection that writes; its transactions are those of group commit."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one more than every connection
         self,
         connection: sqlite3.Connection,
         sql: Mapping[str, str],
         url: str,
         now: StoreTime,
         files: StoreFiles | None = None,
+        bounds: Bounds = BOUNDS,
     ) -> None:
-        super().__init__(connection, sql, url, now)
+        super().__init__(connection, sql, url, now, bounds)
         self.files = files
         self._tails = Tails()
         self._has_quotas: bool | None = None  # unknown in this transaction

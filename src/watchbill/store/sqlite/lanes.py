@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar, cast
 
+from watchbill.bounds import Bounds
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env, Threads
 from watchbill.errors import StoreError, StoreFailingError, StoreFullError, StoreReplacedError
@@ -27,6 +28,7 @@ class Lanes(Protocol):
     """The two ways to the file that all doors of a store share."""
 
     hints: Hints
+    bounds: Bounds
 
     def write(
         self, work: Callable[[Writer], T], after: Callable[[T], None] | None = None, *, durable: bool = True
@@ -64,6 +66,7 @@ class OwnerLanes:
         self._abandoned = False
         self._url = url
         self._env = env
+        self.bounds = env.bounds
         self._reopen = reopen
         self._pause = FIRST_PAUSE
         self._recovering: asyncio.TimerHandle | None = None

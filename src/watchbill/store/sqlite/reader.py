@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from watchbill.bounds import BOUNDS
 from watchbill.env import Threads
 from watchbill.errors import StoreReadOnlyError
 from watchbill.store.hints import Hints
@@ -19,6 +20,7 @@ class ReaderLanes:
 
     def __init__(self, url: str, threads: Threads, connect: Callable[[], Database]) -> None:
         self.hints = Hints()
+        self.bounds = BOUNDS
         self._url = url
         self._threads = threads
         self._connect = connect

@@ -21,10 +21,9 @@ from watchbill.model.schedule import NewSchedule, ScheduleChange
 from watchbill.model.stat import Learned, Lesson
 from watchbill.model.states import AttemptState, source_bits
 from watchbill.model.upload import Upload, Uploaded
-from watchbill.store import portions
 from watchbill.store.bodies import all_fit, fits
 from watchbill.store.hints import turned
-from watchbill.store.portions import Portion
+from watchbill.store.portions import Portion, first_of
 from watchbill.store.protocol import (
     CANCEL_GRACE,
     JOURNAL_PAGE,
@@ -237,7 +236,7 @@ class SqliteScheduler:
         async def write(upload: Upload, n: int, chunk: bytes) -> bool:
             return await self._lanes.write(lambda db: add_chunk(db, upload, n, chunk), durable=False)
 
-        return await upload_in_chunks(upload, body, begin, write)
+        return await upload_in_chunks(upload, body, begin, write, size=self._lanes.bounds.chunk)
 
     async def discard(self, upload: Upload) -> None:
         """Delete an upload and its chunks, unless a turn has taken it."""
@@ -388,7 +387,7 @@ def look(db: Database, shards: Sequence[int], known: Sequence[str], limit: int, 
     share = -(-limit // max(len(shards), 1))
     mine: Named = {"shards": json_text(shards), "share": share + 1, "now": now, "known": json_text(known)}
     stopped = _stopped(db, shards)
-    read = [Portion(), Portion(), Portion()]
+    read = [Portion(db.bounds) for _ in range(3)]
     rows = db.run("look_due", {**mine, "stopped": json_text(stopped)})
     due = tuple(run_rows(db, fitting(db, rows, read[0], 0, 13)))
     told = facts(fitting(db, db.run("look_facts", mine), read[1], 2, 6))
@@ -424,25 +423,28 @@ def _with_schedules(db: Database, look: Look, mine: Named) -> Look:
 def load(db: Database, nums: Sequence[int]) -> list[Loaded]:
     """Read runs with all that their replay needs, in the order asked: as many as fit, and at least one."""
     found: list[Loaded] = []
-    left = portions.BYTES_AT_ONCE
+    left = db.bounds.at_once
     for num in nums:
         this = {"run": num}
-        left -= db.run("size_of_run", this).fetchone()[0]
-        if found and left < 0:
+        if found and db.run("size_of_run", this).fetchone()[0] > left:
             break
         for run in run_rows(db, db.run("run_by_num", {"num": num})):
             late, first = late_and_first(db, run)
             journal, more = journal_page(db, num, first - 1)
             journal = late + journal
             rows = tuple(attempt_rows(db, db.run("attempts_of_run", this)))
-            found.append(Loaded(run, journal, rows, facts(db.run("facts_of_run", this)), more))
+            one = Loaded(run, journal, rows, facts(db.run("facts_of_run", this)), more)
+            if found and one.size > left:
+                return found  # its rows and entries count, too
+            found.append(one)
+            left -= one.size
     return found
 
 
 def journal_page(db: Database, num: int, after: int) -> tuple[tuple[JournalEntry, ...], bool]:
     """Read the next entries of a journal: as many as fit, and at least one; says whether there may be more."""
     rows = db.run("journal_page", {"run": num, "after": after, "limit": JOURNAL_PAGE})
-    fit = portions.first_of((row, db.size(num, row[-1])) for row in rows)
+    fit = first_of(((row, db.size(num, row[-1])) for row in rows), db.bounds.at_once)
     return journal_entries(db, fit.items), fit.is_cut or len(fit.items) == JOURNAL_PAGE
 
 

@@ -2,10 +2,11 @@
 
 import pytest
 
+from watchbill.bounds import BOUNDS
+from watchbill.env import SystemEnv
 from watchbill.model.run import RunRow
 from watchbill.model.states import RunState
 from watchbill.model.upload import Upload, Uploaded
-from watchbill.store import portions
 from watchbill.store.protocol import Deleted
 from watchbill.testing.conformance.scene import ME, Scene, a_change, a_run, an_entry
 
@@ -15,7 +16,7 @@ LARGE = b'"' + bytes(range(65, 91)) * 200 + b'"'  # 5,202 bytes: no multiple of 
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portions, "CHUNK", CHUNK)
+    monkeypatch.setattr(SystemEnv, "bounds", BOUNDS._replace(chunk=CHUNK))
 
 
 def an_upload(scene: Scene, run: RunRow, id: int = 501) -> Upload:
