@@ -1,16 +1,19 @@
-"""Planted mutants of how a store that fails is survived: it forgets its last commits, or refuses them."""
+"""Planted mutants of how a store that fails is survived: it forgets its last commits, refuses them, or has no room."""
 
 from tests.simulation.mutants import Mutant, Patch, change_sql
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.refusals import Refusals
 from watchbill.scheduler.scheduler import Scheduler
+from watchbill.store.contact import Heartbeats
+from watchbill.store.group_commit import GroupCommit
 from watchbill.store.newest import Newest
 from watchbill.store.protocol import Turn
 from watchbill.store.reported import Reported
 from watchbill.store.sqlite import client
 from watchbill.store.sqlite import scheduler as sqlite_scheduler
+from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.tails import Tails
-from watchbill.testing.simulation import is_colliding, is_forgetful, is_refusing
+from watchbill.testing.simulation import is_colliding, is_embedded, is_forgetful, is_full, is_refusing
 
 # --- a store that forgets
 
@@ -65,6 +68,40 @@ def a_refused_run_is_loaded_for_ever(patch: Patch) -> None:
     patch.setattr(Refusals, "count", lambda self, run: 0)
 
 
+# --- a disk without room
+
+
+def has_a_full_file(seed: int) -> bool:
+    return is_full(seed) and is_embedded(seed)
+
+
+def has_a_full_server(seed: int) -> bool:
+    return is_full(seed) and not is_embedded(seed)
+
+
+def operations_are_acknowledged_before_their_commit(patch: Patch) -> None:
+    transact = GroupCommit._transact
+
+    def acknowledge_first(self, doors):
+        for door in doors:
+            door.committed = True
+        transact(self, doors)
+
+    patch.setattr(GroupCommit, "_transact", acknowledge_first)
+
+
+def a_refused_file_is_not_opened_again(patch: Patch) -> None:
+    patch.setattr(OwnerLanes, "_recover_later", lambda self: None)
+
+
+def refused_heartbeats_count_as_silence(patch: Patch) -> None:
+    patch.setattr(Heartbeats, "were_refused", lambda self, longer_than, within: False)
+
+
+def turns_are_not_flushed(patch: Patch) -> None:
+    patch.setattr(Turn, "only_names", True)
+
+
 MUTANTS_OF_THE_STORE = (
     Mutant("follows nothing", a_turn_follows_nothing, frozenset({"I2", "I3", "I7", "I23"}), is_forgetful),
     Mutant("follows journals", only_journals_are_followed, frozenset({"I2", "I3", "I4", "I14", "I23"}), is_forgetful),
@@ -72,5 +109,9 @@ MUTANTS_OF_THE_STORE = (
     Mutant("fences again", fences_of_lost_leases_are_issued_again, frozenset({"I5"}), is_forgetful),
     Mutant("id believed", a_taken_id_is_taken_for_ones_own, frozenset({"I0", "I1", "I2", "I11", "I15"}), is_colliding),
     Mutant("not divided", a_refused_turn_is_not_divided, frozenset({"I0", "I24"}), is_refusing),
+    Mutant("told early", operations_are_acknowledged_before_their_commit, frozenset({"I0", "I1", "I5", "I7"}), is_full),
+    Mutant("not opened again", a_refused_file_is_not_opened_again, frozenset({"I10"}), has_a_full_file),
+    Mutant("charged for a full disk", refused_heartbeats_count_as_silence, frozenset({"I9"}), has_a_full_server),
+    Mutant("not flushed", turns_are_not_flushed, frozenset({"I1"}), has_a_full_file),
     Mutant("never held", a_refused_run_is_loaded_for_ever, frozenset({"I0", "I2", "I5", "I8", "I22"}), is_refusing),
 )

@@ -24,6 +24,7 @@ from watchbill.store.protocol import EVERY
 from watchbill.testing.chance import Chance
 from watchbill.testing.colliding import CollidingIds, CollidingNetwork
 from watchbill.testing.forgetting import Failover, MovingNetwork, marches
+from watchbill.testing.full import DiskNetwork, FullDisk, FullNetwork
 from watchbill.testing.hosts import hire, hosts_of
 from watchbill.testing.invariants import Violation
 from watchbill.testing.nemesis import (
@@ -38,6 +39,7 @@ from watchbill.testing.nemesis import (
     with_troubles,
 )
 from watchbill.testing.network import Network, at
+from watchbill.testing.owned import OwnedFile, OwnedNetwork
 from watchbill.testing.people import People
 from watchbill.testing.refusing import RefusingNetwork, curse, unheld
 from watchbill.testing.saboteur import Saboteur, plan_crew
@@ -148,6 +150,12 @@ def is_refusing(seed: int) -> bool:
     return seed % 17 in (0, 1, 8) and not is_forgetful(seed) and not is_colliding(seed)
 
 
+def is_full(seed: int) -> bool:
+    """Say whether the disk of that world is full for a while: every second one that is embedded, two in 13 else."""
+    drawn = seed % 2 == 1 if is_embedded(seed) else seed % 13 in (4, 9)
+    return drawn and not is_forgetful(seed) and not is_colliding(seed) and not is_refusing(seed)
+
+
 def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
@@ -191,12 +199,17 @@ class _Kind(NamedTuple):
     def forgetful(self) -> bool:
         return self.network is MovingNetwork
 
+    @property
+    def full(self) -> bool:
+        return issubclass(self.network, DiskNetwork)
+
 
 def _kind(seed: int) -> _Kind:
     kinds: list[tuple[Callable[[int], bool], type[Network]]] = [
         (is_forgetful, MovingNetwork),
         (is_colliding, CollidingNetwork),
         (is_refusing, RefusingNetwork),
+        (is_full, OwnedNetwork if is_embedded(seed) else FullNetwork),
     ]
     return _Kind(is_scheduled(seed), next((network for is_of, network in kinds if is_of(seed)), Network))
 
@@ -207,7 +220,7 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
     await world.open(nodes, embedded=planned.style is Style.EMBEDDED, network=kind.network)
     hire(world, planned.hosts)
     wanted = wishes(world.chance.fork("wishes"), planned.demand)
-    if kind.forgetful:
+    if kind.forgetful or kind.full:
         wanted += marches(world.chance.fork("marches"), planned.demand.within)
     wanted += situations(world.chance.fork("situations"), planned)
     if kind.network is RefusingNetwork:
@@ -217,13 +230,13 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
     clients = Clients(world, wanted)
     nemesis = (Saboteur if planned.hosts else Nemesis)(world, planned, world.chance.fork("nemesis"))
     nemesis.begin()
-    failover = Failover(world, clients, world.chance.fork("failover"), planned.storm) if kind.forgetful else None
-    if failover is not None:
-        failover.begin()
-    await _wait(world, clients, planned.storm)
+    others = _others(world, clients, planned, kind, nemesis)
+    for other in others:
+        other.begin()
+    await _wait(world, clients, max([planned.storm, *[other.until for other in others]]))
     nemesis.heal()
-    if failover is not None:
-        failover.heal()
+    for other in others:
+        other.heal()
     world.note("healed")
     await _wait(world, clients, HEALED_WITHIN, healed=True, lag=planned.weather.lag)
     _check_ends(world, wanted)
@@ -240,6 +253,16 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
     world.checker.check_accounts(world.ledger.outside)
     if world.checker.counts["steps done"] < LEAST_STEPS or _faults(world) < LEAST_FAULTS:
         world.checker.violated("I20", f"too little was done: {dict(_counted(world))}")
+
+
+def _others(world: World, clients: Clients, planned: Plan, kind: _Kind, nemesis: Nemesis) -> list[Failover | FullDisk]:
+    """Make those who do something to the store itself."""
+    if kind.forgetful:
+        return [Failover(world, clients, world.chance.fork("failover"), planned.storm)]
+    if kind.full:
+        disk = OwnedFile if kind.network is OwnedNetwork else FullDisk
+        return [disk(world, world.chance.fork("disk"), nemesis.suspend)]
+    return []
 
 
 def _trouble(world: World, planned: Plan, troubles: Troubles) -> list[Wish]:
@@ -414,6 +437,7 @@ def _counted(world: World) -> Counter[str]:
     counts["messages on a long way"] = world.network.far
     counts["turns refused"] = world.network.refused
     counts["ids taken"] = world.network.taken
+    counts["writes refused"] = world.network.refused_writes
     counts["told to starve"] = world.network.starved
     counts["requests doubled"] = world.network.doubled.total()
     counts.update({f"requests doubled by {room}s": count for room, count in world.network.doubled.items()})
