@@ -125,7 +125,7 @@ LEAST = {
     "writes refused": 2_000,
     "files opened again": 40,
     "power cuts": 6,
-    "power cuts with losses": 2,
+    "power cuts with losses": 1,
 }
 
 
