@@ -1,4 +1,4 @@
-"""Planted mutants of what the store is asked: it forgets its last commits, refuses them, or is asked for too much."""
+"""Planted mutants of stores that forget their last commits, refuse them, have no room, or are asked for too much."""
 
 import pytest
 
@@ -9,14 +9,17 @@ from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.lane import Lane
 from watchbill.scheduler.refusals import Refusals
 from watchbill.scheduler.scheduler import Scheduler
+from watchbill.store.contact import Heartbeats
+from watchbill.store.group_commit import GroupCommit
 from watchbill.store.newest import Newest
 from watchbill.store.portions import Portion
 from watchbill.store.protocol import Turn
 from watchbill.store.reported import Reported
 from watchbill.store.sqlite import client
 from watchbill.store.sqlite import scheduler as sqlite_scheduler
+from watchbill.store.sqlite.lanes import OwnerLanes
 from watchbill.store.tails import Tails
-from watchbill.testing.simulation import is_colliding, is_forgetful, is_refusing, is_sized
+from watchbill.testing.simulation import is_colliding, is_embedded, is_forgetful, is_full, is_refusing, is_sized
 
 # --- a store that forgets
 
@@ -108,6 +111,40 @@ def a_report_is_not_bounded(patch: Patch) -> None:
     patch.setattr(Reports, "__init__", lambda self, store, **given: begin(self, store, **given | {"bounds": BOUNDS}))
 
 
+# --- a disk without room
+
+
+def has_a_full_file(seed: int) -> bool:
+    return is_full(seed) and is_embedded(seed)
+
+
+def has_a_full_server(seed: int) -> bool:
+    return is_full(seed) and not is_embedded(seed)
+
+
+def operations_are_acknowledged_before_their_commit(patch: Patch) -> None:
+    transact = GroupCommit._transact
+
+    def acknowledge_first(self, doors):
+        for door in doors:
+            door.committed = True
+        transact(self, doors)
+
+    patch.setattr(GroupCommit, "_transact", acknowledge_first)
+
+
+def a_refused_file_is_not_opened_again(patch: Patch) -> None:
+    patch.setattr(OwnerLanes, "_recover_later", lambda self: None)
+
+
+def refused_heartbeats_count_as_silence(patch: Patch) -> None:
+    patch.setattr(Heartbeats, "were_refused", lambda self, longer_than, within: False)
+
+
+def turns_are_not_flushed(patch: Patch) -> None:
+    patch.setattr(Turn, "only_names", True)
+
+
 MUTANTS_OF_THE_STORE = (
     Mutant("follows nothing", a_turn_follows_nothing, frozenset({"I2", "I3", "I7", "I23"}), is_forgetful),
     Mutant("follows journals", only_journals_are_followed, frozenset({"I2", "I3", "I4", "I14", "I23"}), is_forgetful),
@@ -120,5 +157,9 @@ MUTANTS_OF_THE_STORE = (
     Mutant("rows unbounded", rows_of_running_attempts_are_not_bounded, frozenset({"I21"}), is_sized),
     Mutant("load unbounded", a_load_reads_everything, frozenset({"I21"}), is_sized),
     Mutant("report unbounded", a_report_is_not_bounded, frozenset({"I21"}), is_sized),
+    Mutant("told early", operations_are_acknowledged_before_their_commit, frozenset({"I0", "I1", "I5", "I7"}), is_full),
+    Mutant("not opened again", a_refused_file_is_not_opened_again, frozenset({"I10"}), has_a_full_file),
+    Mutant("charged for a full disk", refused_heartbeats_count_as_silence, frozenset({"I9"}), has_a_full_server),
+    Mutant("not flushed", turns_are_not_flushed, frozenset({"I1"}), has_a_full_file),
     Mutant("never held", a_refused_run_is_loaded_for_ever, frozenset({"I0", "I2", "I5", "I8", "I22"}), is_refusing),
 )

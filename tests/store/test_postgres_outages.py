@@ -293,6 +293,51 @@ def raw(url: str) -> dict[str, str | None]:
 # --- what a refusal means
 
 
+REFUSE = """
+CREATE FUNCTION watchbill.refuse_disk() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$
+"""
+ARM = "CREATE TRIGGER refuse_disk BEFORE INSERT ON watchbill.scheduler EXECUTE FUNCTION watchbill.refuse_disk()"
+
+
+async def test_refused_heartbeats_are_remembered_although_reads_are_answered(store, url):
+    async def attend():
+        await store.scheduler.attend(7, "default", "", ("work",), b"", 30_000_000)
+
+    def were_refused(within: int) -> bool:
+        return store.health.heartbeats.were_refused(0, within)
+
+    await attend()
+    assert not were_refused(10**9)
+    await by_hand(url, REFUSE)
+    await by_hand(url, ARM)
+    with pytest.raises(StoreUnreachableError, match="its disk is full"):
+        await attend()
+    await store.client.runs("default", limit=10)
+    assert were_refused(10**9)
+    assert were_refused(0), "it still is"
+    await by_hand(url, "DROP TRIGGER refuse_disk ON watchbill.scheduler")
+    await attend()
+    assert were_refused(10**9), "others may not have been heard yet"
+    assert not were_refused(0)
+    await by_hand(url, "DROP FUNCTION watchbill.refuse_disk")
+
+
+@pytest.mark.parametrize(
+    ("error", "refuses"),
+    [
+        (asyncpg.DiskFullError("could not extend file"), True),
+        (asyncpg.ReadOnlySQLTransactionError("read-only"), True),
+        (asyncpg.PostgresIOError("could not write"), True),
+        (asyncpg.AdminShutdownError("terminating connection"), False),
+        (asyncpg.LockNotAvailableError("lock timeout"), False),
+        (ConnectionResetError("reset by peer"), False),
+    ],
+)
+def test_only_a_server_that_answers_refuses_writes(error, refuses):
+    assert refusals.refuses_writes(error) is refuses
+
+
 @pytest.mark.parametrize(
     ("error", "says"),
     [

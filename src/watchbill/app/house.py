@@ -121,6 +121,7 @@ class House:
                     experience=experience,
                     recoveries=recoveries,
                     bound=store.region,
+                    heartbeats=store.health.heartbeats,
                 ),
             )
 
@@ -144,7 +145,15 @@ class House:
         store, polls, pulse = self._store.supervisor, lasting is not None, Pulse()
         every = None if ping is None else PING_EVERY
         supervisor = Supervisor(
-            env, events, store=store, lasting=lasting, roster=roster, pulse=pulse, at_least_every=every, routes=routes
+            env,
+            events,
+            store=store,
+            lasting=lasting,
+            roster=roster,
+            pulse=pulse,
+            at_least_every=every,
+            routes=routes,
+            heartbeats=self._store.health.heartbeats,
         )
         self._add(Hint.SUPERVISOR, supervisor)
         lookout = Lookout(env, events, store=store, polls=polls, routes=routes, roster=roster)

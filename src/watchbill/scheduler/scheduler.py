@@ -69,7 +69,7 @@ from watchbill.scheduler.store_time import StoreTime
 from watchbill.scheduler.suspects import Careful, Suspects
 from watchbill.scheduler.telling import Telling
 from watchbill.scheduler.uploads import Uploads
-from watchbill.store.contact import Contact
+from watchbill.store.contact import Contact, Heartbeats
 from watchbill.store.protocol import REDRAWN, Fact, Loaded, Look, SchedulerStore, Transactions, Turn
 from watchbill.store.refused import words_of
 
@@ -118,6 +118,7 @@ class Scheduler(Loop):
         experience: Experience,
         recoveries: Recoveries,
         bound: str | None = None,
+        heartbeats: Heartbeats | None = None,
     ) -> None:
         super().__init__(env, events)
         self._store = store
@@ -131,7 +132,7 @@ class Scheduler(Loop):
         self._look_limit = look_limit
         self._load_limit = load_limit
         self._time = StoreTime(env.clock)
-        self._contact = Contact(env.clock, lasting)
+        self._contact = Contact(env.clock, lasting, heartbeats)
         self._attendance = Attendance(
             env, store, self._contact, owner=process, namespace=namespace, region=region, lasting=lasting
         )

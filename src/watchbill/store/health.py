@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 from watchbill.clock import SECOND, Clock, Micros
 from watchbill.errors import StoreError, StoreFailingError, StoreUnreachableError
 from watchbill.events import log
+from watchbill.store.contact import Heartbeats
 
 REPEAT: Final[Micros] = 600 * SECOND  # between two lines in the log about the same outage
 
@@ -24,6 +25,7 @@ class Health:
         self._error: StoreError | None = None
         self._listeners: list[HealthListener] = []
         self.outages = 0
+        self.heartbeats = Heartbeats(clock)  # of this process
 
     @property
     def away(self) -> bool:

@@ -33,7 +33,7 @@ from watchbill.model.verdict import (
     TryNow,
     Verdict,
 )
-from watchbill.store.contact import Contact
+from watchbill.store.contact import Contact, Heartbeats
 from watchbill.store.protocol import SupervisorStore, Watch
 from watchbill.supervisor.boatswain import Boatswain
 from watchbill.supervisor.dependencies import Dependencies
@@ -72,6 +72,7 @@ class Supervisor(Loop):
         pulse: Pulse | None = None,
         at_least_every: Micros | None = None,
         routes: Sequence[Route] = (),
+        heartbeats: Heartbeats | None = None,
     ) -> None:
         super().__init__(env, events)
         self._store = store
@@ -85,7 +86,7 @@ class Supervisor(Loop):
         self._boatswain = Boatswain(env, store, routes)
         self._shared = lasting is not None
         self._guests = False  # the one owner of a store has neighbours, too, while agents of other processes are there
-        self._contact = Contact(env.clock, HOST_LEASE if lasting is None else lasting)
+        self._contact = Contact(env.clock, HOST_LEASE if lasting is None else lasting, heartbeats)
         self._asked = True  # the store may hold something for us
         self._look_at: Micros = 0  # by itself; in boot time
         self._roll_at: Micros = 0  # from then on a look also asks who is there

@@ -49,6 +49,16 @@ class Detection:
         self._world = world
         self._measures = measures  # in fair weather, one fault at a time
         self._disturbances = 0
+        self._suspended_until = 0.0
+
+    @property
+    def _is_measuring(self) -> bool:
+        return self._measures and self._world.loop.time() >= self._suspended_until
+
+    def suspend(self, seconds: float) -> None:
+        """Measure nothing for a while: nobody can do what is promised."""
+        self.disturb()
+        self._suspended_until = max(self._suspended_until, self._world.loop.time() + seconds)
 
     def disturb(self) -> None:
         """Note that something is done to somebody: what is being measured is worth nothing any more."""
@@ -84,7 +94,7 @@ class Detection:
                 checker.violated("I10", f"{life.name} drains for {DRAINED} s, and has not handed over {kept}")
             self._world.counts["detections"] += 1
 
-        if rows and self._measures:
+        if rows and self._is_measuring:
             self._world.loop.call_later(DRAINED, look)
 
     def node_died(self, life: Life) -> None:
@@ -99,7 +109,7 @@ class Detection:
                 checker.violated("I10", f"{SHARDS_TAKEN} s after the death of {life.name} it has {left}")
             self._world.counts["detections"] += 1
 
-        if checker.shards_of(life.name) and witnesses and self._measures:
+        if checker.shards_of(life.name) and witnesses and self._is_measuring:
             self._world.loop.call_later(SHARDS_TAKEN, look)
 
     # ---
@@ -132,7 +142,7 @@ class Detection:
             self._world.counts["detections"] += 1
             self._world.counts[f"detected: {what}"] += 1
 
-        if rows and witnesses and self._measures:
+        if rows and witnesses and self._is_measuring:
             self._world.loop.call_later(within, look)
 
     def _is_at_work(self, row: AttemptSeen, host: Host) -> bool:

@@ -301,7 +301,7 @@ class Failover:
         self._world = world
         self._clients = clients
         self._chance = chance
-        self._storm = storm
+        self._storm = self.until = storm
         self._away = 0.0
         self._healed = False
         self._image: sqlite3.Connection | None = None

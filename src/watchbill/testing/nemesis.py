@@ -316,6 +316,9 @@ class Nemesis:
         self._world.network.weather = CALM
         self._world.heal()
 
+    def suspend(self, seconds: float) -> None:
+        """Measure nothing for so long: somebody else makes a fault that delays everybody."""
+
     # --- disruptions
 
     def _strike(self) -> None:

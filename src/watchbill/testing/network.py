@@ -11,11 +11,15 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from watchbill.clock import SECOND, Micros
+from watchbill.clock import SECOND, Clock, Micros
+from watchbill.env import Env
 from watchbill.errors import DuplicateRun, StoreUnreachableError
 from watchbill.loop import LONGEST_PAUSE
 from watchbill.model.attempt import AttemptRow
+from watchbill.store.health import Health
+from watchbill.store.open import MEMORY, open_store
 from watchbill.store.protocol import AgentStore, ClientStore, Hint, SchedulerStore, Store, SupervisorStore, Turn
+from watchbill.store.sqlite.burial import end_owned
 from watchbill.testing.chance import Chance
 from watchbill.testing.invariants import Checker
 from watchbill.testing.links import Links
@@ -53,6 +57,10 @@ class Weather:
 CALM: Final = Weather()
 
 
+class WriteRefused(Exception):
+    """The disk of the store has no room for a transaction."""
+
+
 class Journey(NamedTuple):
     """What will happen to one message."""
 
@@ -84,7 +92,10 @@ class Network:
         self.far = 0  # of these: so long on the way as nobody usually is
         self.taken = 0  # that the store refused because an id is taken
         self.refused = 0  # that the store refused for what they say
+        self.refused_writes = 0  # commits that the store refused for want of room
         self.starved = 0  # beats that say of somebody that he starves
+        self.down = False  # the machine of the store has no power
+        self.folder = ""  # of its file; no line of the trace names it, for it is another one each time
         self.ambush: Callable[[Life, str, object], None] | None = None  # called between the commit and its answer
         self._loop = loop
         self.store = store
@@ -96,8 +107,24 @@ class Network:
         self._beats: dict[str, deque[float]] = {}
         self._reasons: dict[str, deque[float]] = {}  # to beat
         self.leased: Callable[[tuple[Any, ...], list[AttemptRow]], None] | None = None  # called after a fresh lease
+        self.listen_to(store)
+
+    def listen_to(self, store: Store) -> None:
+        """Hear the hints of a store."""
         for whom in Hint:
             store.listen(whom, lambda whom=whom: self._hint(whom))  # type: ignore[misc] # bound now
+
+    @classmethod
+    async def opened(cls, env: Env, clock: Clock, *, embedded: bool) -> Store:
+        """Open the store of a new world; `embedded`: one process owns it, and its leases never end."""
+        return await open_store(MEMORY, env, clock=clock, lasting_leases=embedded)
+
+    async def own(self) -> None:
+        """Do what opening a file as its owner does: whoever had it before is provably dead."""
+        await vars(self.store)["_lanes"].write(lambda db: end_owned(db, lambda _: False))
+
+    def close(self) -> None:
+        """Let go of what the store has outside of this process."""
 
     async def call(self, life: Life, room: str, door: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the door gives
         """Send one message, and wait for its answer; what the dead send goes nowhere."""
@@ -240,6 +267,9 @@ class Network:
         """Say whether a door may raise that in this world."""
         return False
 
+    async def wait_after(self, error: StoreUnreachableError) -> None:
+        """Let a client wait before it asks again; there was no answer to wait for here, for long enough."""
+
     def excuses(self, note: str) -> bool:
         """Say whether a turn may fail with that note in this world."""
         return False
@@ -247,6 +277,10 @@ class Network:
     def doors(self, life: Life, room: str) -> "Doors":
         """Give the doors of one room, as a process has them."""
         return SchedulerDoors(self, life, room) if room == "scheduler" else Doors(self, life, room)
+
+    def health(self, life: Life, clock: Clock) -> Health:
+        """Give what a process knows of how the store answers it."""
+        return self.store.health
 
     def _hint(self, whom: Hint) -> None:
         for life, wake in self._ears[whom]:
@@ -330,11 +364,11 @@ class FarStore:
 
     url = "simulated"
 
-    def __init__(self, network: Network, life: Life) -> None:
+    def __init__(self, network: Network, life: Life, clock: Clock | None = None) -> None:
         self.lasting_leases = network.local
         self.hinted = True
         self.region: str | None = None
-        self.health = network.store.health
+        self.health = network.store.health if clock is None else network.health(life, clock)
         self._network = network
         self._life = life
         self.client = cast(ClientStore, network.doors(life, "client"))

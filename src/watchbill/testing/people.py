@@ -122,7 +122,8 @@ class People:
         while True:
             try:
                 await say()  # type: ignore[misc] # a door
-            except StoreUnreachableError:
+            except StoreUnreachableError as error:
+                await self._world.network.wait_after(error)
                 continue
             return
 

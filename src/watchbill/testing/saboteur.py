@@ -134,6 +134,10 @@ class Saboteur(Nemesis):
             if not host.life.dead:
                 host.env.barren = False
 
+    def suspend(self, seconds: float) -> None:
+        """Measure nothing for so long: somebody else makes a fault that delays everybody."""
+        self._detection.suspend(seconds)
+
     def _kind_of_disruption(self, n: int) -> Callable[[], None]:
         match self._plan.style:
             case Style.SHIFTS:

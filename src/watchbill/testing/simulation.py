@@ -24,6 +24,7 @@ from watchbill.store.protocol import EVERY
 from watchbill.testing.chance import Chance
 from watchbill.testing.colliding import CollidingIds, CollidingNetwork
 from watchbill.testing.forgetting import Failover, MovingNetwork, marches
+from watchbill.testing.full import DiskNetwork, FullDisk, FullNetwork
 from watchbill.testing.hosts import hire, hosts_of
 from watchbill.testing.invariants import Violation
 from watchbill.testing.nemesis import (
@@ -38,6 +39,7 @@ from watchbill.testing.nemesis import (
     with_troubles,
 )
 from watchbill.testing.network import Network, at
+from watchbill.testing.owned import OwnedFile, OwnedNetwork
 from watchbill.testing.people import People
 from watchbill.testing.refusing import RefusingNetwork, curse, unheld
 from watchbill.testing.saboteur import Saboteur, plan_crew
@@ -155,6 +157,13 @@ def is_sized(seed: int) -> bool:
     return seed % 17 in (3, 10, 12) and not others
 
 
+def is_full(seed: int) -> bool:
+    """Say whether the disk of that world is full for a while: every second one that is embedded, two in 13 else."""
+    drawn = seed % 2 == 1 if is_embedded(seed) else seed % 13 in (4, 9)
+    others = is_forgetful(seed) or is_colliding(seed) or is_refusing(seed) or is_sized(seed)
+    return drawn and not others
+
+
 def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
@@ -202,6 +211,10 @@ class _Kind(NamedTuple):
     def sized(self) -> bool:
         return self.network is SizedNetwork
 
+    @property
+    def full(self) -> bool:
+        return issubclass(self.network, DiskNetwork)
+
 
 def _kind(seed: int) -> _Kind:
     kinds: list[tuple[Callable[[int], bool], type[Network]]] = [
@@ -209,6 +222,7 @@ def _kind(seed: int) -> _Kind:
         (is_colliding, CollidingNetwork),
         (is_refusing, RefusingNetwork),
         (is_sized, SizedNetwork),
+        (is_full, OwnedNetwork if is_embedded(seed) else FullNetwork),
     ]
     return _Kind(is_scheduled(seed), next((network for is_of, network in kinds if is_of(seed)), Network))
 
@@ -224,13 +238,13 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
     clients = Clients(world, wanted)
     nemesis = (Saboteur if planned.hosts else Nemesis)(world, planned, world.chance.fork("nemesis"))
     nemesis.begin()
-    failover = Failover(world, clients, world.chance.fork("failover"), planned.storm) if kind.forgetful else None
-    if failover is not None:
-        failover.begin()
-    await _wait(world, clients, planned.storm)
+    others = _others(world, clients, planned, kind, nemesis)
+    for other in others:
+        other.begin()
+    await _wait(world, clients, max([planned.storm, *[other.until for other in others]]))
     nemesis.heal()
-    if failover is not None:
-        failover.heal()
+    for other in others:
+        other.heal()
     world.note("healed")
     await _wait(world, clients, HEALED_WITHIN, healed=True, lag=planned.weather.lag)
     _check_ends(world, wanted)
@@ -252,7 +266,7 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
 def _wanted(world: World, planned: Plan, kind: _Kind) -> list[Wish]:
     """Draw what clients want in a world of that kind."""
     wanted = wishes(world.chance.fork("wishes"), planned.demand)
-    if kind.forgetful:
+    if kind.forgetful or kind.full:
         wanted += marches(world.chance.fork("marches"), planned.demand.within)
     wanted += situations(world.chance.fork("situations"), planned)
     if kind.network is RefusingNetwork:
@@ -262,6 +276,16 @@ def _wanted(world: World, planned: Plan, kind: _Kind) -> list[Wish]:
     if planned.troubles is not None:
         wanted += _trouble(world, planned, planned.troubles)
     return wanted
+
+
+def _others(world: World, clients: Clients, planned: Plan, kind: _Kind, nemesis: Nemesis) -> list[Failover | FullDisk]:
+    """Make those who do something to the store itself."""
+    if kind.forgetful:
+        return [Failover(world, clients, world.chance.fork("failover"), planned.storm)]
+    if kind.full:
+        disk = OwnedFile if kind.network is OwnedNetwork else FullDisk
+        return [disk(world, world.chance.fork("disk"), nemesis.suspend)]
+    return []
 
 
 def _trouble(world: World, planned: Plan, troubles: Troubles) -> list[Wish]:
@@ -436,6 +460,7 @@ def _counted(world: World) -> Counter[str]:
     counts["messages on a long way"] = world.network.far
     counts["turns refused"] = world.network.refused
     counts["ids taken"] = world.network.taken
+    counts["writes refused"] = world.network.refused_writes
     counts["told to starve"] = world.network.starved
     counts["requests doubled"] = world.network.doubled.total()
     counts.update({f"requests doubled by {room}s": count for room, count in world.network.doubled.items()})

@@ -1,5 +1,6 @@
 """World: one store, several nodes with the real rooms, clients, and a network between them, in virtual time."""
 
+import contextlib
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -26,16 +27,14 @@ from watchbill.model.run import NewRun
 from watchbill.model.watcher import Supervision
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.scheduler.share import shares
-from watchbill.store.open import open_store
-from watchbill.store.protocol import NewFact, Submitted, Told
-from watchbill.store.sqlite.burial import end_owned
+from watchbill.store.protocol import NewFact, Store, Submitted, Told
 from watchbill.store.sqlite.database import json_text
 from watchbill.testing.chance import Chance
 from watchbill.testing.changes import Changes
 from watchbill.testing.envs import DAWN, Ids, Machine, SimClock, SimEnv, StoreThreads
 from watchbill.testing.invariants import Checker, Violation
 from watchbill.testing.ledger import LEDGER, Ledger
-from watchbill.testing.network import FarStore, Network
+from watchbill.testing.network import FarStore, Network, WriteRefused
 from watchbill.testing.programs import registry_of
 from watchbill.testing.troubles import draft
 from watchbill.testing.virtual import Life, VirtualLoop, Vital, rest
@@ -127,7 +126,7 @@ class World:
         self.life = Life("world", loop)
         self._lanes: Any = None
         self._connection: sqlite3.Connection | None = None
-        self._changes: Changes
+        self._changes: Changes | None = None
         loop.set_exception_handler(self._callback_failed)
 
     async def open(self, nodes: Sequence["Kind"], *, embedded: bool, network: type[Network] = Network) -> None:
@@ -135,10 +134,8 @@ class World:
         clock = SimClock(self.loop, boot=self.chance.below(1 << 40))
         env = StoreEnv(self.loop, clock, self.chance.fork("store"), self.ids, self.ledger, self._transacted)
         env.bounds = self.bounds
-        store = await open_store("sqlite:///:memory:", env, clock=clock, lasting_leases=embedded)
-        self._lanes = vars(store)["_lanes"]  # the file itself, past all doors
-        self._connection = vars(vars(self._lanes)["_writer"])["_connection"]
-        self._changes = Changes(self._connection)
+        store = await network.opened(env, clock, embedded=embedded)
+        self.adopt(store)
         env.watched = True
         self.network = network(self.loop, store, self.checker, self.chance.fork("network"), self.note)
         self.network.local = embedded
@@ -152,6 +149,16 @@ class World:
             else:
                 self.loop.call_later(kind.joins_at, self.start_again, node)
 
+    def adopt(self, store: Store) -> None:
+        """Look at a store that was just opened."""
+        self._lanes = vars(store)["_lanes"]  # the file itself, past all doors
+        self.watch(vars(vars(self._lanes)["_writer"])["_connection"])
+
+    def watch(self, connection: sqlite3.Connection | None) -> None:
+        """Look at what is written through a connection from now on; None: there is none."""
+        self._connection = connection
+        self._changes = None if connection is None else Changes(connection)
+
     def close(self) -> None:
         """End the world, in silence: nothing more is written down, and what the processes left behind is closed."""
         self._over = True
@@ -161,9 +168,13 @@ class World:
             post.bury()
         if self._connection is not None:
             self._connection.close()
+        if "network" in vars(self):
+            self.network.close()
 
     def note(self, *line: object) -> None:
         """Add a line to the trace."""
+        if folder := self.network.folder:
+            line = tuple(part.replace(folder, "") if isinstance(part, str) else part for part in line)
         self.trace.append((self.loop.now, *line))
 
     def fail(self, violation: Violation) -> None:
@@ -208,7 +219,7 @@ class World:
     async def own(self) -> None:
         """Do what opening a file as its owner does: whoever had it before is provably dead."""
         if self.network.local:
-            await self._lanes.write(lambda db: end_owned(db, lambda _: False))
+            await self.network.own()
 
     def uneven(self) -> str | None:
         """Say what is wrong with how the shards are shared out among those who are up, if anything is."""
@@ -229,8 +240,11 @@ class World:
 
     async def prune(self) -> None:
         """Delete the ended runs of schedules, as retention does: what was decided about their slots must stay."""
+        if self.network.down:
+            return
         before = self.now - KEPT_FOR
-        await self._lanes.write(lambda db: vars(db)["_connection"].execute(_PRUNE, (before,)).rowcount)
+        with contextlib.suppress(WriteRefused, StoreUnreachableError):
+            await self._lanes.write(lambda db: vars(db)["_connection"].execute(_PRUNE, (before,)).rowcount)
 
     def has(self, id: int) -> bool:
         """Say whether a run or a row has that id."""
@@ -267,7 +281,7 @@ class World:
                 self.checker.violated("I18", f"{agent} got rows up to rank {max(ranks)}, and not {left}")
 
     def _transacted(self) -> None:
-        changes = self._changes.take()
+        changes = None if self._changes is None else self._changes.take()
         if changes:
             self.trace.append((self.loop.now, "commit", tuple(changes)))
             self.checker.committed(changes)
@@ -434,8 +448,12 @@ class Node(Post):
 
     async def live(self, env: SimEnv, life: Life) -> None:
         """Run the rooms."""
-        await self.world.own()
-        store = FarStore(self.world.network, life)
+        try:
+            await self.world.own()
+        except StoreUnreachableError:
+            life.die()  # it cannot open the file: whoever started it sees why, and starts it again
+            return
+        store = FarStore(self.world.network, life, self.clock)
         house = House(
             env,
             store,
@@ -532,7 +550,8 @@ class Clients:
         while True:
             try:
                 answers = await self._submitted(runs)
-            except StoreUnreachableError:
+            except StoreUnreachableError as error:
+                await self._world.network.wait_after(error)
                 continue
             break
         for wish, submitted in zip(wishes, answers, strict=True):
@@ -570,7 +589,8 @@ class Clients:
                 await rest(0.1)
             try:
                 [told] = await self._store.tell([fact])
-            except StoreUnreachableError:
+            except StoreUnreachableError as error:
+                await self._world.network.wait_after(error)
                 continue
             if told is not Told.UNKNOWN:
                 return

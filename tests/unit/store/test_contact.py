@@ -2,7 +2,7 @@
 
 import pytest
 
-from watchbill.store.contact import Contact
+from watchbill.store.contact import Contact, Heartbeats
 
 SECOND = 1_000_000
 LASTING = 24 * SECOND
@@ -111,3 +111,60 @@ def test_the_one_owner_needs_nobodys_silence(clock):
     alone.missed()
     assert alone.whole
     assert alone.whole_since(None)
+
+
+# --- a store that answers reads and refuses heartbeats
+
+
+@pytest.fixture
+def heartbeats(clock: HandClock) -> Heartbeats:
+    return Heartbeats(clock)
+
+
+@pytest.fixture
+def refusable(clock: HandClock, heartbeats: Heartbeats) -> Contact:
+    contact = Contact(clock, LASTING, heartbeats)
+    for _ in range(8):
+        hear(contact, clock, 8)
+        heartbeats.accepted()
+    return contact
+
+
+def test_process_whose_heartbeats_are_refused_judges_nobody_though_it_reads(refusable, clock, heartbeats):
+    assert refusable.settled
+    assert refusable.whole
+    hear(refusable, clock, 8)
+    heartbeats.refused()
+    assert refusable.settled, "one refusal cannot have cost anybody a lease"
+    hear(refusable, clock, 2)
+    assert not refusable.settled
+    assert not refusable.whole
+    assert not refusable.whole_since(10**15)
+
+
+def test_one_full_lease_after_heartbeats_are_accepted_again_settles(refusable, clock, heartbeats):
+    hear(refusable, clock, 8)
+    heartbeats.refused()
+    hear(refusable, clock, 30)
+    heartbeats.accepted()
+    assert not refusable.settled
+    assert not refusable.whole
+    hear(refusable, clock, 8)
+    heartbeats.accepted()
+    assert refusable.whole, "a living agent has reported by now what had ended"
+    assert not refusable.settled
+    hear(refusable, clock, 15)
+    heartbeats.accepted()
+    assert not refusable.settled
+    hear(refusable, clock, 1)
+    assert refusable.settled
+
+
+def test_single_refusals_for_ever_do_not_keep_the_living_from_judging(refusable, clock, heartbeats):
+    for _ in range(20):
+        hear(refusable, clock, 8)
+        heartbeats.refused()
+        hear(refusable, clock, 1)
+        heartbeats.accepted()
+        assert refusable.settled
+        assert refusable.whole

@@ -161,7 +161,7 @@ class PostgresAgent:
         if lease_no is not None:  # it speaks of all that it holds
             await self._lines.door(lambda: self._say_again(agent, held, lasting))
         values["witness"] = witnessed = self._hints.witness.vouches_for(agent)
-        row = await self._lines.door(lambda: self._lines.row(self._lines.beats, "beat", values))
+        row = await self._lines.door(lambda: self._lines.heartbeat(lambda db: db.row("beat", values)))
         alive, now, cancel, lost, wish, needs, suspension, newest_queue, ready, reached = cast(Sequence[Any], row)
         if witnessed and not self._hints.witness.vouches_for(agent):
             self._hints.witness.take_back([agent])  # what was just said is no longer true

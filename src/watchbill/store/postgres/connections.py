@@ -269,10 +269,15 @@ class Line:
             translated = refusals.at_run_time(error, self._address)
             if translated is error:
                 raise
-            self._health.failed(translated)
+            self._note_failure(error, translated)
             raise translated from error
         self._health.answered(asked_at)
         return answer
+
+    def _note_failure(self, error: Exception, translated: BaseException) -> None:
+        self._health.failed(translated)
+        if refusals.refuses_writes(error):
+            self._health.heartbeats.refused()
 
     async def _transact(self, connection: Connection, work: Callable[[Connection], Awaitable[T]], begin: str) -> T:
         if self._address.pooled:
@@ -488,6 +493,12 @@ class Connections:
         """Run statements on a connection of a pool; each is a transaction, unless `begin` makes them one."""
         async with pool.line() as line:
             return await line.run(lambda connection: work(Session(connection, self._sql, self.now)), begin)
+
+    async def heartbeat(self, work: Callable[[Session], Awaitable[T]]) -> T:
+        """Write a heartbeat. Whether the server accepts it decides what the silence of others means here."""
+        answer = await self.run(self.beats, work)
+        self.health.heartbeats.accepted()
+        return answer
 
     async def rows(self, pool: Pool, statement: str | Statement, values: Values) -> list[Row]:
         """Run one statement."""

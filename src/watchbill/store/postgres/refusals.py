@@ -34,6 +34,15 @@ _REMEDIES = {
 }
 
 
+# The server is there, and refuses to write: its disk is full or fails, it has no memory, it became read-only.
+_REFUSING = ("53", "58", "25006")
+
+
+def refuses_writes(error: BaseException) -> bool:
+    """Say whether the server has answered that it does not write for now."""
+    return _state(error).startswith(_REFUSING)
+
+
 def is_contended(error: BaseException) -> bool:
     """Say whether a statement, of whatever driver, was refused because it would have to wait too long for a lock."""
     return _state(error) == "55P03"

@@ -137,7 +137,7 @@ class PostgresScheduler:
         if self._lines.address.pooled:  # whose connections outlive the server behind it
             [found] = await self._lines.door(lambda: self._lines.row(self._lines.beats, "recognise", {}))
             self._lines.server.recognise(cast(str, found))
-        now, held = await self._lines.door(lambda: self._lines.row(self._lines.beats, "renew", values))
+        now, held = await self._lines.door(lambda: self._lines.heartbeat(lambda db: db.row("renew", values)))
         answer = _answer(terms, now, held)
         self._open.forget(shard for shard in terms if shard not in answer.held)
         return answer
@@ -290,7 +290,7 @@ class PostgresScheduler:
         return await self._lines.door(lambda: self._turn(turn, again=again))
 
     async def _attend(self, values: Mapping[str, object]) -> tuple[Member, ...]:
-        found = await self._lines.rows(self._lines.beats, "attend", values)
+        found = await self._lines.heartbeat(lambda db: db.rows("attend", values))
         if found[0][0]:
             self._hints.give(Hint.SCHEDULER)  # the shards are shared out anew
         return tuple([_member(*row[1:]) for row in found])

@@ -100,9 +100,7 @@ class PostgresSupervisor:
 
     async def _stand(self, watcher: Watcher, lasting: Micros | None) -> Standing:
         return await self._lines.door(
-            lambda: self._lines.run(
-                self._lines.beats, lambda db: stand(db, watcher, lasting, listens=self._hints.listens)
-            )
+            lambda: self._lines.heartbeat(lambda db: stand(db, watcher, lasting, listens=self._hints.listens))
         )
 
     async def _record_polling(self) -> None:
