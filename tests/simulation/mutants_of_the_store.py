@@ -1,16 +1,19 @@
-"""Planted mutants of how a store that fails is survived: it forgets its last commits, or refuses them."""
+"""Planted mutants of how a store that fails is survived: it forgets commits, refuses them, or has a wrong clock."""
 
 from tests.simulation.mutants import Mutant, Patch, change_sql
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.refusals import Refusals
 from watchbill.scheduler.scheduler import Scheduler
+from watchbill.scheduler.store_time import StoreTime
+from watchbill.store import open as store_open
 from watchbill.store.newest import Newest
 from watchbill.store.protocol import Turn
 from watchbill.store.reported import Reported
 from watchbill.store.sqlite import client
 from watchbill.store.sqlite import scheduler as sqlite_scheduler
+from watchbill.store.sqlite.time import StoreTime as FileTime
 from watchbill.store.tails import Tails
-from watchbill.testing.simulation import is_colliding, is_forgetful, is_refusing
+from watchbill.testing.simulation import is_colliding, is_forgetful, is_misdated, is_refusing
 
 # --- a store that forgets
 
@@ -65,6 +68,42 @@ def a_refused_run_is_loaded_for_ever(patch: Patch) -> None:
     patch.setattr(Refusals, "count", lambda self, run: 0)
 
 
+# --- a clock that is wrong
+
+
+def a_wall_clock_is_believed_at_once(patch: Patch) -> None:
+    def follow(self, boot, now, wall):
+        self._anchor = self._anchor._replace(boot=boot, time=wall, ahead=0)
+
+    patch.setattr(FileTime, "_follow", follow)
+
+
+def the_stores_time_follows_the_wall_clock_back(patch: Patch) -> None:
+    correct = FileTime.correct
+
+    def follow(self):
+        correct(self)
+        if self._wall() < self():
+            self._anchor = self._anchor._replace(boot=self._boot(), time=self._wall(), ahead=0)
+
+    patch.setattr(FileTime, "correct", follow)
+
+
+def a_file_from_the_future_is_opened(patch: Patch) -> None:
+    patch.setattr(store_open, "is_far_ahead", lambda newest, wall: False)
+
+
+def a_file_is_opened_at_the_wall_clocks_time(patch: Patch) -> None:
+    patch.setattr(store_open, "StoreTime", lambda clock, not_below: FileTime(clock, 0))
+
+
+def a_scheduler_keeps_the_time_of_a_clock_that_was_ahead(patch: Patch) -> None:
+    def keep(self, now, asked):
+        self._offset = max(self._offset or 0, now - self._clock.boot())
+
+    patch.setattr(StoreTime, "saw", keep)
+
+
 MUTANTS_OF_THE_STORE = (
     Mutant("follows nothing", a_turn_follows_nothing, frozenset({"I2", "I3", "I7", "I23"}), is_forgetful),
     Mutant("follows journals", only_journals_are_followed, frozenset({"I2", "I3", "I4", "I14", "I23"}), is_forgetful),
@@ -73,4 +112,9 @@ MUTANTS_OF_THE_STORE = (
     Mutant("id believed", a_taken_id_is_taken_for_ones_own, frozenset({"I0", "I1", "I2", "I11", "I15"}), is_colliding),
     Mutant("not divided", a_refused_turn_is_not_divided, frozenset({"I0", "I24"}), is_refusing),
     Mutant("never held", a_refused_run_is_loaded_for_ever, frozenset({"I0", "I2", "I5", "I8", "I22"}), is_refusing),
+    Mutant("wall clock believed", a_wall_clock_is_believed_at_once, frozenset({"I25"}), is_misdated),
+    Mutant("store goes back", the_stores_time_follows_the_wall_clock_back, frozenset({"I25"}), is_misdated),
+    Mutant("future opened", a_file_from_the_future_is_opened, frozenset({"I25"}), is_misdated),
+    Mutant("opened at the wall clock", a_file_is_opened_at_the_wall_clocks_time, frozenset({"I25"}), is_misdated),
+    Mutant("ahead for good", a_scheduler_keeps_the_time_of_a_clock_that_was_ahead, frozenset({"I25"}), is_misdated),
 )

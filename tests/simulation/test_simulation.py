@@ -47,6 +47,8 @@ FOUND = [
     (1_158, EMBEDDED),
     # A refused turn was written in parts; the answer to the next read was lost, and with it what had been handed over.
     (212, EMBEDDED),
+    # The clock of the store was put right while a run undid its steps: nothing woke the undo that had to wait again.
+    (958, EMBEDDED),
     # Only much to do: all hands were full, and then a schedule had a long line.
     (122_122, DISTRIBUTED),
 ]
@@ -120,6 +122,14 @@ LEAST = {
     "commits forgotten": 150,
     "starts forgotten": 20,
     "messages forgotten": 10,
+    "wall clocks set wrong": 40,
+    "openings with a wrong clock": 15,
+    "openings refused for the clock": 7,
+    "store times followed": 3,
+    "server clocks ahead": 12,
+    "waits dated": 200,
+    "slots dated": 150,
+    "timeouts dated": 2,
 }
 
 

@@ -23,9 +23,11 @@ from watchbill.model.watcher import Supervision
 from watchbill.store.protocol import EVERY
 from watchbill.testing.chance import Chance
 from watchbill.testing.colliding import CollidingIds, CollidingNetwork
+from watchbill.testing.envs import SimClock
 from watchbill.testing.forgetting import Failover, MovingNetwork, marches
 from watchbill.testing.hosts import hire, hosts_of
 from watchbill.testing.invariants import Violation
+from watchbill.testing.misdating import Misdating, ServerClock, WrongMachine, WrongServer, misdated
 from watchbill.testing.nemesis import (
     Nemesis,
     Plan,
@@ -148,21 +150,20 @@ def is_refusing(seed: int) -> bool:
     return seed % 17 in (0, 1, 8) and not is_forgetful(seed) and not is_colliding(seed)
 
 
+def is_misdated(seed: int) -> bool:
+    """Say whether the clock of the store is wrong in that world: one in eleven of all.
+
+    Of the embedded worlds it is the wall clock of the machine that has the file, of plain ones the clock of a server.
+    """
+    if is_forgetful(seed) or is_colliding(seed) or is_refusing(seed) or is_troubled(seed):
+        return False
+    return seed % 5 in (0, 1, 2) if is_embedded(seed) else seed % 13 == 9
+
+
 def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
-    if is_crewed(seed):
-        planned = plan_crew(chance.fork("plan"), quiet=is_quiet(seed))
-    else:
-        planned = plan(chance.fork("plan"), quiet=is_quiet(seed), embedded=is_embedded(seed))
-    if is_troubled(seed):
-        planned = with_troubles(planned, chance.fork("troubles"))
-    if is_severed(seed):
-        planned = with_cuts_in_the_act(planned)
-    if is_unhurried(seed):
-        planned = with_long_leases(planned, chance.fork("long leases"))
-    if is_moody(seed):
-        planned = with_a_moody_bank(planned)
+    planned = _plan(seed, chance)
     loop = VirtualLoop(chance.fork("order"))
     world = World(loop, chance)
     if is_colliding(seed):
@@ -183,9 +184,30 @@ def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Resu
     return Result(world.trace, _counted(world))
 
 
+def _plan(seed: int, chance: Chance) -> Plan:
+    """Draw how the world of a seed will be treated."""
+    if is_crewed(seed):
+        planned = plan_crew(chance.fork("plan"), quiet=is_quiet(seed))
+    else:
+        planned = plan(chance.fork("plan"), quiet=is_quiet(seed), embedded=is_embedded(seed))
+    if is_troubled(seed):
+        planned = with_troubles(planned, chance.fork("troubles"))
+    if is_severed(seed):
+        planned = with_cuts_in_the_act(planned)
+    if is_unhurried(seed):
+        planned = with_long_leases(planned, chance.fork("long leases"))
+    if is_moody(seed):
+        planned = with_a_moody_bank(planned)
+    if is_misdated(seed):
+        planned = misdated(planned, chance.fork("misdated"))
+    return planned
+
+
 class _Kind(NamedTuple):
     scheduled: bool
     network: type[Network]
+    clock: type[SimClock] = SimClock
+    misdating: type[Misdating] = Misdating
 
     @property
     def forgetful(self) -> bool:
@@ -198,13 +220,21 @@ def _kind(seed: int) -> _Kind:
         (is_colliding, CollidingNetwork),
         (is_refusing, RefusingNetwork),
     ]
-    return _Kind(is_scheduled(seed), next((network for is_of, network in kinds if is_of(seed)), Network))
+    network = next((network for is_of, network in kinds if is_of(seed)), Network)
+    if not is_misdated(seed):
+        return _Kind(is_scheduled(seed), network)
+    if is_embedded(seed):
+        return _Kind(is_scheduled(seed), network, misdating=WrongMachine)
+    return _Kind(is_scheduled(seed), network, ServerClock, WrongServer)
 
 
 async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Supervision) -> None:
     scheduled = kind.scheduled
     nodes = [replace(one, schedules=scheduled, supervision=supervision) for one in planned.nodes]
-    await world.open(nodes, embedded=planned.style is Style.EMBEDDED, network=kind.network)
+    embedded = planned.style is Style.EMBEDDED
+    await world.open(nodes, embedded=embedded, network=kind.network, clock=kind.clock)
+    misdating = kind.misdating(world, world.chance.fork("clock"), planned.storm)
+    misdating.begin()
     hire(world, planned.hosts)
     wanted = wishes(world.chance.fork("wishes"), planned.demand)
     if kind.forgetful:
@@ -212,6 +242,7 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
     wanted += situations(world.chance.fork("situations"), planned)
     if kind.network is RefusingNetwork:
         wanted += curse(world, world.chance.fork("cursed"), planned.demand.within)
+    wanted = misdating.allow(wanted + misdating.wishes())
     if planned.troubles is not None:
         wanted += _trouble(world, planned, planned.troubles)
     clients = Clients(world, wanted)
@@ -221,11 +252,14 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
     if failover is not None:
         failover.begin()
     await _wait(world, clients, planned.storm)
+    await misdating.heal()
     nemesis.heal()
     if failover is not None:
         failover.heal()
     world.note("healed")
-    await _wait(world, clients, HEALED_WITHIN, healed=True, lag=planned.weather.lag)
+    wanted += misdating.probe(clients)
+    await _wait(world, clients, HEALED_WITHIN, healed=True, lag=planned.weather.lag + misdating.lag)
+    await misdating.check()
     _check_ends(world, wanted)
     if kind.network is RefusingNetwork:
         await _check_refused(world)
