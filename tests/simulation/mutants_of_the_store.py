@@ -40,6 +40,20 @@ def fences_of_lost_leases_are_issued_again(patch: Patch) -> None:
     change_sql(patch, "lease_rows", "WHERE key = 'fence_floor'", "WHERE key = 'no floor'")
 
 
+# Few worlds have such a moment: both are planted in tests/rooms/test_moved.py.
+
+
+def another_server_counts_as_the_same(patch: Patch) -> None:
+    async def stay(self):
+        pass
+
+    patch.setattr(Scheduler, "_follow_the_store", stay)
+
+
+def a_turn_goes_on_with_what_another_server_said(patch: Patch) -> None:
+    patch.setattr(Scheduler, "_stay_with_the_store", lambda self: None)
+
+
 # --- ids that are drawn twice
 
 
