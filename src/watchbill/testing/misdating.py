@@ -50,7 +50,8 @@ AHEAD_FOR: Final = (2.0, 20.0)
 LAST_JUMP: Final = 60.0  # likewise, just before a world is healed
 HEARD_WITHIN: Final = 2.0  # seconds in which every process has heard the time of its store
 LATE_BY: Final = 12.0  # seconds, in fair weather: until a run is at work again whose timer is due
-SEEN_FOR: Final = 30.0  # seconds in which a scheduler that has a schedule has heard the store's time
+WRITTEN_WITHIN: Final = 30.0  # seconds after it was decided that a slot starts; of a file
+WRITTEN_LATE: Final = 150.0  # likewise, by a process that was frozen or cut off meanwhile
 PROBED_AFTER: Final = 3.0  # seconds after a clock was put right
 PROBES: Final = 6
 NAPS: Final = (3.0, 7.0, 25.0, 60.0)
@@ -140,6 +141,7 @@ class WrongClock(Misdating):
     """A clock that is wrong. No wait may be shorter, by the true time, than clocks.md allows."""
 
     stale = 0.0  # seconds for which a process may not have heard what the store's time is
+    written_within = WRITTEN_WITHIN
 
     def __init__(self, world: World, chance: Chance, storm: float) -> None:
         super().__init__(world, chance, storm)
@@ -173,7 +175,7 @@ class WrongClock(Misdating):
             found = slot_of(id)
             if found is not None:
                 # One that waits in line was due, by the store's time, when it was put there.
-                seen_for = at if SPECS[found[0]].overlap is Overlap.QUEUE else SEEN_FOR
+                seen_for = at if SPECS[found[0]].overlap is Overlap.QUEUE else self.written_within
                 early = (found[1] - DAWN) / SECOND - at - self._offsets.highest(at - seen_for, at)
                 self._world.counts["slots dated"] += 1
                 if early > AGREES / SECOND:
@@ -220,6 +222,7 @@ class WrongServer(WrongClock):
     """The clock of a server jumps ahead, and is put right: nothing is moved for good."""
 
     stale = 2 * HEARD_WITHIN
+    written_within = WRITTEN_LATE
     lag = max(*AHEAD, LAST_JUMP)
 
     def begin(self) -> None:
