@@ -1,4 +1,4 @@
-"""Planted mutants of stores that forget their last commits, refuse them, have no room, or are asked for too much."""
+"""Planted mutants of stores that forget or refuse commits, have no room or a wrong clock, or are asked for too much."""
 
 import pytest
 
@@ -9,6 +9,8 @@ from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.lane import Lane
 from watchbill.scheduler.refusals import Refusals
 from watchbill.scheduler.scheduler import Scheduler
+from watchbill.scheduler.store_time import StoreTime
+from watchbill.store import open as store_open
 from watchbill.store.contact import Heartbeats
 from watchbill.store.group_commit import GroupCommit
 from watchbill.store.newest import Newest
@@ -18,8 +20,17 @@ from watchbill.store.reported import Reported
 from watchbill.store.sqlite import client
 from watchbill.store.sqlite import scheduler as sqlite_scheduler
 from watchbill.store.sqlite.lanes import OwnerLanes
+from watchbill.store.sqlite.time import StoreTime as FileTime
 from watchbill.store.tails import Tails
-from watchbill.testing.simulation import is_colliding, is_embedded, is_forgetful, is_full, is_refusing, is_sized
+from watchbill.testing.simulation import (
+    is_colliding,
+    is_embedded,
+    is_forgetful,
+    is_full,
+    is_misdated,
+    is_refusing,
+    is_sized,
+)
 
 # --- a store that forgets
 
@@ -44,6 +55,20 @@ def lost_reports_are_not_repeated(patch: Patch) -> None:
 
 def fences_of_lost_leases_are_issued_again(patch: Patch) -> None:
     change_sql(patch, "lease_rows", "WHERE key = 'fence_floor'", "WHERE key = 'no floor'")
+
+
+# Few worlds have such a moment: both are planted in tests/rooms/test_moved.py.
+
+
+def another_server_counts_as_the_same(patch: Patch) -> None:
+    async def stay(self):
+        pass
+
+    patch.setattr(Scheduler, "_follow_the_store", stay)
+
+
+def a_turn_goes_on_with_what_another_server_said(patch: Patch) -> None:
+    patch.setattr(Scheduler, "_stay_with_the_store", lambda self: None)
 
 
 # --- ids that are drawn twice
@@ -145,6 +170,42 @@ def turns_are_not_flushed(patch: Patch) -> None:
     patch.setattr(Turn, "only_names", True)
 
 
+# --- a clock that is wrong
+
+
+def a_wall_clock_is_believed_at_once(patch: Patch) -> None:
+    def follow(self, boot, now, wall):
+        self._anchor = self._anchor._replace(boot=boot, time=wall, ahead=0)
+
+    patch.setattr(FileTime, "_follow", follow)
+
+
+def the_stores_time_follows_the_wall_clock_back(patch: Patch) -> None:
+    correct = FileTime.correct
+
+    def follow(self):
+        correct(self)
+        if self._wall() < self():
+            self._anchor = self._anchor._replace(boot=self._boot(), time=self._wall(), ahead=0)
+
+    patch.setattr(FileTime, "correct", follow)
+
+
+def a_file_from_the_future_is_opened(patch: Patch) -> None:
+    patch.setattr(store_open, "is_far_ahead", lambda newest, wall: False)
+
+
+def a_file_is_opened_at_the_wall_clocks_time(patch: Patch) -> None:
+    patch.setattr(store_open, "StoreTime", lambda clock, not_below: FileTime(clock, 0))
+
+
+def a_scheduler_keeps_the_time_of_a_clock_that_was_ahead(patch: Patch) -> None:
+    def keep(self, now, asked):
+        self._offset = max(self._offset or 0, now - self._clock.boot())
+
+    patch.setattr(StoreTime, "saw", keep)
+
+
 MUTANTS_OF_THE_STORE = (
     Mutant("follows nothing", a_turn_follows_nothing, frozenset({"I2", "I3", "I7", "I23"}), is_forgetful),
     Mutant("follows journals", only_journals_are_followed, frozenset({"I2", "I3", "I4", "I14", "I23"}), is_forgetful),
@@ -162,4 +223,9 @@ MUTANTS_OF_THE_STORE = (
     Mutant("charged for a full disk", refused_heartbeats_count_as_silence, frozenset({"I9"}), has_a_full_server),
     Mutant("not flushed", turns_are_not_flushed, frozenset({"I1"}), has_a_full_file),
     Mutant("never held", a_refused_run_is_loaded_for_ever, frozenset({"I0", "I2", "I5", "I8", "I22"}), is_refusing),
+    Mutant("wall clock believed", a_wall_clock_is_believed_at_once, frozenset({"I25"}), is_misdated),
+    Mutant("store goes back", the_stores_time_follows_the_wall_clock_back, frozenset({"I25"}), is_misdated),
+    Mutant("future opened", a_file_from_the_future_is_opened, frozenset({"I25"}), is_misdated),
+    Mutant("opened at the wall clock", a_file_is_opened_at_the_wall_clocks_time, frozenset({"I25"}), is_misdated),
+    Mutant("ahead for good", a_scheduler_keeps_the_time_of_a_clock_that_was_ahead, frozenset({"I25"}), is_misdated),
 )

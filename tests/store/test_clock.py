@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+from functools import partial
 
 import pytest
 
@@ -10,6 +11,9 @@ from watchbill.clock import SECOND, SystemClock, to_datetime
 from watchbill.env import SystemEnv
 from watchbill.errors import StoreClockError, StoreUrlError
 from watchbill.store.open import open_store, set_clock_back
+from watchbill.store.protocol import Hint
+from watchbill.store.sqlite.lanes import WATCH_EVERY, OwnerLanes
+from watchbill.store.sqlite.time import CONFIRMED
 from watchbill.testing.conformance.scene import HandClock, a_run
 
 DAY = 86_400 * SECOND
@@ -82,6 +86,24 @@ async def test_set_back_ends_leases_and_lets_schedules_go_on_and_keeps_their_gua
         assert by_hand.execute("SELECT last_slot, wake_at FROM schedule").fetchall() == [(now, now)]
         with pytest.raises(sqlite3.IntegrityError):
             by_hand.execute("UPDATE schedule SET last_slot = 1")
+
+
+async def test_all_components_are_woken_when_the_time_of_a_served_file_follows_the_wall_clock(url):
+    clock = HandClock()
+    store = await open_store(url, SystemEnv(), clock=clock)
+    lanes: OwnerLanes = vars(store)["_lanes"]
+    woken: list[Hint] = []
+    for whom in Hint:
+        store.listen(whom, partial(woken.append, whom))
+    clock.wall_now += DAY
+    for _ in range(CONFIRMED // WATCH_EVERY):
+        lanes.correct_time()
+        clock.pass_by(WATCH_EVERY)
+    assert woken == []
+    lanes.correct_time()
+    assert (await store.supervisor.watch(1)).now == clock.wall()
+    assert woken == list(Hint)
+    await store.close()
 
 
 async def test_small_difference_opens_and_never_goes_back(url):

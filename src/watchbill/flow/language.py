@@ -126,7 +126,7 @@ async def ask(
     span = to_micros(within, what="within of ask()")
     groups = [to] if escalate_to is None else [to, escalate_to]
     for group, then in zip(groups, (*groups[1:], None), strict=True):
-        call = _ask(loop, question, form, group, read, Patience(span, then, loop.now + span))
+        call = _ask(loop, question, form, group, read, Patience(span, then, loop.at + span))
         try:
             async with asyncio.timeout(span / SECOND):
                 return await call

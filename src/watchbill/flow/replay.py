@@ -101,6 +101,7 @@ class WorkflowLoop(Drain):
         "_tasks",
         "acts_until",
         "asked",
+        "at",
         "calls",
         "cancels",
         "continued",
@@ -150,7 +151,10 @@ class WorkflowLoop(Drain):
         self.stale = 0  # so many of these are over again
         self.calls: dict[str, Call] = {}
         self.cancels: list[Call] = []
-        self.now: Micros = 0
+        self.now: Micros = 0  # what the workflow sees; it never goes back
+        # The time of the last outcome: behind `now` if the clock of the store was ahead and was put right. Timers count
+        # from it, or all that a run waits for would be late by as much.
+        self.at: Micros = 0
         self.ended: Ended | None = None
         self.never_awaited = 0
         self.owner: object = None
@@ -175,7 +179,7 @@ class WorkflowLoop(Drain):
 
     def begin(self, at: Micros) -> None:
         """Start the function and run it until it rests."""
-        self.now = at
+        self.now = self.at = at
         self._main = self._make_task(self._play(), self._root, "main", self._context)
         self._drain()
 
@@ -194,6 +198,7 @@ class WorkflowLoop(Drain):
         del self.calls[key]
         if not call.handed_out:
             self._forget_stale()
+        self.at = at
         if at > self.now:
             self.now = at
         if failure is None:
@@ -204,6 +209,7 @@ class WorkflowLoop(Drain):
 
     def cancel(self, at: Micros, reason: str, *, late: bool = False, stopped: bool = False) -> None:
         """Raise CancelledError where the workflow waits; it may still clean up, and call steps for it."""
+        self.at = at
         if at > self.now:
             self.now = at
         if self.undoing is not None:
@@ -243,6 +249,7 @@ class WorkflowLoop(Drain):
         """Undo a call not that the workflow had cancelled: it took no effect. Raises Diverged."""
         if not self.can_be_undone(key):
             raise not_asked(key, None, self.calls, ended=self.ended is not None)
+        self.at = at
         if at > self.now:
             self.now = at
         self.spared = self.spared | {key}
@@ -259,6 +266,7 @@ class WorkflowLoop(Drain):
         """Deliver a message, then run until nothing is ready; False when it was delivered before."""
         if not self.mailbox.arrive(message):
             return False
+        self.at = at
         if at > self.now:
             self.now = at
         self._drain()
@@ -577,7 +585,7 @@ class WorkflowLoop(Drain):
         timer.args = args
         timer.options = None
         timer.decode = nothing
-        timer.due = self.now + delay
+        timer.due = self.at + delay
         timer.started = True
         timer.handed_out = False
         timer.context = copy_context() if context is None else context

@@ -90,7 +90,7 @@ class Leases:
         taken = {lease.shard: lease.term for lease in answer.taken}
         self._unsure = {shard: until for shard, until in unsure.items() if shard not in taken}
         self._highest = max([self._highest, *taken.values()])
-        self._time.saw(answer.now)
+        self._time.saw(answer.now, before)
         self._contact.heard()
         if taken and not self.terms:
             self._trust_from(before)
@@ -106,7 +106,7 @@ class Leases:
         if self._lasting is None or not self.terms or not (at_once or before >= self._renew_at):
             return set()
         answer = await self._store.renew(self._owner, dict(self.terms), self._lasting)
-        self._time.saw(answer.now)
+        self._time.saw(answer.now, before)
         self._contact.heard()
         lost = set(self.terms) - answer.held
         for shard in lost:

@@ -672,9 +672,10 @@ class Scheduler(Loop):
     async def _read(self, shards: list[int]) -> tuple[Look, list[Loaded]]:
         known = self._registry.names()
         self._attendance.say(known)
+        asked = self.env.clock.boot()
         look = await self._store.look(shards, known, self._look_limit, self._schedules.names)
         self._stay_with_the_store()
-        self._time.saw(look.now)
+        self._time.saw(look.now, asked)
         self._contact.heard()
         self._heed(look.stopped)
         await self._overrides.hear(look.policies)
@@ -1021,9 +1022,10 @@ class Scheduler(Loop):
 
         `divisible`: raise TooMuchError if the store answers, but not to this turn.
         """
-        answer = None
+        answer, asked = None, 0
         failures = 0
         while answer is None:
+            asked = self.env.clock.boot()
             try:
                 answer = await self._store.turn(turn, again=again)
             except StoreUnreachableError as lost:
@@ -1037,7 +1039,7 @@ class Scheduler(Loop):
                     failures = failures + 1 if await self._is_answered(turn) else 0
                     if failures >= DIVIDED_AFTER:
                         raise TooMuchError(f"{size:,} bytes were sent {failures} times: {lost}") from None
-        self._time.saw(answer.now)
+        self._time.saw(answer.now, asked)
         if answer.applied:
             return True
         # Another process holds one of our shards, or the store has lost its newest entries: they are done again.

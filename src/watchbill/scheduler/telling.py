@@ -94,6 +94,7 @@ class Telling:
         elif not resident.asks(arrived):
             return
         elif isinstance(arrived, Settled):
+            resident.settled = None  # asked for again if the store's clock is put right meanwhile: then it is not over
             self._advance.begin_the_undo(resident, batch)
         elif isinstance(arrived, Deadline):
             self._late(resident, batch)

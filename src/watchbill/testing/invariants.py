@@ -30,6 +30,8 @@ I20 enough was done to mean something
 I21 no turn, report or read is larger than its bound, but for one item that is larger by itself; each run has its share
     of a turn; and what has ended of a small run is written within a few turns
 I22 a run of which the store refuses every entry is held, with the words of the store and an incident; all others end
+I25 a store in a file never goes back in time, and never follows a clock that was wrong for a moment; nothing starts or
+    ends early by more than clocks.md allows, by the true time; a server's clock that was ahead moves nothing for good
 I24 an id that is drawn twice loses nothing: no run, child, slot or row, and no process drops what it has in memory
 I23 a store that has lost its last commits goes on from what it kept: nothing is written of a run that it lost, fences
     and terms stay above all that were ever issued, and what was lost is done again or asked for again
@@ -126,6 +128,9 @@ class Checker:
         self.nums: dict[str, int] = {}
         self.results: dict[int, bytes] = {}
         self.transactions = 0
+        self.inserted: dict[str, float] = {}  # when runs were committed, by their ids
+        self.timers: dict[tuple[str, str], float] = {}  # when timers were journalled as due, by run and key
+        self.decided: Callable[[DecisionSeen], None] = lambda _: None  # called with each decision
         self.fences: dict[tuple[str, int, str], int] = {}  # the newest of calls of runs that the store has lost
         self.lost_rows: dict[int, int] = {}  # rows that the store has lost, with their fences
         self.lost_outcomes: set[tuple[int, int, str]] = set()  # of calls, in lost commits
@@ -191,6 +196,7 @@ class Checker:
                 case ScheduleSeen():
                     self.slots.changed(change)
                 case DecisionSeen():
+                    self.decided(change)
                     self.remedies.saw_decision(change, lambda seen=change: self._begun_of(seen))  # type: ignore[misc]
                 case ResolveSeen():
                     self.remedies.saw_resolve(change)
@@ -218,6 +224,7 @@ class Checker:
         self.runs[run.num] = run
         if before is None:
             self.nums[run.id] = run.num
+            self.inserted[run.id] = self._now()
             self.slots.begun(run)
             if run.status != RunState.SCHEDULED:
                 self._violated("I4", f"{run} came into being as something else than scheduled")
@@ -259,6 +266,8 @@ class Checker:
             self._outcome(run, entry)
         elif entry.kind == Kind.SPARED:
             self._call(entry.run, entry.key, self._parts.get(entry.run, 0)).asked_again = True
+        elif entry.kind == Kind.TIMER:
+            self.timers[run.id, entry.key] = self._now()
         elif entry.kind in (Kind.REWOUND, Kind.CONTINUED):
             self._parts[entry.run] = self._parts.get(entry.run, 0) + 1
             self.counts[f"parts {Kind(entry.kind).name.lower()}"] += 1
@@ -631,6 +640,7 @@ class Checker:
     def begun(self, entry: Entry) -> None:
         """Check an attempt as it really begins."""
         self.counts["begun"] += 1
+        entry.begun_at = self._now()
         if (step := entry.call.partition(".")[0]) in ILL_BRED:
             self.counts[f"{step} begun"] += 1
         num = self.nums.get(entry.run)
@@ -759,6 +769,15 @@ class Checker:
         return (run.held is not None and not _waits_for_code(run)) or any(
             row.run == num and row.why == "quarantine" for row in self._rows.values()
         )
+
+    def entries(self, run: str, call: str) -> list[Entry]:
+        """Give the attempts of a call that really began, in the first part of its run."""
+        num = self.nums.get(run)
+        return [] if num is None else self._call(num, call, 0).entries
+
+    def ended_at(self, run: str) -> float | None:
+        """Say when a run ended, if it has."""
+        return self._ends.get(run)
 
     def describe(self, id: str) -> str:
         """Say how a run stands, for whoever reads about a violation."""

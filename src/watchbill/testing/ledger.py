@@ -32,8 +32,8 @@ class Entry:
     """One attempt that really began."""
 
     __slots__ = (
-        *("accepted", "after", "attempt", "call", "ended_at", "fate", "fence", "forgotten", "free", "leased"),
-        *("life", "number", "part", "probes", "restored", "run", "saved", "says_not_done", "unknown"),
+        *("accepted", "after", "attempt", "begun_at", "call", "ended_at", "fate", "fence", "forgotten", "free"),
+        *("leased", "life", "number", "part", "probes", "restored", "run", "saved", "says_not_done", "unknown"),
     )
 
     def __init__(self, attempt: Attempt, life: str, after: Sequence[str]) -> None:
@@ -46,7 +46,8 @@ class Entry:
         self.life = life
         self.after = after  # the calls whose outcomes this one depends on
         self.fate = Fate.BEGUN
-        self.ended_at = 0.0  # in the world's time, when its reader has heard of it
+        self.begun_at = 0.0  # in the world's time, when its reader has heard of it
+        self.ended_at = 0.0  # likewise
         self.restored: int = attempt.restored or 0  # the checkpoint it was given
         self.accepted = False  # its effect, by a sink that refuses old fences
         self.saved = 0  # the checkpoint that it was told is durable

@@ -23,10 +23,12 @@ from watchbill.model.watcher import Supervision
 from watchbill.store.protocol import EVERY
 from watchbill.testing.chance import Chance
 from watchbill.testing.colliding import CollidingIds, CollidingNetwork
+from watchbill.testing.envs import SimClock
 from watchbill.testing.forgetting import Failover, MovingNetwork, marches
 from watchbill.testing.full import DiskNetwork, FullDisk, FullNetwork
 from watchbill.testing.hosts import hire, hosts_of
 from watchbill.testing.invariants import Violation
+from watchbill.testing.misdating import Misdating, ServerClock, WrongMachine, WrongServer, misdated
 from watchbill.testing.nemesis import (
     Nemesis,
     Plan,
@@ -164,21 +166,19 @@ def is_full(seed: int) -> bool:
     return drawn and not others
 
 
+def is_misdated(seed: int) -> bool:
+    """Say whether the clock of the store is wrong in that world: every second one that is embedded, one in 13 else.
+
+    Of the embedded worlds it is the wall clock of the machine that has the file, of plain ones the clock of a server.
+    """
+    others = is_forgetful(seed) or is_colliding(seed) or is_refusing(seed) or is_sized(seed) or is_troubled(seed)
+    return (seed % 2 == 0 if is_embedded(seed) else seed % 13 == 11) and not others
+
+
 def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Result:
     """Play one world; raises SimulationError when an invariant does not hold."""
     chance = Chance(seed)
-    if is_crewed(seed):
-        planned = plan_crew(chance.fork("plan"), quiet=is_quiet(seed))
-    else:
-        planned = plan(chance.fork("plan"), quiet=is_quiet(seed), embedded=is_embedded(seed))
-    if is_troubled(seed):
-        planned = with_troubles(planned, chance.fork("troubles"))
-    if is_severed(seed):
-        planned = with_cuts_in_the_act(planned)
-    if is_unhurried(seed):
-        planned = with_long_leases(planned, chance.fork("long leases"))
-    if is_moody(seed):
-        planned = with_a_moody_bank(planned)
+    planned = _plan(seed, chance)
     loop = VirtualLoop(chance.fork("order"))
     world = World(loop, chance)
     if is_colliding(seed):
@@ -199,9 +199,30 @@ def simulate(seed: int, supervision: Supervision = Supervision.EMBEDDED) -> Resu
     return Result(world.trace, _counted(world))
 
 
+def _plan(seed: int, chance: Chance) -> Plan:
+    """Draw how the world of a seed will be treated."""
+    if is_crewed(seed):
+        planned = plan_crew(chance.fork("plan"), quiet=is_quiet(seed))
+    else:
+        planned = plan(chance.fork("plan"), quiet=is_quiet(seed), embedded=is_embedded(seed))
+    if is_troubled(seed):
+        planned = with_troubles(planned, chance.fork("troubles"))
+    if is_severed(seed):
+        planned = with_cuts_in_the_act(planned)
+    if is_unhurried(seed):
+        planned = with_long_leases(planned, chance.fork("long leases"))
+    if is_moody(seed):
+        planned = with_a_moody_bank(planned)
+    if is_misdated(seed):
+        planned = misdated(planned, chance.fork("misdated"))
+    return planned
+
+
 class _Kind(NamedTuple):
     scheduled: bool
     network: type[Network]
+    clock: type[SimClock] = SimClock
+    misdating: type[Misdating] = Misdating
 
     @property
     def forgetful(self) -> bool:
@@ -224,7 +245,12 @@ def _kind(seed: int) -> _Kind:
         (is_sized, SizedNetwork),
         (is_full, OwnedNetwork if is_embedded(seed) else FullNetwork),
     ]
-    return _Kind(is_scheduled(seed), next((network for is_of, network in kinds if is_of(seed)), Network))
+    network = next((network for is_of, network in kinds if is_of(seed)), Network)
+    if not is_misdated(seed):
+        return _Kind(is_scheduled(seed), network)
+    if is_embedded(seed):
+        return _Kind(is_scheduled(seed), network, misdating=WrongMachine)
+    return _Kind(is_scheduled(seed), network, ServerClock, WrongServer)
 
 
 async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Supervision) -> None:
@@ -232,9 +258,12 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
     nodes = [replace(one, schedules=scheduled, supervision=supervision, sized=kind.sized) for one in planned.nodes]
     if kind.sized:
         world.bounds = SMALL
-    await world.open(nodes, embedded=planned.style is Style.EMBEDDED, network=kind.network)
+    embedded = planned.style is Style.EMBEDDED
+    await world.open(nodes, embedded=embedded, network=kind.network, clock=kind.clock)
+    misdating = kind.misdating(world, world.chance.fork("clock"), planned.storm)
+    misdating.begin()
     hire(world, [replace(berth, sized=kind.sized) for berth in planned.hosts])
-    wanted = _wanted(world, planned, kind)
+    wanted = _wanted(world, planned, kind, misdating)
     clients = Clients(world, wanted)
     nemesis = (Saboteur if planned.hosts else Nemesis)(world, planned, world.chance.fork("nemesis"))
     nemesis.begin()
@@ -242,11 +271,14 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
     for other in others:
         other.begin()
     await _wait(world, clients, max([planned.storm, *[other.until for other in others]]))
+    await misdating.heal()
     nemesis.heal()
     for other in others:
         other.heal()
     world.note("healed")
-    await _wait(world, clients, HEALED_WITHIN, healed=True, lag=planned.weather.lag)
+    wanted += misdating.probe(clients)
+    await _wait(world, clients, HEALED_WITHIN, healed=True, lag=planned.weather.lag + misdating.lag)
+    await misdating.check()
     _check_ends(world, wanted)
     if kind.network is RefusingNetwork:
         await _check_refused(world)
@@ -263,7 +295,7 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
         world.checker.violated("I20", f"too little was done: {dict(_counted(world))}")
 
 
-def _wanted(world: World, planned: Plan, kind: _Kind) -> list[Wish]:
+def _wanted(world: World, planned: Plan, kind: _Kind, misdating: Misdating) -> list[Wish]:
     """Draw what clients want in a world of that kind."""
     wanted = wishes(world.chance.fork("wishes"), planned.demand)
     if kind.forgetful or kind.full:
@@ -273,6 +305,7 @@ def _wanted(world: World, planned: Plan, kind: _Kind) -> list[Wish]:
         wanted += curse(world, world.chance.fork("cursed"), planned.demand.within)
     if kind.sized:
         wanted += sized_wishes(world.chance.fork("sizes"), planned.demand.within)
+    wanted = misdating.allow(wanted + misdating.wishes())
     if planned.troubles is not None:
         wanted += _trouble(world, planned, planned.troubles)
     return wanted

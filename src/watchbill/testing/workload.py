@@ -654,6 +654,7 @@ class Wish:
     words: tuple[Word, ...] = ()
     twice: bool = False
     priority: int = 0
+    delay: float = 0.0  # seconds after its commit in which it does not begin
 
     @property
     def cancelled(self) -> bool:

@@ -3,7 +3,7 @@
 import contextlib
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -123,18 +123,28 @@ class World:
         self.machines = (Machine("machine-1"), Machine("machine-2"), Machine("machine-3"))
         self.fed: dict[str, float] = {}  # when an agent got something to do for the last time
         self.network: Network
+        self.store_clock: SimClock
+        self.opening: Callable[[], Awaitable[None]] | None = None  # called before a process opens the file
+        self.committed: Callable[[], None] | None = None  # called after each commit that wrote something
         self.life = Life("world", loop)
         self._lanes: Any = None
         self._connection: sqlite3.Connection | None = None
         self._changes: Changes | None = None
         loop.set_exception_handler(self._callback_failed)
 
-    async def open(self, nodes: Sequence["Kind"], *, embedded: bool, network: type[Network] = Network) -> None:
+    async def open(
+        self,
+        nodes: Sequence["Kind"],
+        *,
+        embedded: bool,
+        network: type[Network] = Network,
+        clock: type[SimClock] = SimClock,
+    ) -> None:
         """Open the store, and start the nodes; `embedded`: one process owns it, and its leases never end."""
-        clock = SimClock(self.loop, boot=self.chance.below(1 << 40))
-        env = StoreEnv(self.loop, clock, self.chance.fork("store"), self.ids, self.ledger, self._transacted)
+        self.store_clock = clock(self.loop, boot=self.chance.below(1 << 40))
+        env = StoreEnv(self.loop, self.store_clock, self.chance.fork("store"), self.ids, self.ledger, self._transacted)
         env.bounds = self.bounds
-        store = await network.opened(env, clock, embedded=embedded)
+        store = await network.opened(env, self.store_clock, embedded=embedded)
         self.adopt(store)
         env.watched = True
         self.network = network(self.loop, store, self.checker, self.chance.fork("network"), self.note)
@@ -218,6 +228,8 @@ class World:
 
     async def own(self) -> None:
         """Do what opening a file as its owner does: whoever had it before is provably dead."""
+        if self.opening is not None:
+            await self.opening()
         if self.network.local:
             await self.network.own()
 
@@ -285,6 +297,8 @@ class World:
         if changes:
             self.trace.append((self.loop.now, "commit", tuple(changes)))
             self.checker.committed(changes)
+            if self.committed is not None:
+                self.committed()
 
     def _callback_failed(self, _: object, context: dict[str, Any]) -> None:
         # Only what a callback raised: what the collector finds, it finds when it likes.
@@ -505,7 +519,7 @@ class Clients:
     """Those who start runs, cancel some, and ask again when they get no answer."""
 
     def __init__(self, world: World, wishes: Sequence[Wish]) -> None:
-        self.waiting = len(wishes)  # for what they asked to be acknowledged
+        self.waiting = 0  # for what they asked to be acknowledged
         self._started: list[tuple[float, Wish]] = []  # when it was acknowledged
         self._told: list[tuple[float, NewFact]] = []  # likewise
         self._lost_since: list[float] = []  # losses of the store after which not all was told again yet
@@ -514,6 +528,11 @@ class Clients:
         clock = SimClock(world.loop)
         self._env = SimEnv(world.loop, clock, world.chance.fork("clients"), world.ids)
         self._store = FarStore(world.network, self._life).client
+        self.ask(wishes)
+
+    def ask(self, wishes: Sequence[Wish]) -> None:
+        """Ask for runs, each at its time from now on; those of one time together."""
+        self.waiting += len(wishes)
         moments: dict[float, list[Wish]] = {}
         for wish in wishes:
             moments.setdefault(wish.at, []).append(wish)
@@ -544,6 +563,7 @@ class Clients:
                 priority=wish.priority,
                 deadline=wish.workflow.deadline[0],
                 deadline_in=wish.workflow.deadline[1],
+                delay=round(wish.delay * SECOND),
             )
             for wish in wishes
         ]

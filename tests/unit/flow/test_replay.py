@@ -202,6 +202,19 @@ def test_absolute_times_lose_no_microsecond(now, delay):
     loop.close()
 
 
+def test_timer_counts_from_the_last_outcome_if_the_clock_of_the_store_was_ahead(begin):
+    async def workflow() -> None:
+        await step("charge")
+        await step("ship")
+        await asyncio.sleep(5)
+
+    loop = begin(workflow)
+    answer(loop, "charge", after=86_400 * SECOND)
+    answer(loop, "ship", after=-86_399 * SECOND)  # it was put right
+    assert loop.now == NOON + 86_400 * SECOND, "no workflow sees time go back"
+    assert loop.calls["sleep"].due == NOON + 6 * SECOND
+
+
 def test_what_is_due_already_needs_no_journal(begin):
     async def workflow() -> list[str]:
         loop = asyncio.get_running_loop()

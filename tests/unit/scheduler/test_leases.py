@@ -1,7 +1,7 @@
 """Leases: what is mine, how long I may trust it, when to ask again; by a clock that a test moves."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -230,19 +230,6 @@ async def test_what_was_given_up_is_released_until_the_store_has_answered() -> N
     await mine.part()
     assert shards.released == [{2: 5, 3: 5}] * 2
     assert [lease.shard for lease in await mine.take()] == [2, 3]
-
-
-def test_the_time_of_the_store_never_goes_back() -> None:
-    clock: Any = HandClock()
-    time = StoreTime(clock)
-    time.saw(1_000 * SECOND)
-    clock.boot_now += SECOND
-    assert time.now() == 1_001 * SECOND
-    time.saw(500 * SECOND)
-    assert time.now() == 1_001 * SECOND
-    clock.boot_now += SECOND
-    time.saw(2_000 * SECOND)
-    assert time.now() == 2_000 * SECOND
 
 
 async def test_what_was_given_up_uncounted_is_said_until_the_store_has_answered() -> None:

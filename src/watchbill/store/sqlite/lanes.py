@@ -22,6 +22,7 @@ FIRST_PAUSE: Final[Micros] = SECOND // 10  # before a file that the disk refused
 LONGEST_PAUSE: Final[Micros] = 5 * SECOND
 # For commits of users' own connections, which give no hints; and for files that are deleted, moved or replaced.
 WATCH_EVERY: Final[Micros] = SECOND // 2
+FOLLOWED: Final[Micros] = SECOND // 20  # more than passes while the store's time is corrected
 
 
 class Lanes(Protocol):
@@ -103,6 +104,14 @@ class OwnerLanes:
         self._check()
         reader = self._reader
         return on_thread(self._readers, lambda: reader.snapshot(work), self._read_failed)
+
+    def correct_time(self) -> None:
+        """Compare the store's time with the wall clock; if it follows that clock, wake all whose time has come."""
+        before = self.now()
+        self.now.correct()
+        if self.now() > before + FOLLOWED:
+            for whom in Hint:
+                self.hints.give(whom)
 
     def give_later(self, whom: Hint, span: Micros) -> None:
         """Wake those who listen when a time has passed that a commit has set."""
@@ -212,7 +221,7 @@ class OwnerLanes:
         self._watching = self._env.call_later(WATCH_EVERY, self._look)
 
     def _look(self) -> None:
-        self.now.correct()
+        self.correct_time()
         if self._group.failing:
             self._watch()
             return

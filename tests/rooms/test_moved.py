@@ -1,0 +1,134 @@
+"""A store that becomes another server, as PostgreSQL does at a failover: a scheduler takes its shards anew."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import pytest
+
+from tests.rooms.scene import LONG, Ear
+from tests.rooms.test_fleet import Fleet, Shop, ended, until
+from tests.simulation.mutants_of_the_store import (
+    a_turn_goes_on_with_what_another_server_said,
+    another_server_counts_as_the_same,
+)
+from watchbill.env import SystemEnv
+from watchbill.model.run import SHARDS_PER_REGION
+from watchbill.scheduler.scheduler import Scheduler
+from watchbill.store.open import open_store
+from watchbill.store.protocol import Store
+
+
+class Moving:
+    """A store that can become another server, and notes what schedulers ask it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.moves = 0
+        self.asked: list[str] = []
+        self.moves_with_a_find = False  # the next look that finds a run reaches another server
+        self.scheduler = MovingScheduler(store.scheduler, self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def answers(self, operation: str, answer: Any) -> None:
+        self.asked.append(operation)
+        if self.moves_with_a_find and operation == "look" and answer.due:
+            self.moves_with_a_find = False
+            self.move()
+
+    def move(self) -> None:
+        self.moves += 1
+        self.asked.clear()
+
+    async def has_answered(self, operation: str, times: int) -> None:
+        async with asyncio.timeout(LONG):
+            while self.asked.count(operation) < times:
+                await asyncio.sleep(0.01)
+
+
+class MovingScheduler:
+    def __init__(self, scheduler: Any, server: Moving) -> None:
+        self._scheduler = scheduler
+        self._server = server
+
+    def moves(self) -> int:
+        return self._server.moves
+
+    def __getattr__(self, operation: str) -> Any:
+        async def ask(*args: Any, **kwargs: Any) -> Any:
+            answer = await getattr(self._scheduler, operation)(*args, **kwargs)
+            self._server.answers(operation, answer)
+            return answer
+
+        return ask
+
+
+@pytest.fixture
+async def fleet(url: str) -> AsyncIterator[Fleet]:
+    store = await open_store(url, SystemEnv(), lasting_leases=False)
+    fleet = Fleet(cast(Store, Moving(store)), Shop())
+    await fleet.join()
+    await until(fleet, [SHARDS_PER_REGION])
+    yield fleet
+    fleet.shop.may_end.set()
+    fleet.shop.ends.set()
+    for house in list(fleet.houses):
+        await fleet.leave(house)
+    await store.close()
+
+
+@pytest.fixture
+def ear(fleet: Fleet) -> Ear:
+    return Ear(fleet.shop.app)
+
+
+@pytest.fixture
+def server(fleet: Fleet) -> Moving:
+    return cast(Moving, fleet.store)
+
+
+def terms(fleet: Fleet) -> set[int]:
+    [scheduler] = [room for room in fleet.houses[0].rooms if isinstance(room, Scheduler)]
+    return set(scheduler._leases.terms.values())
+
+
+async def test_scheduler_takes_its_shards_under_new_terms_from_another_server(fleet: Fleet, server: Moving, ear: Ear):
+    shop, before = fleet.shop, terms(fleet)
+    ids = await fleet.start(shop.long, 1)
+    async with asyncio.timeout(LONG):
+        while shop.called.total() < 2:
+            await asyncio.sleep(0.01)
+    server.move()
+    await server.has_answered("look", 3)
+    assert min(terms(fleet)) > max(before), "the other server may have lost what memory was made from"
+    shop.ends.set()
+    shop.may_end.set()
+    await ended(fleet, ear, ids)
+    assert set(shop.called.values()) == {1}, "this one had lost nothing"
+    assert [event.cause for event in ear.of("shards.lost")] == ["moved"]
+    assert ear.of("step.lost") == []
+
+
+async def test_nothing_read_from_another_server_is_written_under_old_terms(fleet: Fleet, server: Moving, ear: Ear):
+    server.moves_with_a_find = True
+    await ended(fleet, ear, await fleet.start(fleet.shop.busy, 1))
+    assert server.moves == 1
+    before_the_take = server.asked[: server.asked.index("take")]
+    assert "turn" not in before_the_take, "a run that was found there began under an old term"
+    assert set(fleet.shop.called.values()) == {1}
+
+
+async def test_mutant_another_server_counts_as_the_same_is_caught(fleet: Fleet, server: Moving, ear: Ear, monkeypatch):
+    another_server_counts_as_the_same(monkeypatch)
+    with pytest.raises(AssertionError, match="may have lost what memory was made from"):
+        await test_scheduler_takes_its_shards_under_new_terms_from_another_server(fleet, server, ear)
+
+
+async def test_mutant_a_turn_goes_on_with_what_another_server_said_is_caught(
+    fleet: Fleet, server: Moving, ear: Ear, monkeypatch
+):
+    a_turn_goes_on_with_what_another_server_said(monkeypatch)
+    with pytest.raises(AssertionError, match="began under an old term"):
+        await test_nothing_read_from_another_server_is_written_under_old_terms(fleet, server, ear)
