@@ -250,6 +250,18 @@ async def test_one_that_failed_below_goes_on_with_a_new_run_below(bank: Bank) ->
         assert await ends(bank.app.handle("o-1~2", bank.family)) == "o-1 paid"
 
 
+async def test_run_whose_id_is_too_long_for_a_copy_stays_with_its_incident(bank: Bank) -> None:
+    long = "x" * 200
+    async with bank.app.rooms():
+        await bank.runs(bank.pay, "o-1", long)
+        incident = await bank.incident(2)
+        bank.mended = True
+        await bank.app.resolve(incident.id, "retry", by="ada", reason="the bank is back")
+        await bank.ear.hears(RUN_COMPLETED, "o-1~2")
+        assert (await bank.incident(1)).id == incident.id
+        assert (await bank.app.handle(long).status()).state == "failed"
+
+
 async def test_those_that_are_left_as_they_are_are_left_and_it_is_written_down_why(bank: Bank) -> None:
     async with bank.app.rooms():
         await bank.runs(bank.pay, "o-1", "o-2")

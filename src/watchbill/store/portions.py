@@ -42,7 +42,7 @@ class Portion:
             return False
         most = self._at_once if size <= self._large else self._for_large
         of_run, share = self._runs.get(run, 0), self._of_a_run
-        too_much = self._has_largest if size > most else self.size + size > most
+        too_much = self._has_largest or self.is_full if size > most else self.size + size > most
         if too_much or (of_run and of_run + size > share and (size <= share or of_run > share)):
             self._cut.add(run)
             return False
