@@ -211,11 +211,11 @@ class Writer(Database):
         if wide is None:
             text = self._sql[name].rstrip()
             wide = self._wide[name] = text + f", {text[text.rindex('(') :]}" * (ROWS_AT_ONCE - 1)
-        one_by_one = len(rows) % ROWS_AT_ONCE
-        for first in range(one_by_one, len(rows), ROWS_AT_ONCE):
+        one_by_one = len(rows) - len(rows) % ROWS_AT_ONCE
+        for first in range(0, one_by_one, ROWS_AT_ONCE):
             self._connection.execute(wide, [*chain.from_iterable(rows[first : first + ROWS_AT_ONCE])])
-        if one_by_one:
-            self.run_many(name, rows[:one_by_one])
+        if one_by_one < len(rows):
+            self.run_many(name, rows[one_by_one:])
 
     @property
     def has_quotas(self) -> bool:
