@@ -23,7 +23,7 @@ def an_address() -> PostgresAddress:
 ADDRESS = an_address()
 
 
-class SaidError(asyncpg.PostgresError):
+class SaidError(asyncpg.PostgresError):  # type: ignore[misc] # it has no types
     """A refusal of a server, as the driver raises it."""
 
     def __init__(self, sqlstate: str, message: str) -> None:
