@@ -18,7 +18,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from threading import get_ident
-from typing import IO, Any, Final, Protocol, TypeVar
+from typing import IO, Any, Final, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -645,9 +645,7 @@ class Companion:
 
     def ask(self, question: bytes, *, patience: float) -> bytes | None:
         """Ask, and wait for the answer; None when it is gone, or says nothing for so many seconds."""
-        asked, answered = self._process.stdin, self._process.stdout
-        if asked is None or answered is None:
-            return None
+        asked, answered = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
         try:
             asked.write(len(question).to_bytes(8, "big") + question)
             asked.flush()

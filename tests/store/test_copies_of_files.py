@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 import sqlite3
 import struct
@@ -13,8 +14,10 @@ from watchbill.clock import SECOND, SystemClock
 from watchbill.env import SystemEnv
 from watchbill.errors import InvalidOptionError, StoreCorruptError, StoreError, StoreReadOnlyError, StoreUrlError
 from watchbill.forks import FORKS
+from watchbill.store import description_locks
 from watchbill.store.migrate import known_schema, new_store
 from watchbill.store.open import back_up, open_reader, open_store, set_clock_back
+from watchbill.store.owner import take_ownership
 from watchbill.store.sqlite.database import Inherited
 from watchbill.testing.conformance.scene import a_run
 
@@ -155,3 +158,36 @@ def test_child_that_was_forked_in_the_middle_of_a_job_opens_no_file(monkeypatch:
     inherited.add(sqlite3.connect(":memory:"))
     with pytest.raises(StoreError, match="it was forked while its parent was reading or writing the file"):
         inherited.close("sqlite:///a.db")
+
+
+async def test_file_is_owned_by_its_record_lock_alone_where_there_are_no_other_locks(
+    url: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(description_locks, "SUPPORTED", False)
+    store = await open_store(url, SystemEnv())
+    with path.with_name("store.db.owner").open() as owner:
+        assert description_locks.holder(owner.fileno(), fcntl.F_WRLCK, 0) == 0, "it is not known"
+    await store.close()
+    lock = take_ownership(path, url)
+    lock.release()
+    lock.announce("/run/socket")  # it was released: nothing is written
+    assert path.with_name("store.db.owner").read_bytes() == b""
+
+
+def test_owner_file_that_is_deleted_between_opening_and_locking_is_opened_again(
+    url: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lockf, deleted = fcntl.lockf, list[str]()
+
+    def delete_first(descriptor: int, *args: int) -> None:
+        if not deleted:
+            deleted.append("once")
+            path.with_name("store.db.owner").unlink()
+        lockf(descriptor, *args)
+
+    monkeypatch.setattr(fcntl, "lockf", delete_first)
+    lock = take_ownership(path, url)
+    assert deleted
+    assert lock.still_owner()
+    lock.release()
+    assert not lock.still_owner()

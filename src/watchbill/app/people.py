@@ -3,7 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable
 from shlex import quote
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import msgspec
 
@@ -188,6 +188,8 @@ class People:
                 if item is not None:
                     raise InvalidOptionError(f"{id!r} is a question: watchbill inbox answer {id} JSON")
                 raise await self._nothing_waits(id)
+            case _:
+                assert_never(told)
 
     async def _not_ordered(self, id: str, number: int, ordered: Ordered) -> Exception:
         if ordered is Ordered.BUSY:

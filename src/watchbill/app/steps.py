@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 from watchbill.app.opened import decision_in, failure_in, final_in, progress_in
 from watchbill.app.outcomes import Decided
@@ -267,6 +267,8 @@ def _open_state(row: AttemptRow) -> StepState:
             return StepState.FAILED
         case AttemptState.FAILED | AttemptState.PARKED:
             return StepState.WAITING
+        case _:
+            assert_never(row.state)
 
 
 def _unwanted(attempts: Sequence[AttemptStatus]) -> StepState:

@@ -8,7 +8,7 @@ closing, retries start by their budget (`model/budget.py`).
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 import msgspec
 
@@ -382,6 +382,8 @@ def may_start(breaker: Breaker, now: Micros, *, canary_runs: bool) -> int:
             return 0 if canary_runs else 1
         case BreakerState.CLOSING:
             return int(tokens(breaker, now) + 1 - _WHOLE)
+        case _:
+            assert_never(breaker.state)
 
 
 def may_retry(breaker: Breaker, now: Micros) -> int:

@@ -1,7 +1,7 @@
 """Lost: agents that ended uncleanly: by which evidence that was found, and what they leave behind."""
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 import msgspec
 
@@ -65,6 +65,8 @@ def evidence_against(agent: int, name: str, found: Found) -> str:
             return f"{who} was pronounced lost"
         case Found.LEFT:
             return f"{who} is not there any more"
+        case _:
+            assert_never(found)
 
 
 def found_by(state_is_alive: bool, found: str) -> Found:

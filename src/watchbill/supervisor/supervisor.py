@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, assert_never
 
 from watchbill import events as happened
 from watchbill.clock import SECOND, Micros
@@ -411,6 +411,8 @@ def _event(row: AttemptRow, symptom: Symptom, verdict: Verdict, *, now: Micros) 
             return _tell(happened.STEP_GAVE_UP, row, now, "", rule)
         case Quarantine(rule=rule):
             return _tell(happened.STEP_QUARANTINED, row, now, Cause.LOST, f"step {row.step!r}: {rule}")
+        case _:
+            assert_never(verdict)
 
 
 def _tell(  # noqa: PLR0913 - the form every event has
