@@ -254,17 +254,21 @@ class Picture:
         known = vars(checker)
         terms = {term for _, _, term in self._leases.values()}
         begun = {num for num, run in self._kept["runs"].items() if run.status != RunState.SCHEDULED}
-        for (num, _, _), call in _calls(checker).items():
+        known_calls = {key: self._calls.get(key, (None, None, 0)) for key in _calls(checker)}
+        outcomes = {
+            key for key, call in _calls(checker).items() if call.accepted is not None and known_calls[key][0] is None
+        }
+        checker.lost_outcomes |= outcomes
+        for (num, part, _), call in _calls(checker).items():
             call.asked_again = False
             for entry in call.entries:
                 entry.saved = self._entries.get(entry, 0)
                 if entry not in self._entries:
                     entry.forgotten = True
-                    entry.unknown |= entry.leased or num not in begun or entry.fence >> 20 not in terms
+                    led_to = num in begun and not any((num, part, key) in outcomes for key in entry.after)
+                    entry.unknown |= entry.leased or not led_to or entry.fence >> 20 not in terms
         for (num, part, key), call in _calls(checker).items():
-            accepted, row, newest = self._calls.get((num, part, key), (None, None, 0))
-            if call.accepted is not None and accepted is None:
-                checker.lost_outcomes.add((num, part, key))
+            accepted, row, newest = known_calls[num, part, key]
             # A fence that was issued in lost commits, and under which nothing began, is known to nobody.
             call.newest = max([newest, *(entry.fence for entry in call.entries)])
             call.accepted, call.row = accepted, row

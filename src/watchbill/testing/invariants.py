@@ -106,7 +106,7 @@ class Call:
     def has_lost_leases_above(self, fence: int) -> bool:
         """Say whether the only newer fences are of leases that the store has lost: it goes on with this one."""
         newer = [entry for entry in self.entries if entry.fence > fence]
-        return all(entry.unknown for entry in newer) and self.newest in [entry.fence for entry in newer]
+        return all(entry.has_lost_its_lease for entry in newer) and self.newest in [entry.fence for entry in newer]
 
 
 class Checker:
@@ -328,7 +328,7 @@ class Checker:
         A process that was frozen in the middle of one goes on with it when it wakes, whatever was waited for. No store
         can wait for an attempt whose lease it has lost.
         """
-        return [each for each in self._begun(num, part) if self._can_act(each) and not each.unknown]
+        return [each for each in self._begun(num, part) if self._can_act(each) and not each.has_lost_its_lease]
 
     def _begun(self, num: int, part: int | None) -> Iterator[Entry]:
         for (run, there, key), call in self._calls.items():

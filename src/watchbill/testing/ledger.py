@@ -55,13 +55,18 @@ class Entry:
         self.says_not_done = False  # and then it says that
         self.leased = attempt.row is not None  # as a row, by an agent; else its scheduler began it without one
         self.forgotten = False  # it began in commits that the store has lost
-        self.unknown = False  # and so did its lease, its run or its term: nothing in the store leads to it
+        self.unknown = False  # and nothing that the store has kept leads to it
         self.free = False  # it was told to wait, and that costs nothing
 
     @property
     def account(self) -> tuple[str, int, str]:
         """Where its effect is written down, and that of whatever undoes it."""
         return self.run, self.part, self.call.removeprefix("undo:")
+
+    @property
+    def has_lost_its_lease(self) -> bool:
+        """True if the store has lost that an agent had leased it."""
+        return self.leased and self.forgotten
 
     async def save(self, checkpoint: int) -> None:
         """Make a checkpoint durable, and remember that it is."""
