@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
+from watchbill.bounds import BOUNDS
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.flow.context import Attempt, Checkpoint, Finishing
-from watchbill.flow.execute import LARGE, MOST_KEPT_OF_A_RUN, Executor
+from watchbill.flow.execute import Executor
 from watchbill.flow.steps import Step
 from watchbill.model.failure import NOT_BEGUN, Cause, Failure
 from watchbill.model.policy import Policy
 
-PATIENCE = 20  # seconds: only a failing test waits that long
+PATIENCE = 120  # seconds: only a failing test waits that long
 
 
 class Host:
@@ -121,7 +122,7 @@ async def test_run_whose_large_outcomes_wait_begins_nothing_more_until_they_are_
     room: list[int] = []
     executor.on_room.append(lambda: room.append(executor.free))
     large = an_attempt(soon)
-    large.body = b"x" * MOST_KEPT_OF_A_RUN
+    large.body = b"x" * BOUNDS.kept_of_a_run
     executor.keep(large)
     for function in (soon, now):
         parked, other = start(executor, an_attempt(function), host), an_attempt(function, run="r-2")
@@ -154,12 +155,12 @@ async def test_attempt_behind_a_large_outcome_of_a_thread_begins_when_nobody_wan
     def large() -> str:
         inside.set()
         go_on.wait(PATIENCE)
-        return "x" * MOST_KEPT_OF_A_RUN
+        return "x" * BOUNDS.kept_of_a_run
 
     first = start(executor, an_attempt(large), host)
     await asyncio.to_thread(inside.wait, PATIENCE)
     executor.abandon(first)
-    executor._coming[first] = MOST_KEPT_OF_A_RUN  # as its thread says a moment before the loop hears of it
+    executor._coming[first] = BOUNDS.kept_of_a_run  # as its thread says a moment before the loop hears of it
     second = start(executor, an_attempt(now), host)
     async with asyncio.timeout(PATIENCE):
         while not executor._parked:
@@ -167,7 +168,7 @@ async def test_attempt_behind_a_large_outcome_of_a_thread_begins_when_nobody_wan
     go_on.set()
     assert await host.hears(1) == [second]
     assert second.value == "done"
-    assert len(first.body) > LARGE
+    assert len(first.body) > BOUNDS.large
     await executor.close()
 
 
