@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from tests.rooms import alone
-from tests.rooms.scene import LONG, Ear, becomes, ends
+from tests.rooms.scene import LONG, LOOK_EVERY, Ear, becomes, ends
 from tests.rooms.users import (
     DRIVERS,
     AsyncpgUser,
@@ -926,9 +926,14 @@ async def test_a_transaction_that_is_still_open_when_its_step_returns_is_waited_
     async def beside() -> int:
         return await other()
 
+    def said() -> list[str]:
+        return [record.getMessage() for record in caplog.records if "finish()" in record.getMessage()]
+
     async with app.rooms():
         handles = [await app.start(work, n) for n in range(2)]
-        await asyncio.sleep(0.6)
+        async with asyncio.timeout(LONG):
+            while len(said()) < 2:
+                await asyncio.sleep(LOOK_EVERY)
         assert await ends(await app.start(beside)) == 5  # nobody else waits for it
         assert [(await handle.status()).state for handle in handles] == ["running", "running"]
         await left[0].execute("COMMIT")
@@ -936,9 +941,8 @@ async def test_a_transaction_that_is_still_open_when_its_step_returns_is_waited_
         assert [await ends(handle) for handle in handles] == [10, 1]
     for connection in left:
         await connection.close()
-    said = [record.getMessage() for record in caplog.records if "finish()" in record.getMessage()]
-    assert len(said) == 2
-    assert "the transaction in which it called finish() is open" in said[0]
+    assert len(said()) == 2
+    assert "the transaction in which it called finish() is open" in said()[0]
 
 
 async def test_a_transaction_that_cannot_see_the_row_says_so(prepared):

@@ -586,10 +586,10 @@ async def test_a_request_to_an_owner_that_dies_is_told_so(url, how):
 
 
 async def test_a_frozen_owner_is_not_waited_for_for_ever(url, monkeypatch):
-    monkeypatch.setattr(guests, "ANSWER", 200_000)
     monkeypatch.setattr(guests, "LOOK", 0.05)
     with another_owner(url) as process:
         guest = await a_guest(url)
+        monkeypatch.setattr(guests, "ANSWER", 200_000)
         process.send_signal(signal.SIGSTOP)
         with pytest.raises(StoreUnreachableError, match=f"process {process.pid}, which does not answer"):
             await guest.client.submit([a_run(1)])

@@ -37,6 +37,7 @@ I23 a store that has lost its last commits goes on from what it kept: nothing is
     and terms stay above all that were ever issued, and what was lost is done again or asked for again
 """
 
+import bisect
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, assert_never
@@ -156,6 +157,7 @@ class Checker:
         self._tell = tell
         self.slots = Slots(schedules, self.violated)
         self.remedies = Remedies(self.violated, self._can_act, self.was_hurt, now)
+        self.misled: set[str] = set()  # processes whose leases ended early, by a server's clock that jumped ahead
         self.frozen: set[str] = set()  # processes that stood still for a while: what they do later nobody can prevent
         self._calls: dict[tuple[int, int, str], Call] = {}  # by run, part and key
         self._parts: dict[int, int] = {}  # of runs that have more than one
@@ -648,6 +650,13 @@ class Checker:
             self._violated("I1", f"{entry} began, and its run does not exist")
             return
         call = self._call(num, entry.call, entry.part)
+        if entry.fence < call.newest and entry.life.partition("/")[0] in self.misled:
+            self.counts["begun after a lease that ended early"] += 1
+            bisect.insort(call.entries, entry, key=lambda each: each.fence)
+        else:
+            self._begins(num, entry, call)
+
+    def _begins(self, num: int, entry: Entry, call: Call) -> None:
         last = call.entries[-1] if call.entries else None
         self.remedies.begun(num, entry, call.entries)
         call.entries.append(entry)

@@ -285,6 +285,7 @@ class WrongServer(WrongClock):
         # By the server's clock nobody was heard for so long: as if all had stood still.
         self._world.checker.hurt |= self._world.checker.alive
         self._world.checker.frozen |= self._world.checker.alive
+        self._world.checker.misled |= self._world.checker.alive
         self._look()
 
     def _put_right(self) -> None:
