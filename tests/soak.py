@@ -26,6 +26,7 @@ VIOLATIONS = ROOT / "docs" / "design" / "violations.md"
 MINUTES = 120  # for everything
 CORES = 2
 SEEDS = 2_000
+KILLS = {"WATCHBILL_KILL_RUNS": "200", "WATCHBILL_KILLS": "50"}
 # The numbers that suites report, in the order of the page. A number that was never reported is left out.
 TOTALS = {
     "seeds": "simulated worlds",
@@ -81,7 +82,7 @@ def suites(seeds: int, first: int) -> list[Suite]:
     half = seeds // 2
     play = "{python} -m watchbill.testing.simulation"
     return [
-        Suite("kills", "kill -9, again and again", pytest("tests/house/test_kill.py"), {"WATCHBILL_KILL_RUNS": "200"}),
+        Suite("kills", "kill -9, again and again", pytest("tests/house/test_kill.py"), KILLS),
         Suite(
             "storms",
             "Storms over processes, links and the server",

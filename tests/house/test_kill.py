@@ -17,7 +17,7 @@ from tests.forked import fork
 from tests.house.conftest import Kept
 from tests.house.ledger import Ledger, Line
 
-KILLS = 50
+KILLS = int(os.environ.get("WATCHBILL_KILLS", "25"))  # on each store
 EXPECTED = {0: 48, 1: 32, 2: 42}  # what each shape adds to its number
 
 
@@ -62,8 +62,8 @@ class Zygote:
         self._process.stdout.close()
 
 
-@pytest.mark.timeout(400)  # half a minute; on a busy machine many calls end up in processes of their own
-def test_every_run_survives_fifty_kills(kept: Kept, ledger: Ledger) -> None:
+@pytest.mark.timeout(800)  # on a busy machine many calls end up in processes of their own
+def test_every_run_survives_random_kills(kept: Kept, ledger: Ledger) -> None:
     seed = int(os.environ.get("WATCHBILL_SEED", random.randrange(1_000_000)))
     print(f"replay the moments with WATCHBILL_SEED={seed}")
     moments = random.Random(seed)

@@ -19,7 +19,8 @@ from watchbill.testing.world import World
 
 FIRST_AT: Final = (2.0, 8.0)  # seconds: while there is much to do
 APART: Final = (3.0, 12.0)  # seconds between two of them
-MOST: Final = 3  # times
+LEAST: Final = 3  # times
+MOST: Final = 4
 SHORT: Final = (1.0, 4.0)  # seconds: nobody loses a lease by that
 LONGER: Final = (0.9, 1.5)  # leases: some have just ended when the disk has room
 LONG: Final = (60.0, 100.0)  # seconds: longer than an agent goes on in silence
@@ -106,8 +107,9 @@ class FullDisk:
         self._fills = 0
         self._spans: list[tuple[float, float, bool]] = []
         at = chance.within(*FIRST_AT)
-        for _ in range(2 + chance.below(MOST - 1)):
-            lease = max(post.lease for post in world.posts) / SECOND
+        leases = sorted({post.lease for post in world.posts})
+        for _ in range(LEAST + chance.below(MOST - LEAST + 1)):
+            lease = chance.choose(leases) / SECOND
             longer = LONGER[0] * lease, LONGER[1] * lease
             span = chance.within(*chance.choose((SHORT, longer, longer, longer, longer, longer, LONG)))
             self._spans.append((at, span, chance.happens(NEARLY)))
