@@ -175,8 +175,8 @@ async def test_results_of_a_run_that_cannot_even_be_held_hide_no_others(
             while len(begun) < CROWD:
                 await asyncio.sleep(LOOK_EVERY)
         async with (
+            refusing(url, "run", "UPDATE", "NEW.id = 'r'"),  # lifted last: else the run could be held in between
             refusing(url, "journal", "INSERT", "NEW.key LIKE 'late%'"),
-            refusing(url, "run", "UPDATE", "NEW.id = 'r'"),
         ):
             go.set()
             await ear.hears("run.held", "r", times=2)
