@@ -20,19 +20,19 @@ async def refusing(url: str, table: str, event: str, when: str) -> AsyncIterator
     """Let the store refuse each INSERT or UPDATE (`event`) of a table for which `when` is true; NEW is the new row."""
     if url.startswith("sqlite"):
         path = Path(url.removeprefix("sqlite:///"))
-        made = f"CREATE TRIGGER refuses_by_hand BEFORE {event} ON {table} WHEN {when} BEGIN"
+        made = f"CREATE TRIGGER refuses_{table} BEFORE {event} ON {table} WHEN {when} BEGIN"
         _on_file(path, f"{made} SELECT RAISE(ABORT, '{SAID}'); END")
         yield
         if path.exists():
-            _on_file(path, "DROP TRIGGER refuses_by_hand")
+            _on_file(path, f"DROP TRIGGER refuses_{table}")
         return
     await by_hand(url, _FUNCTION)
-    made = f"CREATE TRIGGER refuses_by_hand BEFORE {event} ON watchbill.{table} FOR EACH ROW WHEN ({when})"
+    made = f"CREATE TRIGGER refuses_{table} BEFORE {event} ON watchbill.{table} FOR EACH ROW WHEN ({when})"
     await by_hand(url, f"{made} EXECUTE FUNCTION watchbill.refuses_by_hand()")
     try:
         yield
     finally:
-        await by_hand(url, f"DROP TRIGGER refuses_by_hand ON watchbill.{table}")
+        await by_hand(url, f"DROP TRIGGER refuses_{table} ON watchbill.{table}")
 
 
 def _on_file(path: Path, script: str) -> None:

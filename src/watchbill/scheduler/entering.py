@@ -174,6 +174,7 @@ class Entering:
         elif isinstance(trouble, Diverged):
             self._leaving.diverge(resident, trouble, batch, hole_in(loaded.journal))
         else:
+            self._residence.unheard[resident.num] = {fact.id for fact in loaded.facts}
             self._leaving.broken(resident, trouble, batch)
 
     def _hold_sealed(self, run: RunRow, reason: str, term: int, batch: Batch) -> None:

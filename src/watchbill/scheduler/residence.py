@@ -260,6 +260,12 @@ class Residence:
     def admit(self, resident: Resident) -> None:
         """Keep a run in memory."""
         self.runs[resident.num] = resident
+        self.wake(resident.num)
+
+    def wake(self, num: int) -> None:
+        """Forget that a run was asleep: it has been loaded, or has ended, so what it has in the store counts again."""
+        self.asleep.pop(num, None)
+        self.unheard.pop(num, None)
 
     def remember_timer(self, resident: Resident, call: Call | Deadline, due: Micros) -> None:
         """Fire this call when its time has come."""

@@ -33,6 +33,7 @@ from watchbill.model.stop import Stops
 from watchbill.scheduler import codeless
 from watchbill.scheduler.advance import Advance
 from watchbill.scheduler.arrivals import due_time, in_order
+from watchbill.scheduler.aside import Aside
 from watchbill.scheduler.attendance import Attendance
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.children import Children
@@ -70,7 +71,7 @@ from watchbill.scheduler.suspects import Careful, Suspects
 from watchbill.scheduler.telling import Telling
 from watchbill.scheduler.uploads import Uploads
 from watchbill.store.contact import Contact, Heartbeats
-from watchbill.store.protocol import REDRAWN, Fact, Loaded, Look, SchedulerStore, Transactions, Turn
+from watchbill.store.protocol import NOTHING_LEFT_OUT, REDRAWN, Fact, Loaded, Look, SchedulerStore, Transactions, Turn
 from watchbill.store.refused import words_of
 
 LOOK_LIMIT: Final = 1_000  # runs per look: bounds a turn, the rest comes in the next one
@@ -139,6 +140,8 @@ class Scheduler(Loop):
         self._leases = Leases(env, store, self._time, self._contact, owner=process, lasting=lasting)
         self._schedules = Schedules(env, store, registry, namespace, region)
         self._residence = Residence()
+        self._aside = Aside(self._residence)
+        self._left_out = NOTHING_LEFT_OUT  # by the last look
         self._queues = Queues(store, registry, namespace, region, have or {})
         self._experience = experience
         self._recoveries = recoveries
@@ -257,9 +260,9 @@ class Scheduler(Loop):
         batch, began = self._batch(), self.env.clock.boot()
         with step_guard():
             self._take_in(batch, look, loaded)
-        if look is not None and look.more and (batch.takes_in_something or self._suspects):
-            # Look again at once: no hint will come for what was left behind. If nothing of this could be taken in, the
-            # next look would only see the same again.
+        if look is not None and look.more and (batch.takes_in_something or self._suspects or self._sees_more()):
+            # Look again at once: no hint will come for what was left behind. If nothing of this could be taken in or
+            # put aside, the next look would only see the same again.
             self._look_asked = True
         try:
             leaving, written = await self._commit_and_leave(batch)
@@ -673,13 +676,16 @@ class Scheduler(Loop):
         known = self._registry.names()
         self._attendance.say(known)
         asked = self.env.clock.boot()
-        look = await self._store.look(shards, known, self._look_limit, self._schedules.names)
+        left_out = self._left_out = self._aside.left_out(self._waiting())
+        look = await self._store.look(shards, known, self._look_limit, self._schedules.names, left_out)
         self._stay_with_the_store()
         self._time.saw(look.now, asked)
         self._contact.heard()
         self._heed(look.stopped)
         await self._overrides.hear(look.policies)
-        look = _without(look, self._suspects.runs() | self._long.runs() | self._refusals.alone)
+        waiting = self._waiting()
+        self._aside.note(look, waiting)
+        look = _without(look, waiting)
         self._look_at = None if look.next_due is None else max(look.next_due, look.now + WAKE_APART)
         here, asleep = self._residence.runs, self._residence.asleep
         absent = [run.num for run in look.due if run.status is not RunState.SCHEDULED or run.early]
@@ -694,12 +700,22 @@ class Scheduler(Loop):
         loaded = await self._load(wanted)
         self._stay_with_the_store()
         left = {num for num in wanted if loaded and num > loaded[-1].run.num}  # they did not fit, or have ended
+        for num in set(wanted).difference(left, [one.run.num for one in loaded]):
+            self._residence.wake(num)  # it has ended
         for num in reloaded:  # only now: without an answer they are asked for again
             if num not in left:
                 del self._reloaded[num]
         if left:
             self._look_asked = True
         return _without(look, left), loaded
+
+    def _waiting(self) -> set[int]:
+        """Give the runs that get nothing now: they are advanced alone, read or replayed piece by piece, or refused."""
+        return self._suspects.runs() | self._long.runs() | self._refusals.alone
+
+    def _sees_more(self) -> bool:
+        """Say whether the next look leaves out something that the last one has read."""
+        return self._aside.left_out(self._waiting()) != self._left_out
 
     def _heed(self, stopped: tuple[str, ...]) -> None:
         """Take note of what must not start: what would begin here gets a row, and waits as everything else does."""
@@ -793,6 +809,7 @@ class Scheduler(Loop):
             if run.num in self._stopping_calls.runs:
                 self._advance.settle_dropped(resident, loaded, batch)
             return
+        self._residence.wake(run.num)  # what becomes of it is decided anew
         if loaded.more:
             self._long.add(Reading(loaded, self._take_loaded, unclean=False))
             return
@@ -875,6 +892,8 @@ class Scheduler(Loop):
         term = self._leases.terms.get(run.shard)
         if term is None or run.status is not RunState.SCHEDULED or run.num in self._residence.runs:
             return
+        if run.num in self._residence.unheard:
+            self._look_asked = True  # it may hear that now
         self._entering.begin(run, term, batch)
 
     def _drop_orphans(self, look: Look, loaded: set[int], batch: Batch) -> None:

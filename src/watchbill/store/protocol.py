@@ -468,6 +468,16 @@ class ClientStore(Protocol):
 # --- scheduler
 
 
+class LeftOut(NamedTuple):
+    """Items that a scheduler has read before and cannot take in now: a look does not read them again."""
+
+    finals_of: tuple[int, ...] = ()  # runs whose final rows are left out
+    facts: tuple[int, ...] = ()  # by id
+
+
+NOTHING_LEFT_OUT: Final = LeftOut()
+
+
 class Look(msgspec.Struct, frozen=True):
     """What a scheduler's shards hold for it; a stale read is harmless, the turn is fenced."""
 
@@ -693,13 +703,20 @@ class SchedulerStore(Protocol):
         ...
 
     async def look(
-        self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()
+        self,
+        shards: Sequence[int],
+        known: Sequence[str],
+        limit: int,
+        scheduled: Sequence[str] = (),
+        left_out: LeftOut = NOTHING_LEFT_OUT,
     ) -> Look:
         """Read what is due, told and final in these shards, of the workflows in `known` (due runs only).
 
         As much as fits in memory at once, shared between runs; `more` says that something did not.
 
         Likewise the schedules in `scheduled`, those that this code has.
+
+        Items in `left_out` do not count towards the limit, so they hide no others.
         """
         ...
 

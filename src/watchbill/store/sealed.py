@@ -41,6 +41,7 @@ from watchbill.store.codec import Codec
 from watchbill.store.held import explained
 from watchbill.store.open import Reader
 from watchbill.store.protocol import (
+    NOTHING_LEFT_OUT,
     AgentAccess,
     AgentStore,
     ClientStore,
@@ -48,6 +49,7 @@ from watchbill.store.protocol import (
     Equal,
     Fact,
     Hint,
+    LeftOut,
     Limited,
     Loaded,
     Look,
@@ -492,10 +494,15 @@ class SealedScheduler:
         await self._doors.announce(namespace, [self._sealer.schedule(namespace, one) for one in schedules], without)
 
     async def look(
-        self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()
+        self,
+        shards: Sequence[int],
+        known: Sequence[str],
+        limit: int,
+        scheduled: Sequence[str] = (),
+        left_out: LeftOut = NOTHING_LEFT_OUT,
     ) -> Look:
         """Read what is due, told and final."""
-        look = await self._doors.look(shards, known, limit, scheduled)
+        look = await self._doors.look(shards, known, limit, scheduled, left_out)
         return replace(
             look,
             due=tuple([self._sealer.open_run(run) for run in look.due]),

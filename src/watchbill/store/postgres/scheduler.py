@@ -35,12 +35,14 @@ from watchbill.store.postgres.stats import learn, learned
 from watchbill.store.postgres.turn import is_urgent, turn_statement, turn_values
 from watchbill.store.protocol import (
     JOURNAL_PAGE,
+    NOTHING_LEFT_OUT,
     Deleted,
     EndedCode,
     EndedCodes,
     EndedParts,
     Fact,
     Hint,
+    LeftOut,
     Loaded,
     Look,
     Swept,
@@ -147,10 +149,15 @@ class PostgresScheduler:
         await self._lines.door(lambda: self._release(owner, terms, uncounted))
 
     async def look(
-        self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()
+        self,
+        shards: Sequence[int],
+        known: Sequence[str],
+        limit: int,
+        scheduled: Sequence[str] = (),
+        left_out: LeftOut = NOTHING_LEFT_OUT,
     ) -> Look:
         """Read what is due, told and final in these shards."""
-        return await self._lines.door(lambda: self._look(shards, known, limit, scheduled))
+        return await self._lines.door(lambda: self._look(shards, (known, scheduled), limit, left_out))
 
     async def live(
         self, shards: Sequence[int], known: Sequence[str] | None, after: int, limit: int, *, due: bool = False
@@ -311,16 +318,19 @@ class PostgresScheduler:
         self._open.forget(terms)
         self._hints.give(Hint.SCHEDULER)
 
-    async def _look(self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str]) -> Look:
-        lowest = self._open.begin(shards)
-        names, bounds = (known, scheduled), self._lines.env.bounds
-        found = await self._lines.run(self._lines.others, lambda db: look(db, shards, names, limit, lowest, bounds))
+    async def _look(
+        self, shards: Sequence[int], names: tuple[Sequence[str], Sequence[str]], limit: int, left_out: LeftOut
+    ) -> Look:
+        lowest, bounds = self._open.begin(shards), self._lines.env.bounds
+        found = await self._lines.run(
+            self._lines.others, lambda db: look(db, shards, names, limit, lowest, bounds, left_out)
+        )
         if found.finals:
             return found
         self._open.found_nothing()
         if not any(lowest):
             return found
-        return await self._look(shards, known, limit, scheduled)
+        return await self._look(shards, names, limit, left_out)
 
     async def _turn(self, turn: Turn, *, again: bool) -> TurnAnswer:
         try:
@@ -457,6 +467,7 @@ async def look(  # noqa: PLR0913 - what a look asks for
     limit: int,
     finals_from: Sequence[int],
     bounds: Bounds,
+    left_out: LeftOut,
 ) -> Look:
     """Find what is due, told and final, then read what was found: an idle look is one statement.
 
@@ -472,6 +483,8 @@ async def look(  # noqa: PLR0913 - what a look asks for
         "scheduled": list(scheduled),
         "share": share + 1,
         "most_of_run": bounds.of_a_run,
+        "left_out_finals_of": list(left_out.finals_of),
+        "left_out_facts": list(left_out.facts),
     }
     found = cast(Sequence[Any], await db.row("look", asked))
     now, nums, fact_ids, final_ids, schedule_ids, next_due, next_slot, stopped, revision, small = found

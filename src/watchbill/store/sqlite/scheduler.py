@@ -27,11 +27,13 @@ from watchbill.store.portions import Portion, first_of
 from watchbill.store.protocol import (
     CANCEL_GRACE,
     JOURNAL_PAGE,
+    NOTHING_LEFT_OUT,
     Deleted,
     EndedCodes,
     EndedParts,
     Fact,
     Hint,
+    LeftOut,
     Loaded,
     Look,
     Swept,
@@ -121,10 +123,15 @@ class SqliteScheduler:
         )
 
     async def look(
-        self, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()
+        self,
+        shards: Sequence[int],
+        known: Sequence[str],
+        limit: int,
+        scheduled: Sequence[str] = (),
+        left_out: LeftOut = NOTHING_LEFT_OUT,
     ) -> Look:
         """Read what is due, told and final in these shards."""
-        return await self._lanes.read(lambda db: look(db, shards, known, limit, scheduled))
+        return await self._lanes.read(lambda db: look(db, shards, known, limit, scheduled, left_out))
 
     async def live(
         self, shards: Sequence[int], known: Sequence[str] | None, after: int, limit: int, *, due: bool = False
@@ -381,7 +388,14 @@ def stale_uploads(db: Database, shards: Sequence[int]) -> list[Upload]:
 # --- reads
 
 
-def look(db: Database, shards: Sequence[int], known: Sequence[str], limit: int, scheduled: Sequence[str] = ()) -> Look:
+def look(  # noqa: PLR0913 - what a look asks for
+    db: Database,
+    shards: Sequence[int],
+    known: Sequence[str],
+    limit: int,
+    scheduled: Sequence[str],
+    left_out: LeftOut,
+) -> Look:
     """Read what is due, told and final; each shard gets an equal share of the limit, so that none hides another."""
     now = db.now()
     share = -(-limit // max(len(shards), 1))
@@ -390,8 +404,9 @@ def look(db: Database, shards: Sequence[int], known: Sequence[str], limit: int, 
     read = [Portion(db.bounds) for _ in range(3)]
     rows = db.run("look_due", {**mine, "stopped": json_text(stopped)})
     due = tuple(run_rows(db, fitting(db, rows, read[0], 0, 13)))
-    told = facts(fitting(db, db.run("look_facts", mine), read[1], 2, 6))
-    rows = db.run("look_finals", mine)
+    rows = db.run("look_facts", {**mine, "left_out": json_text(left_out.facts) if left_out.facts else None})
+    told = facts(fitting(db, rows, read[1], 2, 6))
+    rows = db.run("look_finals", {**mine, "left_out": json_text(left_out.finals_of) if left_out.finals_of else None})
     finals = tuple(attempt_rows(db, fitting(db, rows, read[2], 1, 23, 24)))
     (next_due,) = db.run("look_next", mine).fetchone()
     more = any(portion.is_cut for portion in read) or _cut(share, due, told, finals)

@@ -9,7 +9,7 @@ from watchbill.model.call import JournalEntry, Kind
 from watchbill.model.facts import FactKind
 from watchbill.model.run import SHARDS_PER_REGION, shard_number
 from watchbill.model.states import AttemptState, RunState
-from watchbill.store.protocol import CANCEL_GRACE, JOURNAL_PAGE, Deleted, NewFact, Turn
+from watchbill.store.protocol import CANCEL_GRACE, JOURNAL_PAGE, Deleted, LeftOut, NewFact, Turn
 from watchbill.testing.conformance.client import a_cancel
 from watchbill.testing.conformance.scene import KNOWN, ME, NOON, a_change, a_decision, a_run, a_verdict, an_entry
 
@@ -237,6 +237,64 @@ async def test_no_shard_hides_another_behind_the_limit(scene):
     assert look.more
     assert len(look.due) < 42
     assert quiet in {run.id for run in look.due}
+
+
+async def neighbours_of_a_crowd(scene):
+    """Submit a run, and another one of its shard."""
+    other = next(f"o-{n}" for n in range(2, 1_000) if shard_number(f"o-{n}") == shard_number("o-1"))
+    return await scene.submit(a_run(1, "o-1"), a_run(2, other))
+
+
+async def test_final_rows_that_are_left_out_hide_no_others(scene):
+    crowd, other = await neighbours_of_a_crowd(scene)
+    rows = [scene.a_row(crowd) for _ in range(8)] + [scene.a_row(other)] + [scene.a_row(crowd)]
+    await scene.turn(attempts=rows)
+    for row in await scene.lease(limit=len(rows)):
+        await scene.report(row, Act.DONE, b"1")
+    look = scene.store.scheduler.look
+    hidden = await look([crowd.shard], KNOWN, 4)
+    assert ({row.run for row in hidden.finals}, hidden.more) == ({crowd.num}, True)
+    found = await look([crowd.shard], KNOWN, 4, left_out=LeftOut(finals_of=(crowd.num,)))
+    assert ([row.id for row in found.finals], found.more) == ([rows[8].id], False)
+    found = await look([crowd.shard], KNOWN, 4, left_out=LeftOut(finals_of=(crowd.num, other.num)))
+    assert (found.finals, found.more) == ((), False)
+    assert len((await look([crowd.shard], KNOWN, 100)).finals) == len(rows), "only what was asked for is left out"
+
+
+async def test_final_rows_that_turn_up_are_found_beside_those_that_are_left_out(scene):
+    crowd, other = await neighbours_of_a_crowd(scene)
+    late = scene.a_row(other)  # its id comes first
+    await scene.turn(attempts=[late, *(scene.a_row(crowd) for _ in range(8))])
+    first, *others = await scene.lease(limit=9)
+    assert first.id == late.id
+    for row in others:
+        await scene.report(row, Act.DONE, b"1")
+    aside = LeftOut(finals_of=(crowd.num,))
+    for _ in range(2):
+        assert (await scene.store.scheduler.look([crowd.shard], KNOWN, 4, left_out=aside)).finals == ()
+    await scene.report(first, Act.DONE, b"1")
+    for _ in range(2):
+        found = await scene.store.scheduler.look([crowd.shard], KNOWN, 4, left_out=aside)
+        assert [row.id for row in found.finals] == [late.id]
+
+
+async def test_facts_that_are_left_out_hide_no_others(scene):
+    crowd, other = await neighbours_of_a_crowd(scene)
+    sent = [NewFact("default", crowd.id, FactKind.SEND, f"m-{n}", "x", b'"m"') for n in range(8)]
+    await scene.store.client.tell([*sent, a_cancel(other.id)])
+    look = scene.store.scheduler.look
+    read = await look([crowd.shard], KNOWN, 100)
+    unheard = tuple(fact.id for fact in read.facts if fact.run == crowd.num)
+    hidden = await look([crowd.shard], KNOWN, 4)
+    assert ({fact.run for fact in hidden.facts}, hidden.more) == ({crowd.num}, True)
+    found = await look([crowd.shard], KNOWN, 4, left_out=LeftOut(facts=unheard))
+    assert ([fact.run for fact in found.facts], found.more) == ([other.num], False)
+    await scene.store.client.tell([a_cancel(crowd.id)])
+    found = await look([crowd.shard], KNOWN, 4, left_out=LeftOut(facts=unheard))
+    assert [(fact.run, fact.kind) for fact in found.facts] == [
+        (other.num, FactKind.CANCEL),
+        (crowd.num, FactKind.CANCEL),
+    ], "a new fact of the same run is read"
 
 
 async def test_everything_due_is_found_in_the_end(scene):

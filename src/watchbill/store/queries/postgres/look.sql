@@ -3,7 +3,8 @@
 -- Finals from an id on, before which the caller knows of none. The next run due may be of any code, or paused: one look
 -- too many, instead of reading a million who are none of ours. What somebody has paused by its name is said, and runs of
 -- such workflows do not begin. Of what operators have changed of policies, only how new it is. `small`: the bodies of all
--- finals together are no larger than the share of one run, and none of them refers to a blob.
+-- finals together are no larger than the share of one run, and none of them refers to a blob. Items that the caller
+-- cannot take in are left out, so that they hide no others: final rows by run, facts by id. NOT IN: hashed, for many.
 WITH stopped AS MATERIALIZED (
     SELECT name
     FROM watchbill.gate
@@ -22,6 +23,7 @@ final AS MATERIALIZED (
         WHERE attempt.shard = mine.shard
             AND id + 0 >= mine.lowest
             AND state >= 4
+            AND run NOT IN (SELECT unnest(:left_out_finals_of::bigint[]))
         ORDER BY id + 0
         LIMIT :share::bigint
     ) AS found
@@ -53,6 +55,7 @@ SELECT
             SELECT id
             FROM watchbill.fact
             WHERE fact.shard = mine.shard
+                AND id NOT IN (SELECT unnest(:left_out_facts::bigint[]))
             ORDER BY id + 0
             LIMIT :share::bigint
         ) AS told

@@ -1,4 +1,5 @@
--- Read rows that are done or given up: per shard the oldest.
+-- Read rows that are done or given up: per shard the oldest. Rows of the runs in `left_out` are not read; it is mostly
+-- NULL, and then the index alone tells the ids.
 SELECT
     attempt.id, attempt.run, attempt.run_id, attempt.part, attempt.shard, attempt.call, attempt.step, attempt.queue,
     attempt.state, attempt.fence, attempt.agent, attempt.failures, attempt.losses, attempt.rung,
@@ -13,6 +14,7 @@ WHERE attempt.id IN (
     FROM attempt AS final
     WHERE final.shard = mine.value
         AND final.state >= 4
+        AND (:left_out IS NULL OR final.run NOT IN (SELECT value FROM json_each(:left_out)))
     ORDER BY final.id
     LIMIT :share
 )
