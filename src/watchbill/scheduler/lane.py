@@ -142,16 +142,30 @@ class Lane:
     def take_ended(self, portion: Portion, *, at_once: bool = False) -> Iterator[Attempt]:
         """Take the attempts that have ended since the last time, as many as fit: the portion is shared between runs."""
         ended, self._ended = self._ended, []
-        large, resting = self._bounds.large, False
         if self._large:
-            resting = not at_once and self._env.clock.boot() < self._rests_until
-            ended = self._small_runs_first(ended)
-        left_alone: set[int] = set()  # runs with a large outcome that has to wait: their outcomes stay in order
+            yield from self._take_small_first(ended, portion, at_once=at_once)
+            return
+        takes = portion.takes
         for attempt in ended:
-            run, size = attempt.owner[0].num, self._size(attempt)
-            if resting and (size > large or run in left_alone):
+            if attempt.failure is None and attempt.row is None:  # most are so, and none has a large body: no upload
+                taken = takes(attempt.owner[0].num, len(attempt.body))
+            else:
+                taken = self._is_taken(attempt, portion)
+            if taken:
+                yield attempt
+            else:
+                self._ended.append(attempt)
+
+    def _take_small_first(self, ended: list[Attempt], portion: Portion, *, at_once: bool) -> Iterator[Attempt]:
+        """Take the outcomes of runs without a large one first; after a turn with large ones these rest for a while."""
+        large = self._bounds.large
+        resting = not at_once and self._env.clock.boot() < self._rests_until
+        left_alone: set[int] = set()  # runs with a large outcome that has to wait: their outcomes stay in order
+        for attempt in self._small_runs_first(ended):
+            run = attempt.owner[0].num
+            if resting and (self._size(attempt) > large or run in left_alone):
                 left_alone.add(run)
-            elif (portion.takes if attempt.failure is None else portion.fits)(run, size):  # a row is added later
+            elif self._is_taken(attempt, portion):
                 if len(attempt.body) > large:
                     self._large -= len(attempt.body)
                     self._taken.append(attempt)
@@ -159,6 +173,11 @@ class Lane:
                 yield attempt
                 continue
             self._ended.append(attempt)
+
+    def _is_taken(self, attempt: Attempt, portion: Portion) -> bool:
+        """Take an outcome if it fits; the row of one that failed is added when it is made."""
+        takes = portion.takes if attempt.failure is None else portion.fits
+        return takes(attempt.owner[0].num, self._size(attempt))
 
     def _small_runs_first(self, ended: list[Attempt]) -> list[Attempt]:
         """Put the runs first that have no large outcome: they need not wait for those that have, however many."""

@@ -3,6 +3,7 @@
 What is larger than a portion goes alone. All that is smaller is divided so that no run keeps the others waiting.
 """
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
@@ -23,7 +24,9 @@ class Portion:
         self._has_largest = False
         self._at_once, self._of_a_run, self._large = bounds.at_once, bounds.of_a_run, bounds.large
         self._for_large = for_large(bounds.at_once)
-        self._runs: dict[Hashable, int] = {}
+        # Up to this size no run can have more than its share, so an item fits without a look at its run.
+        self._surely = min(self._of_a_run, self._for_large)
+        self._runs: defaultdict[Hashable, int] = defaultdict(int)
         self._cut: set[Hashable] = set()
 
     @property
@@ -50,6 +53,10 @@ class Portion:
 
     def takes(self, run: Hashable, size: int) -> bool:
         """Take an item of a run, if it fits."""
+        if self.size + size <= self._surely and not self._cut:
+            self.size += size
+            self._runs[run] += size
+            return True
         if not self.fits(run, size):
             return False
         self.add(run, size)
@@ -60,9 +67,10 @@ class Portion:
     def add(self, run: Hashable, size: int) -> None:
         """Add what an item of a run has led to."""
         self.size += size
-        self._runs[run] = self._runs.get(run, 0) + size
+        self._runs[run] += size
         if size > self._for_large:
             self._has_largest = True
+            self._surely = -1  # `size` is without this item, and the share of its run is with it
 
 
 def for_large(most: int) -> int:
