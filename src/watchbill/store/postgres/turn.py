@@ -17,6 +17,7 @@ from watchbill.model.states import AttemptState, source_bits
 from watchbill.store.bodies import fits
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.client import run_columns
+from watchbill.store.postgres.rows import without_nulls
 from watchbill.store.postgres.shards import Homes
 from watchbill.store.postgres.statements import Statement, composed
 from watchbill.store.protocol import CANCEL_GRACE, Turn
@@ -162,7 +163,8 @@ def _attempt_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:
     if turn.holds:
         holds = dict(turn.holds)
         columns["attempt_helds"] = [holds.get(row.run, row.held) for row in turn.attempts]
-    columns["attempt_results"] = [blobs.stored_if_any(row.result, run=row.run) for row in turn.attempts]
+    if columns["attempt_results"]:
+        columns["attempt_results"] = [blobs.stored_if_any(row.result, run=row.run) for row in turn.attempts]
     return columns
 
 
@@ -184,8 +186,10 @@ def _run_columns(turn: Turn) -> dict[str, object]:
     )
     columns = _columns("run", names, changes)
     columns["run_sources"] = [source_bits(change.status) for change in changes]
-    columns["run_helds"] = [_sayable(change.held) for change in changes]
-    columns["run_waits"] = [_sayable(change.waits) for change in changes]
+    if columns["run_helds"]:
+        columns["run_helds"] = [_sayable(change.held) for change in changes]
+    if columns["run_waits"]:
+        columns["run_waits"] = [_sayable(change.waits) for change in changes]
     return columns
 
 
@@ -216,4 +220,4 @@ def _sayable(reason: str | None) -> str | None:
 
 def _columns(of: str, names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> dict[str, object]:
     columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-    return {f"{of}_{name}": column for name, column in zip(names, columns, strict=True)}
+    return {f"{of}_{name}": without_nulls(column) for name, column in zip(names, columns, strict=True)}
