@@ -66,7 +66,7 @@ from watchbill.store.postgres.rows import (
     journal_entries,
     run_rows,
     schedule_rows,
-    without_nulls,
+    without_usual,
 )
 from watchbill.store.postgres.shards import Homes, home_shards
 from watchbill.store.postgres.stats import lasted, learned
@@ -696,13 +696,13 @@ def run_columns(runs: Sequence[NewRun], homes: Homes, blobs: Blobs) -> dict[str,
         "versions": [run.version for run in ordered],
         "inputs": [blobs.stored(run.input, run=run.num) for run in ordered],
         "priorities": [run.priority for run in ordered],
-        "ats": without_nulls([run.at for run in ordered]),
+        "ats": without_usual([run.at for run in ordered]),
         "delays": [run.delay for run in ordered],
-        "deadlines": without_nulls([run.deadline for run in ordered]),
-        "deadline_ins": without_nulls([run.deadline_in for run in ordered]),
-        "tags": without_nulls([joined(run.tags) for run in ordered]),
-        "parents": without_nulls([run.parent for run in ordered]),
-        "roots": without_nulls([run.root for run in ordered]),
+        "deadlines": without_usual([run.deadline for run in ordered]),
+        "deadline_ins": without_usual([run.deadline_in for run in ordered]),
+        "tags": without_usual([joined(run.tags) for run in ordered]),
+        "parents": without_usual([run.parent for run in ordered]),
+        "roots": without_usual([run.root for run in ordered]),
     }
 
 
