@@ -148,8 +148,7 @@ class Advance:
         if resident.gone and not resident.status.terminal:
             return
         batch.turn.terms[resident.shard] = resident.term
-        batch.put(batch.turn.finals_done, resident.num, (row.id,))
-        batch.turn.finals[row.id] = row.fence
+        batch.journalled(resident.num, row)
         self.note_acting(resident, row, batch)
         call = None if resident.gone else resident.loop.calls.get(row.call)
         if call is None or not _is_row_of(resident, row):
@@ -173,8 +172,7 @@ class Advance:
             self._note_recovery(resident, call, row, batch)
         began = resident.began_at(row)
         if not self.feed(resident, call, outcome, body, batch, UNSET, row.fence, row.agent, began):
-            batch.turn.finals_done.remove(row.id)
-            batch.turn.finals.pop(row.id, None)
+            batch.not_journalled(row)
 
     def _note_recovery(self, resident: Resident, call: Call, row: AttemptRow, batch: Batch) -> None:
         recovery, alarm = recovery_of(row), alarm_of(row)

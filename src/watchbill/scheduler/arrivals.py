@@ -1,6 +1,7 @@
 """Arrivals: in which order a run is given what has arrived for it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
+from typing import Final
 
 from watchbill.clock import Micros
 from watchbill.flow.futures import Call
@@ -8,11 +9,15 @@ from watchbill.model.attempt import AttemptRow
 from watchbill.scheduler.residence import Deadline
 from watchbill.store.protocol import Fact
 
+FROM_STORE: Final = (AttemptRow, Fact)  # once: `AttemptRow | Fact` makes a new type each time
+
 
 def in_order(
-    finals: Iterable[AttemptRow], facts: Iterable[Fact], timers: Iterable[Call | Deadline] = ()
+    finals: Collection[AttemptRow], facts: Collection[Fact], timers: Collection[Call | Deadline] = ()
 ) -> list[AttemptRow | Fact | Call | Deadline]:
     """Put what arrived for a run into the order in which the store saw it; a timer comes after what was in time."""
+    if len(finals) + len(facts) + len(timers) == 1:  # mostly one step has ended
+        return [*finals, *facts, *timers]
     timed: list[tuple[Micros, int, int, AttemptRow | Fact | Call | Deadline]] = []
     timed.extend((row.ended_at or 0, 0, row.id, row) for row in finals)
     timed.extend((fact.at, 1, fact.id, fact) for fact in facts)

@@ -141,6 +141,18 @@ class Batch:
             part.append(id)
             self._run_of[id] = run
 
+    def journalled(self, run: int, row: AttemptRow) -> None:
+        """Delete a final row with this turn, whose journal gets its outcome."""
+        id, turn = row.id, self.turn
+        turn.finals_done.append(id)
+        turn.finals[id] = row.fence
+        self._run_of[id] = run
+
+    def not_journalled(self, row: AttemptRow) -> None:
+        """Keep a final row after all: its outcome could not be taken in."""
+        self.turn.finals_done.remove(row.id)
+        self.turn.finals.pop(row.id, None)
+
     def ask_again(self, run: int, again: AskedAgain) -> None:
         """Let people decide again about a call of a run."""
         self.turn.asked_again.append(again)

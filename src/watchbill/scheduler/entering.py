@@ -20,7 +20,7 @@ from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler import codeless
 from watchbill.scheduler.advance import Advance
-from watchbill.scheduler.arrivals import in_order
+from watchbill.scheduler.arrivals import FROM_STORE, in_order
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.children import family_of
 from watchbill.scheduler.leaving import Leaving
@@ -31,7 +31,7 @@ from watchbill.scheduler.resuming import Resuming, replay_slowly
 from watchbill.scheduler.rows import Rows
 from watchbill.scheduler.stopping import Stopping
 from watchbill.scheduler.telling import Telling
-from watchbill.store.protocol import Fact, Loaded
+from watchbill.store.protocol import Loaded
 
 
 class Entering:
@@ -157,7 +157,7 @@ class Entering:
         self._advance.spare_all(batch)
         finals = [row for row in loaded.attempts if row.state >= AttemptState.DONE]
         for arrived in in_order(finals, loaded.facts, resident.due_timers(batch.now)):
-            if not isinstance(arrived, AttemptRow | Fact) or batch.takes(resident.num, arrived):
+            if not isinstance(arrived, FROM_STORE) or batch.takes(resident.num, arrived):
                 self._telling.deliver(resident, arrived, batch)
         if not resident.gone:
             self._advance.rest(resident, batch)

@@ -48,7 +48,7 @@ class Lane:
         self.executor = executor
         executor.on_room.append(wake)
         self._env = env
-        self._bounds = env.bounds
+        self._large_from = env.bounds.large
         self._namespace = namespace
         self._wake = wake
         self._trust = trust
@@ -81,7 +81,7 @@ class Lane:
             attempt.owner[0].local.pop(attempt.call, None)
             self._ready.put(attempt.owner, self._env.clock.boot())
         else:
-            if len(attempt.body) > self._bounds.large:
+            if len(attempt.body) > self._large_from:
                 self._finished_large(attempt)
                 return
             self._ended.append(attempt)
@@ -142,16 +142,36 @@ class Lane:
     def take_ended(self, portion: Portion, *, at_once: bool = False) -> Iterator[Attempt]:
         """Take the attempts that have ended since the last time, as many as fit: the portion is shared between runs."""
         ended, self._ended = self._ended, []
-        large, resting = self._bounds.large, False
         if self._large:
-            resting = not at_once and self._env.clock.boot() < self._rests_until
-            ended = self._small_runs_first(ended)
+            yield from self._take_small_first(ended, portion, at_once=at_once)
+            return
+        # Mostly all fit together, whatever their runs: none is asked about while what they lead to leaves room.
+        sizes = [len(attempt.body) for attempt in ended]
+        most, left = portion.size + portion.room - sum(sizes), iter(ended)
+        rest: list[Attempt] = []
+        for attempt in left:
+            if portion.size > most or attempt.failure is not None or attempt.row is not None:
+                rest = [attempt, *left]
+                break
+            yield attempt
+        del sizes[len(ended) - len(rest) :]
+        portion.add_together(sum(sizes), ((one.owner[0].num, size) for one, size in zip(ended, sizes, strict=False)))
+        for attempt in rest:
+            if self._is_taken(attempt, portion):
+                yield attempt
+            else:
+                self._ended.append(attempt)
+
+    def _take_small_first(self, ended: list[Attempt], portion: Portion, *, at_once: bool) -> Iterator[Attempt]:
+        """Take the outcomes of runs without a large one first; after a turn with large ones these rest for a while."""
+        large = self._large_from
+        resting = not at_once and self._env.clock.boot() < self._rests_until
         left_alone: set[int] = set()  # runs with a large outcome that has to wait: their outcomes stay in order
-        for attempt in ended:
-            run, size = attempt.owner[0].num, self._size(attempt)
-            if resting and (size > large or run in left_alone):
+        for attempt in self._small_runs_first(ended):
+            run = attempt.owner[0].num
+            if resting and (self._size(attempt) > large or run in left_alone):
                 left_alone.add(run)
-            elif (portion.takes if attempt.failure is None else portion.fits)(run, size):  # a row is added later
+            elif self._is_taken(attempt, portion):
                 if len(attempt.body) > large:
                     self._large -= len(attempt.body)
                     self._taken.append(attempt)
@@ -160,9 +180,14 @@ class Lane:
                 continue
             self._ended.append(attempt)
 
+    def _is_taken(self, attempt: Attempt, portion: Portion) -> bool:
+        """Take an outcome if it fits; the row of one that failed is added when it is made."""
+        takes = portion.takes if attempt.failure is None else portion.fits
+        return takes(attempt.owner[0].num, self._size(attempt))
+
     def _small_runs_first(self, ended: list[Attempt]) -> list[Attempt]:
         """Put the runs first that have no large outcome: they need not wait for those that have, however many."""
-        large = {attempt.owner[0] for attempt in ended if self._size(attempt) > self._bounds.large}
+        large = {attempt.owner[0] for attempt in ended if self._size(attempt) > self._large_from}
         return sorted(ended, key=lambda attempt: attempt.owner[0] in large)
 
     def _size(self, attempt: Attempt) -> int:
@@ -296,7 +321,7 @@ class Lane:
             return bool(self._ended)
         left_alone: set[int] = set()  # as in `_portion`: a small outcome waits behind a large one of its run
         for attempt in self._ended:
-            if self._size(attempt) > self._bounds.large:
+            if self._size(attempt) > self._large_from:
                 left_alone.add(attempt.owner[0].num)
             elif attempt.owner[0].num not in left_alone:
                 return True

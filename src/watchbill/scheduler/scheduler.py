@@ -32,7 +32,7 @@ from watchbill.model.states import RunState
 from watchbill.model.stop import Stops
 from watchbill.scheduler import codeless
 from watchbill.scheduler.advance import Advance
-from watchbill.scheduler.arrivals import due_time, in_order
+from watchbill.scheduler.arrivals import FROM_STORE, due_time, in_order
 from watchbill.scheduler.aside import Aside
 from watchbill.scheduler.attendance import Attendance
 from watchbill.scheduler.batch import Batch
@@ -862,13 +862,16 @@ class Scheduler(Loop):
         for num, calls in (*timers.items(), *self._residence.due_timers(batch.now).items()):
             arrived.setdefault(num, ([], [], []))[2].extend(calls)
         done = set(batch.turn.finals_done) | set(batch.turn.facts_done)
-        for num in self._small_first({num: _size_of(finals, facts) for num, (finals, facts, _) in arrived.items()}):
+        order: Iterable[int] = arrived
+        if look is not None and _size_of(look.finals, look.facts) > self.env.bounds.large:  # else all runs are small
+            order = self._small_first({num: _size_of(finals, facts) for num, (finals, facts, _) in arrived.items()})
+        for num in order:
             finals, facts, due = arrived[num]
             resident_now = self._residence.runs.get(num)
             if resident_now is None:
                 continue
             for item in in_order(finals, facts, due):
-                if isinstance(item, AttemptRow | Fact) and (item.id in done or not batch.takes(num, item)):
+                if isinstance(item, FROM_STORE) and (item.id in done or not batch.takes(num, item)):
                     continue
                 self._deliver(resident_now, item, batch)
 

@@ -26,6 +26,7 @@ from watchbill.model.resolution import Action, read_resolution
 from watchbill.model.sealed import is_sealed, why_sealed
 from watchbill.model.states import RunState
 from watchbill.scheduler.advance import Advance
+from watchbill.scheduler.arrivals import FROM_STORE
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.children import Children
 from watchbill.scheduler.leaving import Leaving
@@ -79,7 +80,7 @@ class Telling:
 
     def deliver(self, resident: Resident, arrived: AttemptRow | Fact | Call | Deadline, batch: Batch) -> None:
         """Deliver one thing that the store or the time has brought."""
-        if isinstance(arrived, AttemptRow | Fact):
+        if isinstance(arrived, FROM_STORE):
             body = arrived.result if isinstance(arrived, AttemptRow) else readable(arrived).body
             if body is not None and is_sealed(body):
                 if isinstance(arrived, Fact):

@@ -3,6 +3,7 @@
 What is larger than a portion goes alone. All that is smaller is divided so that no run keeps the others waiting.
 """
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
@@ -23,7 +24,10 @@ class Portion:
         self._has_largest = False
         self._at_once, self._of_a_run, self._large = bounds.at_once, bounds.of_a_run, bounds.large
         self._for_large = for_large(bounds.at_once)
-        self._runs: dict[Hashable, int] = {}
+        # Up to this size no run can have more than its share, so an item fits without a look at its run.
+        self._surely = min(self._of_a_run, self._for_large)
+        self._unsorted: list[Iterable[tuple[Hashable, int]]] = []  # what `_runs` is without
+        self._runs: defaultdict[Hashable, int] = defaultdict(int)
         self._cut: set[Hashable] = set()
 
     @property
@@ -40,6 +44,8 @@ class Portion:
         """Say whether an item of a run fits; after one that does not fit, nothing more of that run does."""
         if run in self._cut:
             return False
+        if self._unsorted:
+            self._sort()
         most = self._at_once if size <= self._large else self._for_large
         of_run, share = self._runs.get(run, 0), self._of_a_run
         too_much = self._has_largest or self.is_full if size > most else self.size + size > most
@@ -50,6 +56,10 @@ class Portion:
 
     def takes(self, run: Hashable, size: int) -> bool:
         """Take an item of a run, if it fits."""
+        if self.size + size <= self._surely and not self._cut:
+            self.size += size
+            self._runs[run] += size
+            return True
         if not self.fits(run, size):
             return False
         self.add(run, size)
@@ -57,12 +67,29 @@ class Portion:
             self.size -= size
         return True
 
+    @property
+    def room(self) -> int:
+        """Give how many bytes surely fit, in items of whatever runs."""
+        return -1 if self._cut else self._surely - self.size
+
+    def add_together(self, size: int, items: Iterable[tuple[Hashable, int]]) -> None:
+        """Add items for which there was room; `items`, their runs and sizes, is read if the share of a run matters."""
+        self.size += size
+        self._unsorted.append(items)
+
+    def _sort(self) -> None:
+        for items in self._unsorted:
+            for run, size in items:
+                self._runs[run] += size
+        self._unsorted.clear()
+
     def add(self, run: Hashable, size: int) -> None:
         """Add what an item of a run has led to."""
         self.size += size
-        self._runs[run] = self._runs.get(run, 0) + size
+        self._runs[run] += size
         if size > self._for_large:
             self._has_largest = True
+            self._surely = -1  # `size` is without this item, and the share of its run is with it
 
 
 def for_large(most: int) -> int:

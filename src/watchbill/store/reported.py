@@ -19,6 +19,7 @@ KEPT_FOR: Final[Micros] = 60 * SECOND  # a standby that lags further behind lose
 KEPT_BYTES: Final = 32 << 20
 APART: Final[Micros] = SECOND  # between two looks at what an agent runs: a row may be there before its agent has it
 LOST: Final = msgspec.json.encode(Failure("Lost", "the store has lost the report of how it ended", cause=Cause.LOST))
+_CHECKPOINT: Final = Act.CHECKPOINT.value  # once: to look up a member of an enum costs more than to compare it
 
 Key = tuple[int, int]  # row and fence
 Read = Callable[[str, Mapping[str, object]], Awaitable[Sequence[Any]]]  # rows of a statement of the store, by its name
@@ -54,10 +55,10 @@ class Reported:
 
     def answered(self, reports: Sequence[Report]) -> None:
         """Keep reports that the store has answered."""
-        ends = [report for report in reports if report.act != Act.CHECKPOINT]
+        ends = [report for report in reports if report.act != _CHECKPOINT]
         if not ends:
             return
-        now, size = self._clock.boot(), sum(len(report.body or b"") for report in ends)
+        now, size = self._clock.boot(), sum([len(report.body) for report in ends if report.body])
         self._kept.append(Kept(now, ends, size))
         self._size += size
         while self._kept and (self._size > KEPT_BYTES or now - self._kept[0].at > KEPT_FOR):

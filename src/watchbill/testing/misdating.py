@@ -186,13 +186,14 @@ class WrongClock(Misdating):
         checker, span, since, until = self._world.checker, 0.0, None, None
         if wish.workflow is sleeper:
             span = wish.args[1]
-            since = max([each.ended_at for each in checker.entries(wish.id, "work") if each.fate is Fate.ENDED])
-            until = checker.timers.get((wish.id, "sleep"))
+            ends = [each.ended_at for each in checker.entries(wish.id, "work") if each.fate is Fate.ENDED]
+            since = max(ends, default=0.0)
+            until = checker.timers.get((wish.id, "sleep")) if ends else None
         elif wish.workflow is hasty_saga:
             span, since, until = DEADLINE, checker.inserted[wish.id], checker.ended_at(wish.id)
         else:
             span, since = wish.delay, checker.inserted[wish.id]
-            until = min([each.begun_at for each in checker.entries(wish.id, "work")])
+            until = min([each.begun_at for each in checker.entries(wish.id, "work")], default=None)
         if until is None:
             return
         self._world.counts["waits dated"] += 1
@@ -266,8 +267,11 @@ class WrongServer(WrongClock):
         entries = self._world.checker.entries(wish.id, "work")
         if wish.workflow is not sleeper or self._healed_at is None:
             return
-        since = max([each.ended_at for each in entries if each.fate is Fate.ENDED])
-        until = self._world.checker.timers[wish.id, "sleep"]
+        ends = [each.ended_at for each in entries if each.fate is Fate.ENDED]
+        until = self._world.checker.timers.get((wish.id, "sleep"))
+        if not ends or until is None:
+            return  # it has not ended, which is another violation
+        since = max(ends)
         if since >= self._healed_at + HEARD_WITHIN and until - since > wish.args[1] + LATE_BY:
             self._violated(
                 f"{wish.id} waited for {until - since:.3f} s, not {wish.args[1]:g} s, and the clock was right again"

@@ -484,7 +484,8 @@ class Found(NamedTuple):
 
 def size_of_reports(reports: Sequence[Report]) -> int:
     """Give how many bytes reports have."""
-    return sum([len(report.body or b"") + len(report.log or b"") for report in reports])
+    bodies = sum([len(report.body) for report in reports if report.body])
+    return bodies + sum([len(report.log) for report in reports if report.log])
 
 
 async def write_reports(db: Session, reports: Sequence[Report], lines: Connections) -> Outcome:

@@ -60,7 +60,14 @@ from watchbill.store.postgres.people import desk_of_run, inbox, order_incident, 
 from watchbill.store.postgres.policies import patch, policies, set_policy, steps
 from watchbill.store.postgres.quotas import lock_quotas, quotas, set_quota
 from watchbill.store.postgres.refusals import is_contended
-from watchbill.store.postgres.rows import attempt_rows, facts, journal_entries, run_rows, schedule_rows
+from watchbill.store.postgres.rows import (
+    attempt_rows,
+    facts,
+    journal_entries,
+    run_rows,
+    schedule_rows,
+    without_usual,
+)
 from watchbill.store.postgres.shards import Homes, home_shards
 from watchbill.store.postgres.stats import lasted, learned
 from watchbill.store.protocol import (
@@ -689,13 +696,13 @@ def run_columns(runs: Sequence[NewRun], homes: Homes, blobs: Blobs) -> dict[str,
         "versions": [run.version for run in ordered],
         "inputs": [blobs.stored(run.input, run=run.num) for run in ordered],
         "priorities": [run.priority for run in ordered],
-        "ats": [run.at for run in ordered],
+        "ats": without_usual([run.at for run in ordered]),
         "delays": [run.delay for run in ordered],
-        "deadlines": [run.deadline for run in ordered],
-        "deadline_ins": [run.deadline_in for run in ordered],
-        "tags": [joined(run.tags) for run in ordered],
-        "parents": [run.parent for run in ordered],
-        "roots": [run.root for run in ordered],
+        "deadlines": without_usual([run.deadline for run in ordered]),
+        "deadline_ins": without_usual([run.deadline_in for run in ordered]),
+        "tags": without_usual([joined(run.tags) for run in ordered]),
+        "parents": without_usual([run.parent for run in ordered]),
+        "roots": without_usual([run.root for run in ordered]),
     }
 
 

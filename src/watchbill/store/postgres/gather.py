@@ -49,9 +49,11 @@ class Gathering(Generic[A, B]):
         most = self._lines.env.bounds.at_once
         try:
             while self._waiting:
-                first = first_of(((one, self._size(one[0])) for one in self._waiting[:MOST_AT_ONCE]), most)
-                self._waiting = self._waiting[len(first.items) :]
-                await self._send_batch(first.items)
+                batch = self._waiting[:MOST_AT_ONCE]
+                if len(batch) > 1:  # one goes whatever its size
+                    batch = first_of([(one, self._size(one[0])) for one in batch], most).items
+                self._waiting = self._waiting[len(batch) :]
+                await self._send_batch(batch)
         finally:
             self._sending = None
 

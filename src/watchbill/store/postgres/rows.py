@@ -47,6 +47,14 @@ def schedule_rows(rows: Iterable[Row]) -> tuple[ScheduleRow, ...]:
     return tuple([_schedule(*row) for row in rows])
 
 
+def without_usual(column: Sequence[object], usual: object = None) -> Sequence[object]:
+    """Leave a column empty that has nothing but the usual value: unnest() gives NULL where an array has no more values.
+
+    The driver asks of each value whether it is an array, which costs more than all else about it.
+    """
+    return [] if column and column[0] == usual and column.count(usual) == len(column) else column
+
+
 def by_run(found: Sequence[T]) -> dict[int, list[T]]:
     """Sort what belongs to many runs."""
     sorted_out: dict[int, list[T]] = defaultdict(list)

@@ -7,6 +7,7 @@ of variants occur; each is composed, prepared and planned once.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Final
 
 from watchbill.env import Env
@@ -14,13 +15,15 @@ from watchbill.model.call import JournalRow
 from watchbill.model.limit import hidden_key
 from watchbill.model.parked import UNTOLD
 from watchbill.model.states import AttemptState, source_bits
-from watchbill.store.bodies import fits
+from watchbill.store.bodies import all_fit, fits
 from watchbill.store.postgres.blobs import Blobs
 from watchbill.store.postgres.client import run_columns
+from watchbill.store.postgres.rows import without_usual
 from watchbill.store.postgres.shards import Homes
 from watchbill.store.postgres.statements import Statement, composed
 from watchbill.store.protocol import CANCEL_GRACE, Turn
 
+_body: Final = itemgetter(-1)
 _READY: Final = AttemptState.READY.value
 _FIRST: Final = (("held", "turn_held"), ("mine", "turn_mine"))
 # What of a turn needs which parts of the statement; checks are parts, too, that the answer cannot do without.
@@ -51,6 +54,21 @@ _PARTS: Final = {
     "jumps": (("jumped", "turn_jumped"),),
 }
 _DERIVED: Final = frozenset({"blobs", "uploads", "jumps"})  # of no field of a turn alone
+# What most rows have in these columns. A column with nothing else is sent empty, and the statement puts it there.
+_USUAL: Final = {
+    "attempt_parts": 0,
+    "attempt_failures": 0,
+    "attempt_losses": 0,
+    "attempt_alones": False,
+    "attempt_rank_aheads": 0,
+    "attempt_helds": False,
+    "attempt_unsures": False,
+    "attempt_cancels": False,
+    "run_losses": 0,
+    "run_parts": 0,
+    "run_pauseds": False,
+    "run_earlies": False,
+}
 # What changes rows that are there. A pause concerns all of a run, whatever else becomes of them: it asks these parts.
 _MOVES: Final = ("finals_done", "dropped", "decided", "released", "asked_again")
 _CHECKS: Final = frozenset({"attempts_checked", "runs_checked", "uploaded_checked", "hasty", "jumped"})
@@ -94,15 +112,16 @@ def turn_values(
     `hidden`: regions that do not see each other's rows share the gates; their names do not tell what calls were given.
     """
     blobs = Blobs(env)
+    taken_finals, taken_facts = turn.takes_in
     values: dict[str, object] = {
         "owner": turn.owner,
         "shards": list(turn.terms),
         "terms": list(turn.terms.values()),
         "final": AttemptState.DONE,
         "cancel_grace": CANCEL_GRACE,
-        "taken_finals": list(turn.takes_in[0]),
-        "taken_fences": list(turn.takes_in[0].values()),
-        "taken_facts": sorted(turn.takes_in[1]),
+        "taken_finals": list(taken_finals),
+        "taken_fences": list(taken_finals.values()),
+        "taken_facts": sorted(taken_facts),
         "follows_runs": list(follows),
         "follows_seqs": list(follows.values()),
     }
@@ -129,12 +148,14 @@ def turn_values(
 
 def _moves(turn: Turn) -> dict[str, object]:
     """Give what becomes of rows that are there, each of them once: in one statement nothing comes after another."""
+    taken, _ = turn.takes_in
     dropped = set(turn.dropped)
     decided = set(turn.decided) - dropped
     released = set(turn.released) - dropped - decided
     again = {row: watch_in for row, watch_in in turn.asked_again if row not in dropped | decided | released}
     return {
-        "finals_done": sorted(turn.finals_done),
+        # Without those that the turn also takes in: the statement has their ids.
+        "finals_done": sorted([id for id in turn.finals_done if id not in taken]),
         "dropped": sorted(dropped),
         "decided": sorted(decided),
         "released": sorted(released),
@@ -145,7 +166,8 @@ def _moves(turn: Turn) -> dict[str, object]:
 
 def _journal(turn: Turn, blobs: Blobs) -> Sequence[JournalRow]:
     """Give the entries as they are, or, if one is large, with references instead of large bodies."""
-    if False not in map(fits, [entry[-1] for entry in turn.journal]):
+    bodies = list(map(_body, turn.journal))
+    if not bodies or all_fit(bodies) or False not in map(fits, bodies):
         return turn.journal
     return [(*entry[:-1], blobs.stored(entry[-1], run=entry[0])) for entry in turn.journal]
 
@@ -162,7 +184,8 @@ def _attempt_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:
     if turn.holds:
         holds = dict(turn.holds)
         columns["attempt_helds"] = [holds.get(row.run, row.held) for row in turn.attempts]
-    columns["attempt_results"] = [blobs.stored_if_any(row.result, run=row.run) for row in turn.attempts]
+    if columns["attempt_results"]:
+        columns["attempt_results"] = [blobs.stored_if_any(row.result, run=row.run) for row in turn.attempts]
     return columns
 
 
@@ -184,8 +207,10 @@ def _run_columns(turn: Turn) -> dict[str, object]:
     )
     columns = _columns("run", names, changes)
     columns["run_sources"] = [source_bits(change.status) for change in changes]
-    columns["run_helds"] = [_sayable(change.held) for change in changes]
-    columns["run_waits"] = [_sayable(change.waits) for change in changes]
+    if columns["run_helds"]:
+        columns["run_helds"] = [_sayable(change.held) for change in changes]
+    if columns["run_waits"]:
+        columns["run_waits"] = [_sayable(change.waits) for change in changes]
     return columns
 
 
@@ -216,4 +241,5 @@ def _sayable(reason: str | None) -> str | None:
 
 def _columns(of: str, names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> dict[str, object]:
     columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-    return {f"{of}_{name}": column for name, column in zip(names, columns, strict=True)}
+    named = zip([f"{of}_{name}" for name in names], columns, strict=True)
+    return {name: without_usual(column, _USUAL.get(name)) for name, column in named}

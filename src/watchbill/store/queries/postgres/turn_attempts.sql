@@ -6,11 +6,12 @@ INSERT INTO watchbill.attempt (
     remind_at, unsure, acts_until, cancel, ahead
 )
 SELECT
-    new.id, new.run, run_id, part, shard, call, step, queue, state, fence, agent, failures, losses, alone, span,
-    now - rank_ahead, now - started_ago, now + CASE WHEN state = 2 THEN 0 WHEN kind <> 1 THEN watch_in END,
+    new.id, new.run, run_id, coalesce(part, 0), shard, call, step, queue, state, fence, agent, coalesce(failures, 0),
+    coalesce(losses, 0), coalesce(alone, false), span, now - coalesce(rank_ahead, 0), now - started_ago,
+    now + CASE WHEN state = 2 THEN 0 WHEN kind <> 1 THEN watch_in END,
     CASE WHEN state = 2 THEN now END, progress, CASE WHEN progress IS NOT NULL THEN now END, policy, args, result,
-    kind, why, held, gate, CASE WHEN kind = 1 THEN now + watch_in END, unsure, acts_until, cancel,
-    nullif(rank_ahead, 0)
+    kind, why, coalesce(held, false), gate, CASE WHEN kind = 1 THEN now + watch_in END, coalesce(unsure, false),
+    acts_until, coalesce(cancel, false), nullif(rank_ahead, 0)
 FROM unnest(
     :attempt_ids::bigint[], :attempt_runs::bigint[], :attempt_run_ids::text[], :attempt_parts::integer[],
     :attempt_shards::integer[], :attempt_calls::text[], :attempt_steps::text[], :attempt_queues::integer[],

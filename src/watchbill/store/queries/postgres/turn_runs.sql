@@ -2,8 +2,9 @@
 -- moves again belongs to no incident.
 UPDATE watchbill.run
 SET
-    status = new.status, wake_at = new.wake_at, losses = new.losses, held = new.held, begun_at = new.begun_at,
-    part = new.part, paused = new.paused, published = new.published, early = new.early, waits = new.waits,
+    status = new.status, wake_at = new.wake_at, losses = coalesce(new.losses, 0), held = new.held,
+    begun_at = new.begun_at, part = coalesce(new.part, 0), paused = coalesce(new.paused, false),
+    published = new.published, early = coalesce(new.early, false), waits = new.waits,
     ended_at = CASE WHEN new.status >= 10 THEN (SELECT now FROM mine) END,
     incident = CASE WHEN new.status = 4 OR substr(new.held, 1, 14) <> 'waits for code' THEN run.incident END
 FROM unnest(
