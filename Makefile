@@ -23,7 +23,7 @@ PATIENT_TESTS := $(wildcard tests/store/sealed tests/store/test_*interleavings.p
 	tests/store/test_failed.py tests/store/test_budgets.py tests/store/test_lost_agents.py tests/store/test_suspensions.py \
 	tests/store/test_undecided.py tests/store/test_before_regions.py tests/store/test_region_corners.py \
 	tests/store/test_incidents.py tests/store/test_alike.py tests/store/test_owner.py tests/store/test_bad_files.py \
-	tests/store/test_blobs.py tests/store/test_crash_images.py tests/store/test_pruner.py)
+	tests/store/test_blobs.py tests/store/test_crash_images.py tests/store/test_disk.py tests/store/test_pruner.py)
 FAST_TESTS := $(wildcard tests/unit tests/store tests/arch) $(addprefix --ignore=,$(PATIENT_TESTS))
 # What takes longest comes first, one after the other in one worker, while the others do the rest.
 LONGEST_TESTS := $(wildcard tests/house/test_detection.py tests/house/test_agent_storm.py tests/house/test_kill.py)

@@ -59,7 +59,8 @@ class MovingScheduler:
     def __getattr__(self, operation: str) -> Any:
         async def ask(*args: Any, **kwargs: Any) -> Any:
             answer = await getattr(self._scheduler, operation)(*args, **kwargs)
-            self._server.answers(operation, answer)
+            asks = operation == "turn" and not args[0].terms  # it only asks whether the server has its newest entries
+            self._server.answers("entries" if asks else operation, answer)
             return answer
 
         return ask
