@@ -660,7 +660,7 @@ class Companion:
     def close(self) -> None:
         """End it, and wait until it is gone."""
         self._process.kill()
-        with contextlib.suppress(OSError), self._process:  # closes the pipes, also that of a question nobody has read
+        with contextlib.suppress(OSError), self._process:  # closes the pipes, also one with an unread question
             pass
 
 

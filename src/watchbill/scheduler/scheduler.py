@@ -1067,7 +1067,7 @@ class Scheduler(Loop):
         # Another process holds one of our shards, or the store has lost its newest entries: they are done again.
         cause, unwritten = "refused", set(turn.terms if turn.journal or turn.attempts else ())
         if answer.held.issuperset(turn.terms):
-            # What ended here in the lost commits is open again, also of runs that have left memory since.
+            # Calls that ended here in the lost commits are open again, also of runs that have left memory since.
             cause, unwritten = "forgotten", set(self._leases.terms)
         await self._begin_anew(cause, unwritten)
         return False

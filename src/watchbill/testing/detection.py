@@ -56,7 +56,7 @@ class Detection:
         return self._measures and self._world.loop.time() >= self._suspended_until
 
     def suspend(self, seconds: float) -> None:
-        """Measure nothing for a while: nobody can do what is promised."""
+        """Measure nothing for a while: no process can keep its promise."""
         self.disturb()
         self._suspended_until = max(self._suspended_until, self._world.loop.time() + seconds)
 

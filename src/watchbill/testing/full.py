@@ -21,7 +21,7 @@ FIRST_AT: Final = (2.0, 8.0)  # seconds: while there is much to do
 APART: Final = (3.0, 12.0)  # seconds between two of them
 LEAST: Final = 3  # times
 MOST: Final = 4
-SHORT: Final = (1.0, 4.0)  # seconds: nobody loses a lease by that
+SHORT: Final = (1.0, 4.0)  # seconds: too short to cost a lease
 LONGER: Final = (0.9, 1.5)  # leases: some have just ended when the disk has room
 LONG: Final = (60.0, 100.0)  # seconds: longer than an agent goes on in silence
 NEARLY: Final = 0.3  # of the times: only some writes are refused
@@ -29,8 +29,8 @@ SINGLE: Final = 0.25  # of writes, then
 ASKED_AGAIN: Final = 0.5  # seconds after which a client asks again that was refused
 HEARTBEATS: Final = frozenset({"attend", "renew", "beat", "stand"})
 RESUMED_WITHIN: Final = LONGEST_PAUSE / SECOND + 1  # seconds after which everybody has tried again
-WRITTEN_WITHIN: Final = 20.0  # seconds: whoever is up and does nothing else says every 10 s that it is there
-MEASURED_AFTER: Final = 45.0  # seconds: nobody is judged by silence for one lease after the disk has room
+WRITTEN_WITHIN: Final = 20.0  # seconds: an idle process writes its presence every 10 s
+MEASURED_AFTER: Final = 45.0  # seconds: silence counts only one lease after the disk has room
 
 
 class DiskNetwork(Network):
@@ -148,7 +148,7 @@ class FullDisk:
             self._world.network.refuses = refuses
 
     def _expect_writes(self) -> None:
-        """See whether somebody who is up has written something in time."""
+        """Check that a process which is up has written something in time."""
         world, fills, store = self._world, self._fills, self._world.network.store
         since = vars(store)["_lanes"].commits
         up = [(node, node.life) for node in world.nodes if node.up]

@@ -288,7 +288,7 @@ class Checker:
         for (num, there, key), call in self._calls.items():
             took = num == run.num and there == part and key in self.undoable_keys(run.num)
             undid = key in undone or key in self.lost_undos.get(run.num, ())
-            # Of what began in lost commits, and was never asked for again, no store knows.
+            # No store knows of an attempt that began in lost commits and was never asked for again.
             known = [each for each in call.entries if not each.forgotten or (call.asked_again and not each.unknown)]
             if took and any(each.accepted for each in known) and not undid:
                 self._violated("I14", f"{run.id} ended by {Outcome(entry.outcome).name}, and {key} was not undone")
@@ -673,7 +673,7 @@ class Checker:
             self._violated("I7", f"{entry} began before the outcomes of {missing} were committed")
         if entry.number < 1:
             self._violated("I8", f"{entry} has no number")
-        # Of an attempt to which nothing in the store leads nobody can count how it ended.
+        # The crash of an attempt is not counted if nothing in the store leads to that attempt.
         before = [each for each in call.entries[:-1] if not each.unknown]
         attempts = [each for each in before if not each.probes] if not entry.probes else []
         if attempts and attempts[-1].fence not in call.handed_back:

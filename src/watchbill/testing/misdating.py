@@ -62,7 +62,7 @@ _decode: Final = msgspec.json.Decoder(Decision).decode
 
 
 class ServerClock(SimClock):
-    """The clock of a server: whoever asks that server gets it, right or wrong."""
+    """The clock of a server: all processes get its time, right or wrong."""
 
     def boot(self) -> Micros:
         """Give what drives the store's time."""
@@ -286,7 +286,7 @@ class WrongServer(WrongClock):
     def _jump_by(self, seconds: float) -> None:
         self._set(round(seconds * SECOND), "ahead by")
         self._world.counts["server clocks ahead"] += 1
-        # By the server's clock nobody was heard for so long: as if all had stood still.
+        # By the server's clock all processes were silent for so long, as if they had stood still.
         self._world.checker.hurt |= self._world.checker.alive
         self._world.checker.frozen |= self._world.checker.alive
         self._world.checker.misled |= self._world.checker.alive

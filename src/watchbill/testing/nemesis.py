@@ -317,7 +317,7 @@ class Nemesis:
         self._world.heal()
 
     def suspend(self, seconds: float) -> None:
-        """Measure nothing for so long: somebody else makes a fault that delays everybody."""
+        """Measure nothing for so long: another fault delays all processes."""
 
     # --- disruptions
 
