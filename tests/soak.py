@@ -78,30 +78,72 @@ def pytest(arguments: str) -> str:
 
 
 def suites(seeds: int, first: int) -> list[Suite]:
-    """List all suites: those that find most come first."""
+    """List all suites: those that find most come first, and those that mostly wait run two at once."""
     half = seeds // 2
     play = "{python} -m watchbill.testing.simulation"
     return [
-        Suite("kills", "kill -9, again and again", pytest("tests/house/test_kill.py"), KILLS),
+        Suite("seeds-1", "Simulation", f"{play} {first}-{first + half - 1}", minutes=40, cores=1),
+        Suite("kills", "kill -9, again and again", pytest("tests/house/test_kill.py"), KILLS, 20, cores=1),
         Suite(
             "storms",
             "Storms over processes, links and the server",
             pytest("tests/house/test_fleet_chaos.py tests/house/test_agent_storm.py"),
             {"WATCHBILL_CHAOS_SECONDS": "90"},
-            15,
+            20,
+            cores=1,
         ),
+        Suite(
+            "failover",
+            "Killed servers and promoted standbys",
+            pytest("tests/house/test_failover.py"),
+            {"WATCHBILL_FAILOVERS": "10"},
+            20,
+            cores=1,
+        ),
+        Suite("seeds-2", "Simulation, other seeds", f"{play} {first + half}-{first + seeds - 1}", minutes=40, cores=1),
         Suite(
             "outage",
             "A database that is away",
             pytest("tests/house/test_outage.py"),
             {"WATCHBILL_OUTAGE_SECONDS": "20"},
+            cores=1,
         ),
         Suite(
-            "failover",
-            "Killed servers and promoted standbys",
-            pytest("-n 2 tests/house/test_failover.py"),
-            {"WATCHBILL_FAILOVERS": "10"},
+            "listeners",
+            "Notifications after crashes and cuts",
+            pytest("tests/store/test_listening.py tests/house/test_hints_again.py"),
+            {"WATCHBILL_RESTARTS": "30", "WATCHBILL_CUTS": "100"},
+            20,
+            cores=1,
+        ),
+        Suite(
+            "forks",
+            "Forks of a busy process",
+            pytest("--timeout 900 tests/house/test_forks.py"),
+            {"WATCHBILL_FORKS": "100"},
             15,
+            cores=1,
+        ),
+        Suite(
+            "ids",
+            "Ids that never collide",
+            pytest("--timeout 900 tests/unit/test_ids.py"),
+            {"WATCHBILL_IDS": "10000000"},
+            cores=1,
+        ),
+        Suite(
+            "zones",
+            "Schedules in every time zone",
+            pytest("--timeout 900 tests/unit/model/test_slots.py"),
+            {"WATCHBILL_EVERY_ZONE": "1"},
+            cores=1,
+        ),
+        Suite(
+            "rates",
+            "Planted bugs",
+            "{python} -m tests.simulation.rates",
+            minutes=30,
+            needs="tests/simulation/rates.py",
         ),
         Suite(
             "images",
@@ -118,28 +160,6 @@ def suites(seeds: int, first: int) -> list[Suite]:
             {"WATCHBILL_EXAMPLES": "5000"},
             20,
         ),
-        Suite("seeds-1", "Simulation", f"{play} {first}-{first + half - 1}", minutes=40, cores=1),
-        Suite("seeds-2", "Simulation, other seeds", f"{play} {first + half}-{first + seeds - 1}", minutes=40, cores=1),
-        Suite(
-            "rates",
-            "Planted bugs",
-            "{python} -m tests.simulation.rates",
-            minutes=30,
-            needs="tests/simulation/rates.py",
-        ),
-        Suite(
-            "listeners",
-            "Notifications after crashes and cuts",
-            pytest("tests/store/test_listening.py tests/house/test_hints_again.py"),
-            {"WATCHBILL_RESTARTS": "30", "WATCHBILL_CUTS": "100"},
-        ),
-        Suite(
-            "detection",
-            "How soon lost work goes on",
-            pytest("tests/house/test_detection.py"),
-            {"WATCHBILL_TRIALS": "10"},
-            15,
-        ),
         Suite(
             "many",
             "Many runs, competing agents",
@@ -148,10 +168,10 @@ def suites(seeds: int, first: int) -> list[Suite]:
             15,
         ),
         Suite(
-            "forks",
-            "Forks of a busy process",
-            pytest("--timeout 900 tests/house/test_forks.py"),
-            {"WATCHBILL_FORKS": "100"},
+            "detection",
+            "How soon lost work goes on",
+            pytest("tests/house/test_detection.py"),
+            {"WATCHBILL_TRIALS": "10"},
             15,
         ),
         Suite(
@@ -172,22 +192,8 @@ def suites(seeds: int, first: int) -> list[Suite]:
             pytest("-n 2 tests/store/sealed"),
             {"WATCHBILL_SEALED_ON_POSTGRES": "1"},
         ),
-        Suite(
-            "ids",
-            "Ids that never collide",
-            pytest("--timeout 900 tests/unit/test_ids.py"),
-            {"WATCHBILL_IDS": "10000000"},
-            cores=1,
-        ),
-        Suite(
-            "zones",
-            "Schedules in every time zone",
-            pytest("--timeout 900 tests/unit/model/test_slots.py"),
-            {"WATCHBILL_EVERY_ZONE": "1"},
-            cores=1,
-        ),
-        Suite("uvloop", "All components on uvloop", pytest("-n 2 tests/rooms"), {"WATCHBILL_TEST_LOOP": "uvloop"}, 20),
         Suite("versions", "Versions of Python and PostgreSQL", "make --no-print-directory versions", minutes=20),
+        Suite("uvloop", "All components on uvloop", pytest("-n 2 tests/rooms"), {"WATCHBILL_TEST_LOOP": "uvloop"}, 20),
         Suite("coverage", "Coverage of branches", "make --no-print-directory coverage", minutes=30),
     ]
 
