@@ -31,17 +31,20 @@ class CollidingIds(Ids):
         self._counts = counts
         self._recent: deque[tuple[float, int, object]] = deque(maxlen=REMEMBERED)
         self._new = 0  # since the last one that was drawn twice
+        self._taken: set[tuple[int, object]] = set()  # ids that were drawn again, and by which process
 
     def new(self, nth: int = 1, by: object = None) -> int:
         """Make one; `nth`: of its process; `by`: that process, which itself never draws an id twice."""
         self._new += 1
         if nth > 1 and self._new > APART and self._chance.happens(AGAIN):
             recent = [id for at, id, who in self._recent if at > self._time() - WITHIN and who is not by]
-            there = [id for id in recent if self._is_there(id)]
+            there = [id for id in recent if (id, by) not in self._taken and self._is_there(id)]
             if there:
                 self._new = 0
                 self._counts["ids drawn twice"] += 1
-                return self._chance.choose(there)
+                id = self._chance.choose(there)
+                self._taken.add((id, by))
+                return id
         id = super().new()
         if nth > 1:
             self._recent.append((self._time(), id, by))
