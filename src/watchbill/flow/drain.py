@@ -90,7 +90,7 @@ class Drain(Refusals):
         while self._generators:
             bury_generator(self._generators.pop())
 
-    def _drain(self) -> None:
+    def _drain(self) -> None:  # noqa: C901 - a call for each callback would cost more than the callback
         ready = self._ready
         hops = 0
         deadline = None
@@ -105,7 +105,11 @@ class Drain(Refusals):
             while ready:
                 handle = ready.popleft()
                 try:
-                    handle.context.run(handle.callback, *handle.args)
+                    args = handle.args
+                    if len(args) == 1:  # as mostly: `*` would make a list and a tuple
+                        handle.context.run(handle.callback, args[0])
+                    else:
+                        handle.context.run(handle.callback, *args)
                 except BaseException as error:
                     self._raised(error)
                 hops += 1

@@ -223,7 +223,9 @@ class Executor:
                 given = _given(attempt) if step.local_retries else b""
                 while True:
                     try:
-                        value = await step.plain(*attempt.args, **attempt.kwargs)
+                        # Mostly there are none, and `**` would make a dictionary for them.
+                        kwargs = attempt.kwargs
+                        value = await (step.plain(*attempt.args, **kwargs) if kwargs else step.plain(*attempt.args))
                         if step.verified_by is not None:
                             await verify_soon(step, value, attempt.args, attempt.kwargs)
                         attempt.body, attempt.value = step.signature.encode_result(value)

@@ -387,7 +387,7 @@ class Advance:
     def _begin_asked(self, resident: Resident, batch: Batch) -> None:
         loop = resident.loop
         # Of undos some have to wait, and some are refused.
-        at_once = not (resident.paused or loop.undoing or self.stops)
+        at_once = not (resident.paused or loop.undoing or self.stops.names)
         for call in loop.take_commands():
             if at_once and self._local and call.kind is STEP and not call.target.needs_row:
                 resident.steps_open += 1

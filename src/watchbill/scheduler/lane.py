@@ -8,6 +8,7 @@ import heapq
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
+from operator import attrgetter
 from typing import Final
 
 from watchbill.borrowed import FinishPlan
@@ -27,6 +28,9 @@ from watchbill.store.portions import Portion
 
 UNCERTAIN: Final = Failure(NOT_BEGUN, "the lease was not certain when its turn came", cause=Cause.CANCELLED)
 LONGEST_REST: Final[Micros] = 10 * SECOND  # of large outcomes, after a turn with some
+_BODY: Final[Callable[[Attempt], bytes]] = attrgetter("body")
+_NEWS: Final = attrgetter("failure", "row", "finishing")
+_NO_NEWS: Final = (None, None, None)
 VISIBLE_AFTER: Final[Micros] = SECOND  # a row costs more than a shorter step; see docs/design/speed.md
 
 
@@ -84,8 +88,9 @@ class Lane:
             if len(attempt.body) > self._large_from:
                 self._finished_large(attempt)
                 return
-            self._ended.append(attempt)
-            if len(self._ended) > 1 and not self._large:
+            ended = self._ended
+            ended.append(attempt)
+            if len(ended) > 1 and not self._large:
                 return  # the turn that was asked for by the first one takes this one along
         self._wake()
 
@@ -139,24 +144,32 @@ class Lane:
 
     # --- what a turn takes
 
+    def take_plain(self, portion: Portion) -> tuple[list[Attempt], int]:
+        """Take the first attempts that have ended and have just succeeded, if all of these fit; gives their bytes, too.
+
+        The caller adds the bytes to the portion, and gives attempts back for which what came before left no room.
+        """
+        ended = self._ended
+        news = [*map(_NEWS, ended)]
+        if news.count(_NO_NEWS) < len(news):
+            ended = ended[: next(place for place, one in enumerate(news) if one != _NO_NEWS)]
+        size = sum(map(len, map(_BODY, ended)))
+        if self._large or size > portion.room:
+            return [], 0
+        self._ended = self._ended[len(ended) :]
+        return ended, size
+
+    def give_back(self, attempts: list[Attempt]) -> None:
+        """Keep attempts that were taken for the next look at what has ended."""
+        self._ended[:0] = attempts
+
     def take_ended(self, portion: Portion, *, at_once: bool = False) -> Iterator[Attempt]:
         """Take the attempts that have ended since the last time, as many as fit: the portion is shared between runs."""
         ended, self._ended = self._ended, []
         if self._large:
             yield from self._take_small_first(ended, portion, at_once=at_once)
             return
-        # Mostly all fit together, whatever their runs: none is asked about while what they lead to leaves room.
-        sizes = [len(attempt.body) for attempt in ended]
-        most, left = portion.size + portion.room - sum(sizes), iter(ended)
-        rest: list[Attempt] = []
-        for attempt in left:
-            if portion.size > most or attempt.failure is not None or attempt.row is not None:
-                rest = [attempt, *left]
-                break
-            yield attempt
-        del sizes[len(ended) - len(rest) :]
-        portion.add_together(sum(sizes), ((one.owner[0].num, size) for one, size in zip(ended, sizes, strict=False)))
-        for attempt in rest:
+        for attempt in ended:
             if self._is_taken(attempt, portion):
                 yield attempt
             else:

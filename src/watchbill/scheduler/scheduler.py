@@ -751,6 +751,7 @@ class Scheduler(Loop):
         if lane.has_left_visible:
             for attempt in lane.take_visible(batch.portion):  # first: outcomes may fill every turn
                 self._advance.unveil(attempt, batch)
+        self._take_plain_outcomes(lane, timers, batch)
         for attempt in lane.take_ended(batch.portion, at_once=at_once):
             if timers:
                 self._take_timers(attempt, timers, batch)
@@ -760,15 +761,39 @@ class Scheduler(Loop):
             elif attempt.finishing is not None:
                 self._take_finished(attempt, batch)
             elif attempt.owner[0].suspect:
-                # It is kept until then: whatever comes before its outcome must know that it had begun.
-                attempt.host = None
-                self._carefully(attempt.owner[0], partial(self._advance.outcome, attempt))
+                self._take_carefully(attempt)
             else:
                 self._advance.outcome(attempt, batch)
         for attempt in lane.take_visible(batch.portion):
             self._advance.unveil(attempt, batch)
         for resident, call in lane.take_stopped(batch.portion):
             self._advance.let_wait(resident, call, batch)
+
+    def _take_plain_outcomes(self, lane: Lane, timers: DueTimers, batch: Batch) -> None:
+        """Take in attempts that have just succeeded: almost all, so as little as possible is done for each of them."""
+        if timers:
+            return  # some come before outcomes
+        outcome, portion = self._advance.outcome, batch.portion
+        plain, size = lane.take_plain(portion)
+        most = portion.size + portion.room - size
+        left = iter(plain)
+        for attempt in left:
+            resident = attempt.owner[0]
+            if resident.suspect:
+                self._take_carefully(attempt)
+            else:
+                outcome(attempt, batch)
+            if portion.size > most:
+                rest = [*left]
+                lane.give_back(rest)
+                del plain[len(plain) - len(rest) :]
+                size = sum([len(attempt.body) for attempt in plain])
+        portion.add_together(size, ((attempt.owner[0].num, len(attempt.body)) for attempt in plain))
+
+    def _take_carefully(self, attempt: Attempt) -> None:
+        # It is kept until then: whatever comes before its outcome must know that it had begun.
+        attempt.host = None
+        self._carefully(attempt.owner[0], partial(self._advance.outcome, attempt))
 
     def _plan_finish(self, attempt: Attempt) -> FinishPlan | None:
         """Plan how a rowless attempt finishes in the user's transaction; None when it needs its row for that."""

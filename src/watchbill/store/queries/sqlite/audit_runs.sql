@@ -2,6 +2,7 @@
 SELECT shard, num, id, status, status = 0 AND wake_at IS NULL AND NOT paused AND held IS NULL
 FROM run
 WHERE (shard, num) > (:after_shard, :after_run)
-    AND status IN (0, 1, 3, 4)
+    AND status < 10
+    AND status <> 2
 ORDER BY shard, num
 LIMIT :limit

@@ -4,6 +4,7 @@ SELECT
     run.status <> 0 AND NOT run.paused AND (run.held IS NULL OR run.held LIKE :waits_for_code)
 FROM run
 WHERE (run.shard, run.num) > (:after_shard, :after_num)
-    AND run.status IN (0, 1, 3, 4)
+    AND run.status < 10
+    AND run.status <> 2
 ORDER BY run.shard, run.num
 LIMIT :limit

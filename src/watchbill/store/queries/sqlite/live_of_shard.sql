@@ -4,7 +4,8 @@ FROM (
     SELECT num, id, status
     FROM run
     WHERE shard = :shard
-        AND status IN (0, 1, 3, 4)
+        AND status < 10
+        AND status <> 2
     UNION ALL
     SELECT num, id, status
     FROM run

@@ -6,7 +6,8 @@ WHERE run.num IN (
     SELECT num
     FROM run AS live
     WHERE live.shard = mine.value
-        AND live.status IN (0, 1, 3, 4)
+        AND live.status < 10
+        AND live.status <> 2
         AND (live.status <> 0 OR (:due AND live.wake_at <= :now))
         AND live.num > :after
         AND (:known IS NULL OR live.workflow || '@' || live.version IN (SELECT value FROM json_each(:known)))

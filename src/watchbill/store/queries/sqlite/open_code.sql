@@ -3,7 +3,8 @@ SELECT run.workflow, run.version, count(*)
 FROM shard
 CROSS JOIN run ON run.shard = shard.id
 WHERE shard.namespace = :namespace
-    AND run.status IN (0, 1, 3, 4)
+    AND run.status < 10
+    AND run.status <> 2
 GROUP BY run.workflow, run.version
 UNION ALL
 SELECT run.workflow, run.version, count(*)

@@ -4,7 +4,8 @@ FROM shard
 CROSS JOIN run ON run.shard = shard.id
 CROSS JOIN attempt ON attempt.run = run.num
 WHERE shard.namespace = :namespace
-    AND run.status IN (0, 1, 3, 4)
+    AND run.status < 10
+    AND run.status <> 2
     AND attempt.state = 3
     AND attempt.why = 'quarantine'
 ORDER BY attempt.id

@@ -11,7 +11,8 @@ FROM (
     FROM shard
     CROSS JOIN run ON run.shard = shard.id
     WHERE shard.namespace = :namespace
-        AND run.status IN (0, 1, 3, 4)
+        AND run.status < 10
+        AND run.status <> 2
         AND run.status <> 0
     LIMIT :most
 )
