@@ -45,7 +45,7 @@ class Load(NamedTuple):
 
 STEPS = 10
 LOADS = {
-    "noop": Load("noop", 500, 1_000, STEPS, "step"),
+    "noop": Load("noop", 1_000, 3_000, STEPS, "step"),
     "submit": Load("submit", 500, 2_000, 1, "start"),
     "many": Load("many", 1_000, 4_000, 1, "start"),
     "agents": Load("agents", 500, 1_000, STEPS, "step"),
