@@ -13,6 +13,7 @@ from tests.simulation.mutants_of_the_store import (
     another_server_counts_as_the_same,
 )
 from watchbill.env import SystemEnv
+from watchbill.flow.execute import DEFAULT_THREADS, Executor
 from watchbill.model.run import SHARDS_PER_REGION
 from watchbill.scheduler.scheduler import Scheduler
 from watchbill.store.open import open_store
@@ -27,6 +28,8 @@ class Moving:
         self.moves = 0
         self.asked: list[str] = []
         self.moves_with_a_find = False  # the next look that finds a run reaches another server
+        self.answers_about_shards = asyncio.Event()
+        self.answers_about_shards.set()
         self.scheduler = MovingScheduler(store.scheduler, self)
 
     def __getattr__(self, name: str) -> Any:
@@ -58,6 +61,8 @@ class MovingScheduler:
 
     def __getattr__(self, operation: str) -> Any:
         async def ask(*args: Any, **kwargs: Any) -> Any:
+            if operation == "shards":
+                await self._server.answers_about_shards.wait()
             answer = await getattr(self._scheduler, operation)(*args, **kwargs)
             asks = operation == "turn" and not args[0].terms  # it only asks whether the server has its newest entries
             self._server.answers("entries" if asks else operation, answer)
@@ -73,6 +78,7 @@ async def fleet(url: str) -> AsyncIterator[Fleet]:
     await fleet.join()
     await until(fleet, [SHARDS_PER_REGION])
     yield fleet
+    cast(Moving, fleet.store).answers_about_shards.set()
     fleet.shop.may_end.set()
     fleet.shop.ends.set()
     for house in list(fleet.houses):
@@ -93,6 +99,17 @@ def server(fleet: Fleet) -> Moving:
 def terms(fleet: Fleet) -> set[int]:
     [scheduler] = [room for room in fleet.houses[0].rooms if isinstance(room, Scheduler)]
     return set(scheduler._leases.terms.values())
+
+
+def executor(fleet: Fleet) -> Executor:
+    [scheduler] = [room for room in fleet.houses[0].rooms if isinstance(room, Scheduler)]
+    assert scheduler._lane is not None
+    return scheduler._lane.executor
+
+
+def pressed(shop: Shop) -> int:
+    """How many attempts of the step that runs in a thread have begun."""
+    return sum([times for (step, _), times in shop.called.items() if step == "press"])
 
 
 async def test_scheduler_takes_its_shards_under_new_terms_from_another_server(fleet: Fleet, server: Moving, ear: Ear):
@@ -119,6 +136,29 @@ async def test_nothing_read_from_another_server_is_written_under_old_terms(fleet
     before_the_take = server.asked[: server.asked.index("take")]
     assert "turn" not in before_the_take, "a run that was found there began under an old term"
     assert set(fleet.shop.called.values()) == {1}
+
+
+async def test_attempt_that_waits_for_a_thread_when_the_store_moves_begins_under_a_new_term(
+    fleet: Fleet, server: Moving, ear: Ear
+):
+    shop = fleet.shop
+    shop.ends.set()
+    ids = await fleet.start(shop.long, *range(DEFAULT_THREADS + 1))
+    threads = executor(fleet).in_threads
+    async with asyncio.timeout(LONG):
+        while pressed(shop) < DEFAULT_THREADS or len(threads) <= DEFAULT_THREADS:
+            await asyncio.sleep(0.01)
+    server.answers_about_shards.clear()  # the scheduler has not followed the store when there are threads again
+    server.move()
+    shop.may_end.set()
+    async with asyncio.timeout(LONG):
+        while threads:
+            await asyncio.sleep(0.01)
+    assert pressed(shop) == DEFAULT_THREADS, "the other server may have lost what the last one comes after"
+    server.answers_about_shards.set()
+    await ended(fleet, ear, ids)
+    assert set(shop.called.values()) == {1}
+    assert [event.cause for event in ear.of("shards.lost")] == ["moved"]
 
 
 async def test_mutant_another_server_counts_as_the_same_is_caught(fleet: Fleet, server: Moving, ear: Ear, monkeypatch):

@@ -55,6 +55,8 @@ FOUND = [
     (448, EMBEDDED),
     # No defect: nobody knew of a lost lease, and an undo began while its attempt was still running.
     (1_189, EMBEDDED),
+    # It waited for a thread when a standby was promoted, and began before its scheduler had noticed that.
+    (1_795_034_130, EMBEDDED),
     # The clock of the store was put right while a run undid its steps: nothing woke the undo that had to wait again.
     (958, EMBEDDED),
     # Only much to do: all hands were full, and then a schedule had a long line.

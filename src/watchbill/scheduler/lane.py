@@ -45,6 +45,7 @@ class Lane:
         wake: Callable[[], None],
         *,
         trust: Callable[[], Micros | None],
+        has_moved: Callable[[], bool],
         plan_finish: Callable[[Attempt], FinishPlan | None],
         overrides: Overrides,
         uploads: Uploads,
@@ -56,6 +57,7 @@ class Lane:
         self._namespace = namespace
         self._wake = wake
         self._trust = trust
+        self._has_moved = has_moved
         self._plan_finish = plan_finish
         self._overrides = overrides
         self._uploads = uploads
@@ -126,9 +128,13 @@ class Lane:
         return self._trust()
 
     def refusal(self, attempt: Attempt) -> Failure | None:
-        """Refuse to begin what waited for a thread until the lease was no longer certain."""
+        """Refuse to begin what waited for a thread until the lease was no longer certain, or the store had moved.
+
+        Another server may have lost what this attempt comes after, and may have issued its fence.
+        """
         until = self._trust()
-        return None if until is None or self._env.clock.boot() < until else UNCERTAIN
+        trusted = until is None or self._env.clock.boot() < until
+        return None if trusted and not self._has_moved() else UNCERTAIN
 
     def moved(self, attempt: Attempt) -> None:
         """It has something to say: it needs a row. Unless it wants to finish, and the store needs none for that."""

@@ -187,6 +187,7 @@ class Scheduler(Loop):
                 namespace,
                 self.wake,
                 trust=lambda: self._leases.trusted_until,
+                has_moved=self._has_moved,
                 overrides=self._overrides,
                 plan_finish=self._plan_finish,
                 uploads=self._uploads,
@@ -1180,8 +1181,12 @@ class Scheduler(Loop):
 
     def _stay_with_the_store(self) -> None:
         """Break off a turn that has read from another server: what was lost there would be done under old fences."""
-        if self._store.moves() != self._moves:
+        if self._has_moved():
             raise _StoreMovedError
+
+    def _has_moved(self) -> bool:
+        """Say whether the store is another server than the one that memory was made from."""
+        return self._store.moves() != self._moves
 
     async def _shards_with_lost_rows(self) -> set[int]:
         """Give the shards of runs that have rows in memory which the store has lost: what runs there is unknown now."""
@@ -1246,7 +1251,7 @@ class Scheduler(Loop):
         lane = self._lane
         if lane is None or self._draining or lane.executor.rows is None or not self._leases.trusted:
             return
-        if self._store.moves() == self._moves:  # else it would begin under a fence that may have been issued
+        if not self._has_moved():  # else it would begin under a fence that may have been issued
             lane.start(self._time.now(), self._advance.stops)
 
     def _behind(self) -> bool:

@@ -165,6 +165,7 @@ class Checker:
         self._undone: dict[int, list[str]] = {}  # calls whose undo has begun, in that order
         self._rows: dict[int, AttemptSeen] = {}
         self._row_fences: dict[int, int] = {}
+        self._deleted: set[int] = set()  # numbers of runs
         self._last_seq: dict[int, int] = {}
         self._leases: dict[int, list[tuple[int, int | None, int]]] = {}  # since which transaction, owner, term
         self._newest_term = 0
@@ -222,7 +223,7 @@ class Checker:
                     self._violated("I12", f"{len(ids)} rows of {step} run, and {limit.at_once} may: {sorted(ids)}")
 
     def _run(self, run: RunSeen) -> None:
-        before = self.runs.get(run.num)
+        before = self._before(run)
         self.runs[run.num] = run
         if before is None:
             self.nums[run.id] = run.num
@@ -597,8 +598,9 @@ class Checker:
         return [row for row in self._rows.values() if row.state == AttemptState.FAILED and self._since[row.id] < before]
 
     def _gone(self, gone: Gone) -> None:
-        if gone.what == "run gone" and slot_of(self.runs[gone.key].id) is not None:
-            self.counts["runs deleted"] += 1
+        if gone.what in ("run gone", "journal gone") and slot_of(self.runs[gone.key].id) is not None:
+            self.counts["runs deleted"] += gone.what == "run gone"
+            self._deleted.add(gone.key)
             return
         if gone.what != "attempt gone":
             self._violated("I4", f"{gone}: what was written is kept")
@@ -608,6 +610,21 @@ class Checker:
         call = self._call(row.run, row.call, row.part)
         if call.row == row.id:
             call.row = None
+
+    def _before(self, run: RunSeen) -> RunSeen | None:
+        """Give a run as it was; another run may have the number of one that is deleted."""
+        if run.num in self._deleted:
+            self._forget(run.num)
+        return self.runs.get(run.num)
+
+    def _forget(self, num: int) -> None:
+        """Forget a run that is deleted."""
+        self._deleted.discard(num)
+        del self.nums[self.runs.pop(num).id]
+        self.results.pop(num, None)
+        for known in (self._parts, self._undone, self._last_seq):
+            known.pop(num, None)
+        self._calls = {key: call for key, call in self._calls.items() if key[0] != num}
 
     # --- the doors: what was accepted, from whom
 

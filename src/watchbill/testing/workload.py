@@ -156,12 +156,12 @@ async def _stuck(n: int, after: list[str]) -> int:
     return n + 1
 
 
-async def _book(n: int, seconds: float) -> int:
+async def _book(n: int, seconds: float, after: list[str]) -> int:
     """Have an effect that can be undone; do not stop when asked to, if it is odd: nobody may undo it before its end.
 
     Some are sold out for whoever comes a second time, also if the first one has them.
     """
-    with recorded([]) as mine:
+    with recorded(after) as mine:
         if mine.number > 1 and n % 3 == 1:
             raise Permanent("sold out")
         left = seconds
@@ -175,7 +175,7 @@ async def _book(n: int, seconds: float) -> int:
     return n + 1
 
 
-async def _unbook(result: int | None, n: int, seconds: float) -> None:
+async def _unbook(result: int | None, n: int, seconds: float, after: list[str]) -> None:
     """Undo it, at the second try; seven can never be undone."""
     with recorded([]) as mine:
         await rest(0.1)
@@ -214,8 +214,13 @@ async def _chain(n: int, length: int, seconds: float) -> int:
     after: list[str] = []
     for place in range(length):
         n = await work(n, seconds, after)
-        after = ["work" if place == 0 else f"work.{place + 1}"]
+        after = [_nth("work", place + 1)]
     return n
+
+
+def _nth(step: str, call: int) -> str:
+    """Give the key of the n-th call of a step in a run."""
+    return step if call == 1 else f"{step}.{call}"
 
 
 async def _spread(n: int, width: int) -> int:
@@ -243,13 +248,16 @@ async def _group(n: int) -> int:
 async def _race(n: int, rounds: int) -> list[int]:
     """Several at the same speed: what follows depends on who is first, and on who is already there then."""
     won: list[int] = []
+    after: list[str] = []
     for turn in range(rounds):
-        runners = [asyncio.ensure_future(work(runner, 0.3, [])) for runner in range(3)]
+        runners = [asyncio.ensure_future(work(runner, 0.3, after)) for runner in range(3)]
         done, left = await asyncio.wait(runners, return_when=asyncio.FIRST_COMPLETED)
         first = [place for place, runner in enumerate(runners) if runner in done]
         for runner in left:
             runner.cancel()
-        won.append(await work(100 * turn + sum(first) + 10 * len(first), 0.1, []))
+        after = [_nth("work", 4 * turn + place + 1) for place in first]
+        won.append(await work(100 * turn + sum(first) + 10 * len(first), 0.1, after))
+        after = [_nth("work", 4 * turn + 4)]
     return [n, len(won)]
 
 
@@ -264,8 +272,10 @@ async def _patient(n: int, seconds: float, patience: float) -> str:
 
 async def _paced(n: int, rounds: int) -> int:
     """One step after the other; each ends long before its timeout."""
-    for _ in range(rounds):
-        n = await work.options(timeout="9s")(n, 6.0, [])
+    after: list[str] = []
+    for turn in range(rounds):
+        n = await work.options(timeout="9s")(n, 6.0, after)
+        after = [_nth("work", turn + 1)]
     return n
 
 
@@ -469,28 +479,30 @@ async def _saga(first: int, many: int, seconds: float, ending: str) -> int:
 
     What some book last takes too long, every time: whoever had it acts on when the run fails.
     """
-    for n in range(first, first + many):
-        await book(n, seconds)
+    after: list[str] = []
+    for place in range(many):
+        await book(first + place, seconds, after)
+        after = [_nth("book", place + 1)]
     if ending == "waits":
         await sleep(40)
     elif ending == "gives up":
         try:
             async with asyncio.timeout(0.5):
-                await book(first + many, 6.0)
+                await book(first + many, 6.0, after)
         except TimeoutError:
-            await broken([])
+            await broken(after)
     elif first % 2:
         with contextlib.suppress(StepFailed):
-            await book.options(timeout="1.5s", retry=Retry(1, backoff="0.2s"))(first + many, 4.0)
-        await broken([])
+            await book.options(timeout="1.5s", retry=Retry(1, backoff="0.2s"))(first + many, 4.0, after)
+        await broken(after)
     else:
-        await asyncio.gather(book(first + many, 4.0), broken([]))
+        await asyncio.gather(book(first + many, 4.0, after), broken(after))
     return first
 
 
 async def _voyage(first: int, many: int, seconds: float, ending: str) -> int:
     """Book, and leave the rest to children; the one that books, too, fails or is given up, and undoes first."""
-    await book(first, seconds)
+    await book(first, seconds, [])
     async with asyncio.timeout(4 if first % 2 else 60):
         below = [saga(first + 1, many, seconds, ending), dawdle(1)]
         await asyncio.gather(*below, *([errand(1, 60.0)] if ending == "waits" else []))

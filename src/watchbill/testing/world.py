@@ -27,7 +27,7 @@ from watchbill.model.run import NewRun
 from watchbill.model.watcher import Supervision
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT, Scheduler
 from watchbill.scheduler.share import shares
-from watchbill.store.protocol import NewFact, Store, Submitted, Told
+from watchbill.store.protocol import EVERY, NewFact, Store, Submitted, Told
 from watchbill.store.sqlite.database import json_text
 from watchbill.testing.chance import Chance
 from watchbill.testing.changes import Changes
@@ -38,7 +38,7 @@ from watchbill.testing.network import FarStore, Network, WriteRefused
 from watchbill.testing.programs import registry_of
 from watchbill.testing.troubles import draft
 from watchbill.testing.virtual import Life, VirtualLoop, Vital, rest
-from watchbill.testing.workload import RELEASES, SPECS, Wish, Word, book, deadly, hasty, poison
+from watchbill.testing.workload import RELEASES, SCHEDULES, SPECS, Wish, Word, book, deadly, hasty, poison
 
 NAMESPACE: Final = "simulated"
 ENDS: Final = frozenset(
@@ -83,13 +83,6 @@ _OVERTAKEN: Final = """
         AND (avoid IS NOT :agent OR avoid_until <= :now)
 """
 KEPT_FOR: Final[Micros] = 10 * SECOND  # runs of schedules, after their end
-
-_PRUNE: Final = """
-    DELETE FROM main.run
-    WHERE instr(id, '@') AND status >= 10 AND ended_at < ?
-        AND NOT EXISTS (SELECT 1 FROM main.attempt WHERE attempt.run = run.num)
-        AND num NOT IN (SELECT run FROM main.fact)
-"""
 
 _HAS: Final = "SELECT 1 FROM main.attempt WHERE id = ? UNION ALL SELECT 1 FROM main.run WHERE num = ?"
 
@@ -254,9 +247,10 @@ class World:
         """Delete the ended runs of schedules, as retention does: what was decided about their slots must stay."""
         if self.network.down:
             return
-        before = self.now - KEPT_FOR
         with contextlib.suppress(WriteRefused, StoreUnreachableError):
-            await self._lanes.write(lambda db: vars(db)["_connection"].execute(_PRUNE, (before,)).rowcount)
+            for one in SCHEDULES:
+                code = one.name, one.version
+                await self.network.store.scheduler.sweep(NAMESPACE, code, KEPT_FOR, (0, 0), EVERY)
 
     def has(self, id: int) -> bool:
         """Say whether a run or a row has that id."""
