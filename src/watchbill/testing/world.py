@@ -400,6 +400,7 @@ class Post:
     def leave(self, life: Life) -> None:
         """Note that a process has stopped as it was asked to."""
         self.world.note(life.name, "has stopped")
+        self.world.network.has_stopped(life)
         self.world.counts["graceful stops"] += 1
         life.die()
 
