@@ -30,8 +30,8 @@ SLOW_FROM: Final = 0.1  # seconds on the way: what is faster keeps nobody from a
 HEARD_BESIDE: Final = frozenset({"report", "lease", "lease_limited", "queues", "undecided", "learn"})
 # Who asks for these again reads the second answer: what it gave, and the first did not, is his without his knowing.
 HEARD_TWICE: Final = frozenset({"take"})
-# By these a process gives back what it has when it stops; nothing else is asked for by a process that could not.
-GOODBYES: Final = frozenset({("agent", "report"), ("agent", "leave"), ("scheduler", "release")})
+# By these a process that stops gives back what it has. If one of them finds no store, those after it are not sent.
+GOODBYES: Final = frozenset({("agent", "report"), ("agent", "leave"), ("scheduler", "turn"), ("scheduler", "release")})
 USUALLY_SLOWEST: Final = 5.0  # seconds one way; what is promised in seconds is promised for such weather
 BEATS: Final = 10  # that an agent may make in a second, and two more for whatever it hears or has to say
 PATIENCE: Final = 2.0  # seconds after which the caller of a lost message knows that no answer will come
