@@ -285,6 +285,8 @@ class WrongServer(WrongClock):
             self._later(self._chance.within(*AHEAD_FOR), self._put_right)
 
     def _jump_by(self, seconds: float) -> None:
+        # A process whose question is on a long way knows only that the time was not later when it asked.
+        self.stale = 2 * HEARD_WITHIN + self._world.network.weather.lag
         self._set(round(seconds * SECOND), "ahead by")
         self._world.counts["server clocks ahead"] += 1
         # By the server's clock all processes were silent for so long, as if they had stood still.
