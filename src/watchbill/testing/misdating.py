@@ -197,12 +197,16 @@ class WrongClock(Misdating):
         if until is None:
             return
         self._world.counts["waits dated"] += 1
-        gained = self._offsets.gained(since - self.stale, until)
+        gained = self._gained(since, until)
         if until - since < span - gained - AGREES / SECOND:
             self._violated(
                 f"{wish.id} waited for {until - since:.3f} s, not {span:g} s, from {since:.3f} to {until:.3f}; the"
                 f" store's time gained {gained:.3f} s meanwhile"
             )
+
+    def _gained(self, since: float, until: float) -> float:
+        """Give by how many seconds more than truly passed the store's time went on for a process."""
+        return self._offsets.gained(since - self.stale, until)
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
         self._world.loop.call_later(seconds, lambda: act() if self._healed_at is None else None)
@@ -228,6 +232,7 @@ class WrongServer(WrongClock):
     def begin(self) -> None:
         """Set the times of the jumps."""
         self._world.committed = self._look
+        self._world.ahead_at = lambda at: self._offsets.highest(at, at)
         for _ in range(2 + self._chance.below(2)):
             self._later(self._chance.within(3, self._storm * 0.7), self._jump)
 
@@ -278,6 +283,10 @@ class WrongServer(WrongClock):
                 f"{wish.id} waited for {until - since:.3f} s, not {wish.args[1]:g} s, and the clock was right again"
                 f" {since - self._healed_at:.3f} s before"
             )
+
+    def _gained(self, since: float, until: float) -> float:
+        """Give that; also if the clock was put right just before, and the process has not heard that yet."""
+        return max(super()._gained(since, until), self._offsets.highest(since - self.stale, until))
 
     def _jump(self) -> None:
         if self._clock.skew == 0:

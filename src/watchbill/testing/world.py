@@ -129,6 +129,9 @@ class World:
         self.store_clock: SimClock
         self.opening: Callable[[], Awaitable[None]] | None = None  # called before a process opens the file
         self.committed: Callable[[], None] | None = None  # called after each commit that wrote something
+        self.ahead_at: Callable[[float], float] = lambda _: (
+            0.0
+        )  # by how many seconds the clock of a server was ahead then
         self.life = Life("world", loop)
         self._lanes: Any = None
         self._connection: sqlite3.Connection | None = None
