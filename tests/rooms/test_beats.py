@@ -69,11 +69,13 @@ class Line:
         self.cut: set[str] = set()
         self.deaf: set[str] = set()  # what is asked there is done, and the answer lost
         self.late: dict[str, asyncio.Event] = {}  # likewise, but the answer comes then
-        self.asked = {door: asyncio.Event() for door in ("report", "beat", "lease")}
+        self.asked = {door: asyncio.Event() for door in ("report", "beat", "lease", "leave")}
         self.answered = asyncio.Event()  # a beat was
         self.leased = asyncio.Event()  # rows were, and nobody has heard of it
         self.told = asyncio.Event()  # a report was answered
         self.said: list[object] = []  # in order: how many were reported at once, and None for each beat
+        self.lost: list[str] = []  # doors at which the next request is lost
+        self.left = 0  # requests to leave
 
     def __getattr__(self, door: str) -> Any:
         return getattr(self._doors, door)
@@ -102,8 +104,16 @@ class Line:
             raise StoreUnreachableError("the answer is lost")
         return rows
 
+    async def leave(self, agent: int) -> None:
+        self.left += 1
+        await self._pass("leave")
+        await self._doors.leave(agent)
+
     async def _pass(self, door: str) -> None:
         self.asked[door].set()
+        if door in self.lost:
+            self.lost.remove(door)
+            raise StoreUnreachableError("the request was lost")
         if door in self.slow:
             await self.slow[door].wait()
         if door in self.cut:
@@ -556,7 +566,47 @@ async def test_who_leaves_does_not_wait_for_a_store_that_is_away_when_the_time_i
     ship.line.said.clear()
     async with asyncio.timeout(LONG):
         await ship.agent.close()
-    assert ship.line.said == [1]
+    assert ship.line.said == [1, 1], "it is said once more, and no longer waited for"
+    [row] = (await ship.scene.rows()).values()
+    assert row.state is AttemptState.READY, "it was handed back"
+
+
+async def test_agent_that_gets_no_answer_when_it_leaves_asks_once_more(ship: Ship) -> None:
+    await ship.begins()
+    vars(ship.agent)["_drain"] = 0
+    ship.line.lost.append("leave")
+    async with asyncio.timeout(LONG):
+        await ship.agent.close()
+    [row] = (await ship.scene.rows()).values()
+    assert row.state is AttemptState.READY, "it was handed back"
+    assert {agent.id for agent in await ship.store.client.agents("default") if agent.state == "alive"} == {AGENT}
+
+
+async def test_outcome_that_must_not_be_repeated_is_reported_again_when_the_time_to_leave_is_over(ship: Ship) -> None:
+    await ship.begins(policy=ONCE)
+    vars(ship.agent)["_drain"] = 0
+    await ship.ends("paid")
+    ship.line.lost.append("report")
+    async with asyncio.timeout(LONG):
+        await ship.agent.close()
+    [row] = (await ship.scene.rows()).values()
+    assert (row.state, row.result) == (AttemptState.DONE, b'"paid"')
+    assert {agent.id for agent in await ship.store.client.agents("default") if agent.state == "alive"} == {AGENT}
+
+
+@pytest.mark.parametrize(("hurried", "asked"), [(False, 2), (True, 1)])
+async def test_agent_that_leaves_does_not_wait_for_a_store_that_stays_away(
+    ship: Ship, *, hurried: bool, asked: int
+) -> None:
+    await ship.begins()
+    vars(ship.agent)["_drain"] = 0
+    if hurried:
+        ship.agent.hurry()
+    ship.line.cut.add("leave")
+    async with asyncio.timeout(LONG):
+        with pytest.raises(StoreUnreachableError):
+            await ship.agent.close()
+    assert ship.line.left == asked
 
 
 async def test_agent_that_is_no_longer_known_stops_what_it_had_and_comes_back_under_a_new_id(ship: Ship) -> None:

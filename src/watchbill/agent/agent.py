@@ -234,22 +234,35 @@ class Agent(Loop):
         await self._crew.stop()  # nothing runs any more where it can be killed: only then somebody else may have it
         await self._vigil.hush()  # else it would be reported twice
         self._reports.own_up()
-        await self._say_the_last(until)
-        await self._vigil.hear_aside()
-        # Else that would be handed back, and begun again: its lease ends, and it is lost.
-        if not self._reports.owe_the_truth:
-            await self._store.leave(self._membership.id)
+        await self._report_rest(until)
+        try:
+            await self._leave(insists=not self._hurried)
+        except StoreUnreachableError:
+            if self._hurried:
+                raise
+            await self._rest()
+            await self._leave(insists=False)  # once more: the store may have come back since the request was sent
 
-    async def _say_the_last(self, until: Micros) -> None:
-        """Report all that is left; in a hurry, or when the time is over, only as long as the store answers."""
+    async def _report_rest(self, until: Micros) -> None:
+        """Report all that is left, until the time is over; in a hurry, report nothing here."""
         while self._reports and not self._hurried and self.env.clock.boot() < until:
             try:
                 await self._send()
             except StoreUnreachableError:
                 await self._rest()
-        with contextlib.suppress(StoreUnreachableError):
+
+    async def _leave(self, *, insists: bool) -> None:
+        """Report what is still left, and leave; `insists`: raise if the store does not answer a report."""
+        try:
             while self._reports.owe_the_truth or (self._reports and not self._hurried):
                 await self._send()
+        except StoreUnreachableError:
+            if insists:
+                raise
+        await self._vigil.hear_aside()
+        # Else that would be handed back, and begun again: its lease ends, and it is lost.
+        if not self._reports.owe_the_truth:
+            await self._store.leave(self._membership.id)
 
     def _patience(self) -> Micros:
         """How long a drain may wait for news."""

@@ -85,6 +85,7 @@ class MovingNetwork(Network):
     def _arrive(self, letter: Letter) -> None:
         if letter.sent < self.moved_at:  # its connection is broken
             self.lost += 1
+            self._note_goodbye(letter, arrived=False)
             vars(self)["_loop"].call_soon(letter.give_up, context=letter.life.context)
         else:
             super()._arrive(letter)

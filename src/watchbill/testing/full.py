@@ -43,11 +43,6 @@ class DiskNetwork(Network):
         """Let a client that was refused wait for a moment."""
         await rest(ASKED_AGAIN)
 
-    def _leaves_uncleanly(self, life: Life) -> None:
-        """Take note that a process which leaves cannot say so: others find what it had as after a crash."""
-        if life.name in self._checker.stopping | self._checker.draining:
-            self._checker.hurt.add(life.name)
-
 
 class FullNetwork(DiskNetwork):
     """To a server."""
@@ -92,7 +87,7 @@ class FullNetwork(DiskNetwork):
         try:
             return await super()._perform(letter)
         except WriteRefused as error:
-            self._leaves_uncleanly(letter.life)
+            self.leaves_uncleanly(letter.life)
             raise StoreUnreachableError("store 'simulated' did not answer: its disk is full") from error
 
 

@@ -142,6 +142,7 @@ class Checker:
         self.stopping: set[str] = set()  # processes that were asked to stop
         self.hurt: set[str] = set()  # processes to which something was done that others may take for death
         self.processes: dict[int, str] = {}  # owners of leases and agents: by which process
+        self.had: dict[int, list[tuple[float, str | None]]] = {}  # by shard: from when on which process had it
         self.owners: dict[str, int] = {}  # the id under which each process takes shards
         self.alive: set[str] = set()  # processes, and their children
         self.napped: set[str] = set()  # processes that were asleep, not long enough for anybody to miss them
@@ -461,6 +462,8 @@ class Checker:
                 self._violated("I5", f"{lease} has an older term than {self._newest_term} or {history[-1:]}")
             self._newest_term = lease.term
         history.append((self.transactions, lease.owner, lease.term))
+        owner = None if lease.owner is None else self.processes.get(lease.owner)
+        self.had.setdefault(lease.shard, []).append((self._now(), owner))
         if lease.owner is not None and lease.before is not None and lease.before != lease.owner:
             self.counts["shards taken over"] += 1
             self._check_loss(lease.before, f"{lease} was taken over")

@@ -34,6 +34,7 @@ from watchbill.testing.world import Clients, Node, World
 
 # From clocks.md, and not from the engine: a mutant of the engine must not change what is checked.
 STAYED: Final = 60.0  # seconds for which a wall clock that is ahead has stayed there before it is followed
+UNWATCHED: Final = 5.0  # seconds between two looks at it, after which it counts as set anew
 FAR: Final[Micros] = 3_600 * SECOND  # a wall clock that is further behind is not used
 UNSET: Final[Micros] = 1_735_689_600 * SECOND  # 2025-01-01: a wall clock before that was never set
 
@@ -147,7 +148,6 @@ class WrongClock(Misdating):
         super().__init__(world, chance, storm)
         self._clock = world.store_clock
         self._offsets = Offsets()
-        self._set_at = 0.0  # when the clock was set for the last time
         self._healed_at: float | None = None
         self._dated: list[Wish] = []
 
@@ -197,12 +197,16 @@ class WrongClock(Misdating):
         if until is None:
             return
         self._world.counts["waits dated"] += 1
-        gained = self._offsets.gained(since - self.stale, until)
+        gained = self._gained(since, until)
         if until - since < span - gained - AGREES / SECOND:
             self._violated(
                 f"{wish.id} waited for {until - since:.3f} s, not {span:g} s, from {since:.3f} to {until:.3f}; the"
                 f" store's time gained {gained:.3f} s meanwhile"
             )
+
+    def _gained(self, since: float, until: float) -> float:
+        """Give by how many seconds more than truly passed the store's time went on for a process."""
+        return self._offsets.gained(since - self.stale, until)
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
         self._world.loop.call_later(seconds, lambda: act() if self._healed_at is None else None)
@@ -212,7 +216,6 @@ class WrongClock(Misdating):
         if skew == self._clock.skew:
             return
         self._clock.skew = skew
-        self._set_at = self._world.loop.time()
         self._world.note("nemesis:", "the clock of the store is", what, f"{skew / SECOND:.3f}")
 
     def _violated(self, facts: str) -> None:
@@ -229,6 +232,7 @@ class WrongServer(WrongClock):
     def begin(self) -> None:
         """Set the times of the jumps."""
         self._world.committed = self._look
+        self._world.ahead_at = lambda at: self._offsets.highest(at, at)
         for _ in range(2 + self._chance.below(2)):
             self._later(self._chance.within(3, self._storm * 0.7), self._jump)
 
@@ -272,11 +276,17 @@ class WrongServer(WrongClock):
         if not ends or until is None:
             return  # it has not ended, which is another violation
         since = max(ends)
-        if since >= self._healed_at + HEARD_WITHIN and until - since > wish.args[1] + LATE_BY:
+        # No process could see that it was due while the last one that had it was dead, and not missed yet.
+        late = until - since - wish.args[1] - self._world.orphaned(wish.id, since + wish.args[1], until)
+        if since >= self._healed_at + HEARD_WITHIN and late > LATE_BY:
             self._violated(
                 f"{wish.id} waited for {until - since:.3f} s, not {wish.args[1]:g} s, and the clock was right again"
                 f" {since - self._healed_at:.3f} s before"
             )
+
+    def _gained(self, since: float, until: float) -> float:
+        """Give that; also if the clock was put right just before, and the process has not heard that yet."""
+        return max(super()._gained(since, until), self._offsets.highest(since - self.stale, until))
 
     def _jump(self) -> None:
         if self._clock.skew == 0:
@@ -284,6 +294,8 @@ class WrongServer(WrongClock):
             self._later(self._chance.within(*AHEAD_FOR), self._put_right)
 
     def _jump_by(self, seconds: float) -> None:
+        # A process whose question is on a long way knows only that the time was not later when it asked.
+        self.stale = 2 * HEARD_WITHIN + self._world.network.weather.lag
         self._set(round(seconds * SECOND), "ahead by")
         self._world.counts["server clocks ahead"] += 1
         # By the server's clock all processes were silent for so long, as if they had stood still.
@@ -311,6 +323,8 @@ class WrongMachine(WrongClock):
         self._connection: sqlite3.Connection = vars(world)["_connection"]
         self._sql = load_queries("sqlite")
         self._last: tuple[Micros, Micros] | None = None  # the true time, and the store's
+        self._seen: tuple[float, Micros] | None = None  # the last look at the wall clock: when, and how wrong it was
+        self._stays_since = 0.0  # since when each such look has found it in the same place
         self._restarts = RESTARTS
         self._node: Node = world.nodes[0]
 
@@ -436,9 +450,17 @@ class WrongMachine(WrongClock):
     def _tick(self) -> None:
         """Compare both clocks twice a second, as the owner of a file does."""
         if self._node.life.vital is Vital.RUNNING:
+            self._see_clock()
             self._lanes.correct_time()
             self._look()
         self._world.loop.call_later(WATCH_EVERY / SECOND, self._tick)
+
+    def _see_clock(self) -> None:
+        """Note what the owner of the file can know: not what the clock was in the moments between two looks."""
+        at, skew = self._world.loop.time(), self._clock.skew
+        if self._seen is None or self._seen[1] != skew or at - self._seen[0] > UNWATCHED:
+            self._stays_since = at
+        self._seen = at, skew
 
     def _look(self) -> None:
         """Check how the store's time went on since the last look."""
@@ -457,11 +479,11 @@ class WrongMachine(WrongClock):
 
     def _check_gain(self, gained: Micros, now: Micros) -> None:
         """Check that the store's time may follow the wall clock."""
-        stayed = self._world.loop.time() - self._set_at
+        stayed = self._world.loop.time() - self._stays_since
         if stayed < STAYED or now > self._clock.wall() + EXACT:
             self._violated(
-                f"the store's time followed the wall clock by {gained / SECOND:.3f} s; that clock was set"
-                f" {stayed:.3f} s before, and is now ahead by {self._clock.skew / SECOND:.3f} s"
+                f"the store's time followed the wall clock by {gained / SECOND:.3f} s; that clock is seen in its place"
+                f" for {stayed:.3f} s, and is now ahead by {self._clock.skew / SECOND:.3f} s"
             )
         self._world.counts["store times followed"] += 1
 

@@ -22,7 +22,7 @@ from watchbill.store.protocol import AgentStore, ClientStore, Hint, SchedulerSto
 from watchbill.store.sqlite.burial import end_owned
 from watchbill.testing.chance import Chance
 from watchbill.testing.invariants import Checker
-from watchbill.testing.links import Links
+from watchbill.testing.links import EVERYBODY, Links
 from watchbill.testing.virtual import Life, VirtualLoop
 
 SLOW_FROM: Final = 0.1  # seconds on the way: what is faster keeps nobody from anything
@@ -30,6 +30,8 @@ SLOW_FROM: Final = 0.1  # seconds on the way: what is faster keeps nobody from a
 HEARD_BESIDE: Final = frozenset({"report", "lease", "lease_limited", "queues", "undecided", "learn"})
 # Who asks for these again reads the second answer: what it gave, and the first did not, is his without his knowing.
 HEARD_TWICE: Final = frozenset({"take"})
+# By these a process that stops gives back what it has. If one of them finds no store, those after it are not sent.
+GOODBYES: Final = frozenset({("agent", "report"), ("agent", "leave"), ("scheduler", "turn"), ("scheduler", "release")})
 USUALLY_SLOWEST: Final = 5.0  # seconds one way; what is promised in seconds is promised for such weather
 BEATS: Final = 10  # that an agent may make in a second, and two more for whatever it hears or has to say
 PATIENCE: Final = 2.0  # seconds after which the caller of a lost message knows that no answer will come
@@ -104,6 +106,7 @@ class Network:
         self._note = note
         self._ground = Life("store", loop).context  # which nothing ever happens to
         self._ears: dict[Hint, list[tuple[Life, Callable[[], None]]]] = {whom: [] for whom in Hint}
+        self._not_given_back: set[tuple[str, str]] = set()  # processes and rooms: the last goodbye found no store
         self._beats: dict[str, deque[float]] = {}
         self._reasons: dict[str, deque[float]] = {}  # to beat
         self.leased: Callable[[tuple[Any, ...], list[AttemptRow]], None] | None = None  # called after a fresh lease
@@ -175,6 +178,23 @@ class Network:
         """Say whether what a process sends arrives at all."""
         return not self.waits.is_cut(life.name)
 
+    def leaves_uncleanly(self, life: Life) -> None:
+        """Note that a stopped process cannot give back what it has: others find that as after a crash."""
+        if life.name in self._checker.stopping | self._checker.draining:
+            self._checker.hurt.add(life.name)
+
+    def has_stopped(self, life: Life) -> None:
+        """Note that a process ends because it was asked to; if the store was away in its last moments, uncleanly."""
+        if any(name == life.name for name, _ in self._not_given_back):
+            self.leaves_uncleanly(life)
+
+    def _note_goodbye(self, letter: "Letter", *, arrived: bool) -> None:
+        """Note whether what a process has to give back was given back, or found the store away."""
+        if (letter.room, letter.door) not in GOODBYES:
+            return
+        whose = letter.life.name, letter.room
+        (self._not_given_back.discard if arrived else self._not_given_back.add)(whose)
+
     def _hold_up(self, life: Life, door: str, seconds: float) -> None:
         if door != "learn":  # nobody waits for that answer
             self.waits.hold_up(life.name, seconds + (PAUSE if seconds == PATIENCE else 0.0))
@@ -227,6 +247,8 @@ class Network:
             return
         if not self.reaches(letter.life):
             self.lost += 1
+            if self.waits.is_cut(EVERYBODY):
+                self._note_goodbye(letter, arrived=False)
             self._hold_up(letter.life, letter.door, PATIENCE)  # perhaps for longer than it is cut off
             self._loop.call_later(PATIENCE, letter.give_up, context=letter.life.context)
             return
@@ -234,6 +256,7 @@ class Network:
 
     async def _carry_out(self, letter: "Letter") -> None:
         checker, door, args = self._checker, letter.door, letter.args
+        self._note_goodbye(letter, arrived=True)
         since = checker.transactions
         fences = checker.newest_fences(args[1]) if door == "report" else []
         result: Any = None

@@ -85,7 +85,7 @@ class OwnedNetwork(DiskNetwork):
         try:
             return await super()._perform(letter)
         except StoreUnreachableError:
-            self._leaves_uncleanly(letter.life)
+            self.leaves_uncleanly(letter.life)
             raise
 
     def close(self) -> None:

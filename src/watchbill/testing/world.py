@@ -5,6 +5,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from watchbill import events as happened
@@ -84,6 +85,7 @@ _OVERTAKEN: Final = """
 """
 KEPT_FOR: Final[Micros] = 10 * SECOND  # runs of schedules, after their end
 
+_SHARD: Final = "SELECT shard FROM main.run WHERE id = ?"
 _HAS: Final = "SELECT 1 FROM main.attempt WHERE id = ? UNION ALL SELECT 1 FROM main.run WHERE num = ?"
 
 Line = tuple[object, ...]  # of the trace: when, who, what
@@ -114,11 +116,15 @@ class World:
         self.nodes: list[Node] = []
         self.hosts: list[Post] = []  # of agents that are processes of their own
         self.machines = (Machine("machine-1"), Machine("machine-2"), Machine("machine-3"))
+        self.died_at: dict[str, float] = {}  # processes, and when they were gone
         self.fed: dict[str, float] = {}  # when an agent got something to do for the last time
         self.network: Network
         self.store_clock: SimClock
         self.opening: Callable[[], Awaitable[None]] | None = None  # called before a process opens the file
         self.committed: Callable[[], None] | None = None  # called after each commit that wrote something
+        self.ahead_at: Callable[[float], float] = lambda _: (
+            0.0
+        )  # by how many seconds the clock of a server was ahead then
         self.life = Life("world", loop)
         self._lanes: Any = None
         self._connection: sqlite3.Connection | None = None
@@ -257,6 +263,16 @@ class World:
         assert self._connection is not None  # noqa: S101 - the world is open
         return self._connection.execute(_HAS, (id, id)).fetchone() is not None
 
+    def orphaned(self, run: str, since: float, until: float) -> float:
+        """Say for how many seconds of that time the shard of a run was that of a dead process."""
+        assert self._connection is not None  # noqa: S101 - the world is open
+        (shard,) = self._connection.execute(_SHARD, (run,)).fetchone()
+        lost = 0.0
+        for (at, owner), (next_at, _) in pairwise([*self.checker.had.get(shard, []), (until, None)]):
+            died_at = until if owner is None else self.died_at.get(owner, until)
+            lost += max(min(next_at, until) - max(at, died_at, since), 0.0)
+        return lost
+
     def left_behind(self) -> list[object]:
         """Give what waits in the store for a run, or is due there, although everybody had the time to see it."""
         assert self._connection is not None  # noqa: S101 - the world is open
@@ -394,6 +410,7 @@ class Post:
     def leave(self, life: Life) -> None:
         """Note that a process has stopped as it was asked to."""
         self.world.note(life.name, "has stopped")
+        self.world.network.has_stopped(life)
         self.world.counts["graceful stops"] += 1
         life.die()
 
@@ -406,6 +423,7 @@ class Post:
     def _died(self, life: Life) -> None:
         world = self.world
         world.note(life.name, "is gone")
+        world.died_at[life.name] = world.loop.time()
         world.checker.alive.discard(life.name)
         stopping = life.name in world.checker.stopping
         if not stopping:

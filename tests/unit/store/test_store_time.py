@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from watchbill.clock import SECOND, Micros
-from watchbill.store.sqlite.time import CONFIRMED, FAR, OLDEST, StoreTime, is_far_ahead
+from watchbill.store.sqlite.time import CONFIRMED, FAR, OLDEST, UNWATCHED, StoreTime, is_far_ahead
 from watchbill.testing.conformance.scene import NOON, HandClock
 
 DAY: Micros = 86_400 * SECOND
@@ -54,6 +54,28 @@ def test_wall_clock_that_jumps_again_and_again_is_not_believed():
         clock.wall_now += DAY
         pass_by(clock, time, CONFIRMED // 2)
     assert time() == NOON + 5 * CONFIRMED
+
+
+def test_wall_clock_is_not_believed_for_time_in_which_nobody_looked():
+    clock = HandClock()
+    time = StoreTime(clock, 0)
+    clock.wall_now += 400 * DAY
+    pass_by(clock, time, SECOND)
+    clock.pass_by(2 * CONFIRMED)  # the process was stopped, or the machine slept, NTP client and all
+    pass_by(clock, time, CONFIRMED - SECOND)
+    clock.wall_now -= 400 * DAY
+    assert pass_by(clock, time, 3 * CONFIRMED)[-1] == clock.wall()
+
+
+def test_wall_clock_that_stays_is_followed_in_spite_of_late_looks():
+    clock = HandClock()
+    time = StoreTime(clock, 0)
+    clock.wall_now += DAY
+    for _ in range(CONFIRMED // UNWATCHED + 1):
+        time.correct()
+        clock.pass_by(UNWATCHED)
+    time.correct()
+    assert time() == clock.wall()
 
 
 def test_clock_that_is_set_after_the_start_is_followed_soon(caplog: pytest.LogCaptureFixture):

@@ -11,6 +11,9 @@ from watchbill.events import log
 FAR: Final[Micros] = 3_600 * SECOND  # a store that is further ahead of the wall clock is not opened
 NEAR: Final[Micros] = SECOND // 10  # two readings of clocks that agree
 CONFIRMED: Final[Micros] = 60 * SECOND  # the wall clock is believed to have jumped ahead after it stayed there
+UNWATCHED: Final[Micros] = (
+    5 * SECOND
+)  # a pause between two looks at the wall clock: nobody knows whether it stayed there
 OLDEST: Final[Micros] = 1_735_689_600 * SECOND  # 2025-01-01: a wall clock before that was never set
 SAID_APART: Final[Micros] = 3_600 * SECOND
 
@@ -24,6 +27,7 @@ class _Anchor(NamedTuple):
 class _Jump(NamedTuple):
     offset: Micros  # of the wall clock to boot time
     since: Micros  # boot time
+    seen_at: Micros  # boot time of the last look that found it there
 
 
 def is_far_ahead(newest: Micros, wall: Micros) -> bool:
@@ -67,11 +71,14 @@ class StoreTime:
             self._follow(boot, now, wall)
 
     def _follow(self, boot: Micros, now: Micros, wall: Micros) -> None:
-        offset = wall - boot
-        if self._jump is None or abs(offset - self._jump.offset) > NEAR:
-            self._jump = _Jump(offset, boot)
+        offset, jump = wall - boot, self._jump
+        # While the machine slept, its NTP client set no clock; while this process stood still, it did not look.
+        if jump is None or abs(offset - jump.offset) > NEAR or boot - jump.seen_at > UNWATCHED:
+            self._jump = _Jump(offset, boot, boot)
             self._anchor = _Anchor(boot, now, 0)
-        elif boot - self._jump.since >= CONFIRMED:
+        elif boot - jump.since < CONFIRMED:
+            self._jump = jump._replace(seen_at=boot)
+        else:
             log.warning("the store's time goes on by %.1f s: this machine's clock was set ahead", (wall - now) / SECOND)
             self._jump = None
             self._anchor = _Anchor(boot, wall, 0)
