@@ -44,6 +44,7 @@ class PostgresServer:
             "max_wal_size": "256MB",
             "log_min_messages": "warning",
             "log_statement": "none",
+            "shared_preload_libraries": "plpgsql",  # else each new session loads it
             **settings,
         }
         self._process: subprocess.Popen[bytes] | None = None

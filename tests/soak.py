@@ -163,7 +163,7 @@ def suites(seeds: int, first: int) -> list[Suite]:
         Suite(
             "many",
             "Many runs, competing agents",
-            pytest("--timeout 900 tests/house/test_many.py"),
+            pytest("--timeout 900 tests/house/test_many.py tests/rooms/test_order.py tests/store/test_crowds.py"),
             {"WATCHBILL_MANY_RUNS": "10000"},
             15,
         ),

@@ -17,7 +17,7 @@ from tests.forked import fork
 from tests.house.conftest import Kept
 from tests.house.ledger import Ledger, Line
 
-KILLS = int(os.environ.get("WATCHBILL_KILLS", "25"))  # on each store
+KILLS = int(os.environ.get("WATCHBILL_KILLS", "16"))  # on each store
 EXPECTED = {0: 48, 1: 32, 2: 42}  # what each shape adds to its number
 
 

@@ -13,7 +13,7 @@ from tests.house.ledger import record
 from watchbill import App, StepFailed, attempt, sleep
 
 STORE, LEDGER = sys.argv[1:3]
-RUNS = int(os.environ.get("WATCHBILL_KILL_RUNS", "60"))
+RUNS = int(os.environ.get("WATCHBILL_KILL_RUNS", "40"))
 app = App(STORE)
 
 

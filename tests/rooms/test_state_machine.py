@@ -450,7 +450,7 @@ def play(machine: type[Machine], examples: int, steps: int, name: str, *, drawn:
 
 
 def test_runs_are_as_the_model_says_in_virtual_time() -> None:
-    play(type("Virtual", (Machine,), {"acts": 0}), EXAMPLES or 100, STEPS, "memory", drawn=bool(EXAMPLES))
+    play(type("Virtual", (Machine,), {"acts": 0}), EXAMPLES or 60, STEPS, "memory", drawn=bool(EXAMPLES))
 
 
 def test_runs_are_as_the_model_says_on_a_file(folder: Path) -> None:

@@ -3,12 +3,15 @@
 import asyncio
 import builtins
 import contextlib
+import re
 import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import asyncpg
+import msgspec
 import pytest
 
 from tests.servers import PostgresServer, free_port, postgres_server
@@ -292,8 +295,27 @@ async def test_a_connection_asks_for_no_type_of_postgresqls_own(url):
     [[entries]] = await connection.fetch(f'SELECT NULL::"{schema}".journal_entry[]')
     assert entries is None
     questions = await connection.fetch(prepared)
-    assert len([text for (text,) in questions if text != prepared]) == 1, "of our own types it asks"
+    [own] = [text for (text,) in questions if text != prepared]
+    assert str(own).startswith("SELECT\n    described.oid"), "of our own types it asks, and not as the driver does"
     await connection.close()
+
+
+@pytest.mark.parametrize("is_pooled", [False, True])
+@pytest.mark.parametrize("is_mixed", [False, True])
+async def test_types_that_we_describe_are_as_the_driver_describes_them(url, is_pooled, is_mixed):
+    address = msgspec.structs.replace(address_of(url), pooled=is_pooled)
+    row = (2**62, 7, 3, "charge", -1, 1, 0, None, 5, 6, b"\0body")
+    question = f'SELECT $1::"{address.schema}".journal_entry[], $2::integer[]'
+    question += ", ARRAY[int4range(1, 3)]" * is_mixed
+    ours, theirs = await connect(address, HOT), await asyncpg.connect(re.sub(r"[?&]schema=[^&]*", "", url))
+    found: list[Any] = [(await connection.fetch(question, [row, row], [1]))[0] for connection in (ours, theirs)]
+    assert found[0] == found[1]
+    for entries, numbers, *_ in found:
+        assert [tuple(entry) for entry in entries] == [row, row]
+        assert entries[0]["started_at"] == 5
+        assert numbers == [1]
+    for connection in (ours, theirs):
+        await connection.close()
 
 
 # --- closing
