@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -87,7 +88,8 @@ def test_a_refused_refund_is_not_paid(watch: Watch) -> None:
     run = watch.start(refund, "order-1", 500)
     watch.answer(watch.inbox()[0].id, False, by="ada")
     assert run.result() == "refused"
-    assert paid == watch.inbox() == []
+    assert paid == []
+    assert watch.inbox() == []
     assert [event.actor for event in run.timeline() if event.kind == "answered"] == ["ada"]
 
 
@@ -237,9 +239,12 @@ async def naps() -> None:
 
 @patient.workflow
 async def asks_or(what: str) -> str:
-    other: asyncio.Future[Any] = asyncio.ensure_future(
-        {"sleeps": lambda: sleep("30d"), "runs": naps, "hears": lambda: receive("told", str)}[what]()
-    )
+    others: dict[str, Callable[[], Any]] = {
+        "sleeps": lambda: sleep("30d"),
+        "runs": naps,
+        "hears": lambda: receive("told", str),
+    }
+    other = asyncio.ensure_future(others[what]())
     asked = asyncio.ensure_future(asks_a_friend())
     await asyncio.wait([asked, other], return_when=asyncio.FIRST_COMPLETED)
     return "answered" if asked.done() else what
@@ -291,7 +296,8 @@ def test_call_that_waits_for_a_person_is_decided_by_its_incident_or_its_item(wat
     watch.resolve(incident, "provide", 6, reason="printed elsewhere")
     watch.jump("2s")
     assert runs[1].result() == 6
-    assert watch.inbox() == watch.incidents() == []
+    assert watch.inbox() == []
+    assert watch.incidents() == []
 
 
 @patient.step(retry=0)
@@ -344,10 +350,8 @@ def test_no_webhook_and_no_alert_leaves_the_test(
         watch.answer(watch.inbox()[0], True)
         assert run.result() is True
         watch.jump("1m")
-    assert [(one.kind, one.url.partition(":")[0]) for one in watch.posted] == [
-        ("alert", "http"), ("webhook", "http"), ("alert", "http"),
-        ("alert", "http"), ("alert", "json"), ("webhook", "http"), ("alert", "http"), ("alert", "json"),
-    ]  # fmt: skip
+    kinds = Counter((one.kind.value, one.url.partition(":")[0]) for one in watch.posted)
+    assert kinds == {("alert", "http"): 4, ("alert", "json"): 2, ("webhook", "http"): 2}
     assert heard == listener.heard == []
 
 

@@ -152,7 +152,7 @@ class Watch:
         return self._box.posted
 
     def refuse_posts(self, times: int = 1, status: int = 503) -> None:
-        """Answer the next webhooks and alerts with this HTTP status: 4xx are given up, others are tried again."""
+        """Refuse the next webhooks and alerts with an HTTP status; which are sent again, docs/webhooks.md says."""
         self._box.refuse(times, status)
 
     # --- crashes
