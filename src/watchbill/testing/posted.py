@@ -9,6 +9,7 @@ import msgspec
 from watchbill.clock import Micros, to_datetime
 from watchbill.errors import InvalidOptionError
 from watchbill.model.outgoing import Outgoing, OutgoingKind
+from watchbill.posting import headers_of, refusal_of
 from watchbill.public_url import is_web
 from watchbill.testing.envs import ACCEPTED
 
@@ -46,12 +47,13 @@ class PostBox:
 
     def take(self, outgoing: Outgoing, at: Micros) -> int:
         """Record a post, and accept or refuse it. Called on threads."""
-        from watchbill.posting import headers_of, refusal_of  # urllib takes long to import
-
         web = is_web(outgoing.url)
         body = _decode(outgoing.body) if web else {"title": outgoing.title, "text": outgoing.text}
         headers = headers_of(outgoing.delivery, outgoing.body, at) if web else {}
-        status = self._refusals.popleft() if self._refusals else ACCEPTED
+        try:
+            status = self._refusals.popleft()  # not asked before: another thread may take the last one
+        except IndexError:
+            status = ACCEPTED
         self.posted.append(Posted(outgoing.kind, outgoing.url, body, headers, to_datetime(at), outgoing.group, status))
         if status != ACCEPTED:
             raise refusal_of(outgoing.url, status)
