@@ -25,6 +25,7 @@ import msgspec
 from watchbill.bounds import BOUNDS, Bounds
 from watchbill.clock import SECOND, Clock, Micros, SystemClock
 from watchbill.forks import FORKS, abandon, let_go, socket_number
+from watchbill.model.outgoing import Outgoing
 
 T = TypeVar("T")
 Job = Callable[[], T]
@@ -136,6 +137,13 @@ class Env(Protocol):
         """Start a child process in which steps run."""
         ...
 
+    def post(self, outgoing: Outgoing) -> int:
+        """Send a webhook or an alert, and give the status of the answer; it blocks.
+
+        Raises NotDeliveredError, or RefusedError if the receiver does not accept it.
+        """
+        ...
+
     def process_identity(self) -> bytes:
         """Name this process, as JSON, so that a neighbour on its machine can prove its death."""
         ...
@@ -243,6 +251,12 @@ class SystemEnv:
             theirs.close()
         reader, writer = await asyncio.open_connection(sock=ours)
         return SystemChild(process, reader, writer)
+
+    def post(self, outgoing: Outgoing) -> int:
+        """Send a webhook or an alert over the network."""
+        from watchbill.posting import deliver  # urllib takes long to import
+
+        return deliver(outgoing)
 
     def process_identity(self) -> bytes:
         """Name this process: machine, kernel, pid, start time, and its trace."""

@@ -7,6 +7,11 @@ WEB: Final = ("http", "https")
 REST: Final = "..."
 
 
+def is_web(url: str) -> bool:
+    """True for http and https addresses; all others are addresses of apprise."""
+    return url.partition("://")[0].lower() in WEB
+
+
 def public_part(url: str) -> str:
     """Give scheme and host of a web address, and only the scheme of any other; the rest becomes `...`."""
     scheme, separator, rest = url.partition("://")

@@ -25,6 +25,11 @@ class Listener:
                 self.send_response(status)
                 self.end_headers()
 
+            def do_GET(self) -> None:
+                listener.saw(self.headers)
+                self.send_response(200)
+                self.end_headers()
+
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
 

@@ -139,7 +139,7 @@ async def test_who_does_not_answer_is_told_later_and_the_end_waits_for_it(post: 
     assert post.heard() == []
     [failed] = [event for event in post.told if event.kind == "alert.failed"]
     assert failed.note == (
-        "that incident 1 is opened could not be told: http://127.0.0.1/...: answered 503; it is tried again"
+        "that incident 1 is opened could not be told: http://127.0.0.1/... answered 503; it is tried again"
     )
     await post.sends(herald, after=SECOND)
     await post.sends(herald, after=2 * SECOND)
@@ -156,7 +156,7 @@ async def test_who_refuses_it_is_told_a_few_times_and_is_not_told_of_the_end(pos
         await post.sends(herald, after=600 * SECOND)
     first, last = [event.note for event in post.told if event.kind == "alert.failed"]
     assert first == (
-        "that incident 1 is opened could not be told: http://127.0.0.1/...: answered 404; it is tried again, 10 times"
+        "that incident 1 is opened could not be told: http://127.0.0.1/... answered 404; it is tried again, 10 times"
         " in all: mend the address, or who answers there"
     )
     assert last.endswith("answered 404; given up after 10 tries")

@@ -18,6 +18,7 @@ from tests.rooms.scene import Ear, ends
 from tests.rooms.test_alerts import until
 from tests.store.postgres import address_of, by_hand
 from watchbill import App, Handle, RunFailed
+from watchbill.env import SystemEnv
 from watchbill.errors import Permanent
 from watchbill.model.alert import AlertText, read_routes
 from watchbill.posting import NotDeliveredError, message_id, post, read_secrets
@@ -145,7 +146,7 @@ def test_apprise_does_not_log_an_address_that_it_cannot_use(caplog: pytest.LogCa
     for address in ("odd://hushhush/x", "slack://hushhush/hushhush", "json://u:hushhush@127.0.0.1:1/hushhush"):
         [route] = read_routes(address)
         with pytest.raises(AlertNotSentError) as failed:
-            send(route, TEXT)
+            send(SystemEnv(), route, TEXT)
         assert "hushhush" not in str(failed.value)
     assert [record for record in caplog.records if record.name == "apprise"]
     assert "hushhush" not in caplog.text

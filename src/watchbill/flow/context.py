@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from watchbill.borrowed import Borrowed, Finished, FinishPlan, borrow, check_kind, finishing, must_be_awaited
-from watchbill.clock import SECOND, Clock, Micros, to_datetime
+from watchbill.clock import SECOND, Micros, to_datetime
+from watchbill.env import Env
 from watchbill.errors import AttemptLostError, InvalidValueError, WatchbillError
 from watchbill.flow.logs import StepLog, step_log
 from watchbill.flow.probes import Probe
@@ -108,7 +109,7 @@ class Attempt:
     row: int | None = None  # the id of its row in the store, once it has one
     host: Host | None = None
     loop: asyncio.AbstractEventLoop | None = None
-    clock: Clock | None = None
+    env: Env | None = None  # of the process that runs it
     started_at: Micros = 0  # in the store's time
     started_boot: Micros = 0
     queued = False  # it waits for a thread
@@ -296,7 +297,7 @@ class Attempt:
 
     @property
     def _elapsed(self) -> Micros:
-        return self.clock.boot() - self.started_boot if self.clock is not None else 0
+        return self.env.clock.boot() - self.started_boot if self.env is not None else 0
 
     @property
     def _now(self) -> Micros:

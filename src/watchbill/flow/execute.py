@@ -54,7 +54,7 @@ class Executor:
         """Start one attempt; `host.finished` is called when it has ended, whatever happens to it."""
         attempt.host = host
         attempt.loop = self._loop
-        attempt.clock = self.env.clock
+        attempt.env = self.env
         attempt.started_at = at
         attempt.started_boot = boot
         self.free -= 1

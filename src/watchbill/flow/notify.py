@@ -7,11 +7,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from watchbill.errors import InvalidOptionError
-from watchbill.flow.steps import Step
+from watchbill.flow.context import Attempt
+from watchbill.flow.steps import Step, attempt_here
 from watchbill.flow.workflows import Workflow
+from watchbill.model.outgoing import Outgoing, OutgoingKind
 from watchbill.model.policy import Retry
 from watchbill.model.run import LONGEST_ID, NewRun
-from watchbill.posting import post
 
 NAME: Final = "watchbill:notify"
 VERSION: Final = 1
@@ -46,7 +47,10 @@ def notifier(address_of: Callable[[str], str | None]) -> Notifier:
     """
 
     def post_news(to: str, delivery: str, body: str) -> int:
-        return post(_address(to, address_of), delivery, body)
+        outgoing = Outgoing(OutgoingKind.WEBHOOK, _address(to, address_of), delivery, body)
+        here = attempt_here.get()
+        assert isinstance(here, Attempt) and here.env is not None  # noqa: S101, PT018 - an executor runs this step
+        return here.env.post(outgoing)
 
     step: Step[[str, str, str], int] = Step(
         post_news, name="watchbill:post", retry=Retry(20, backoff="1s", factor=2, cap="10m"), timeout="1m"

@@ -12,7 +12,7 @@ import msgspec
 from watchbill.clock import SECOND, Micros
 from watchbill.errors import InvalidOptionError
 from watchbill.model.incident import IncidentRow, told_by
-from watchbill.public_url import public_part
+from watchbill.public_url import is_web, public_part
 
 VARIABLE: Final = "WATCHBILL_ALERTS"
 MOST_TRIES: Final = 20  # with the pauses between them, a good two hours
@@ -66,7 +66,7 @@ class Route(NamedTuple):
     @property
     def is_http(self) -> bool:
         """True for a webhook; other addresses are apprise's."""
-        return self.url.partition("://")[0].lower() in ("http", "https")
+        return is_web(self.url)
 
     @property
     def shown(self) -> str:

@@ -106,7 +106,7 @@ class Herald(Loop):
         self._under_way.add(alert.route)
 
         def job() -> None:
-            send(route, text)
+            send(self.env, route, text)
 
         def done(_: None, error: BaseException | None) -> None:
             self._under_way.discard(alert.route)

@@ -12,6 +12,7 @@ from watchbill.clock import SECOND, Clock, Micros
 from watchbill.env import ID_EPOCH, NUMBER_BITS, TICK_BITS, Child, Done, Job, Threads, Wire
 from watchbill.flow.child import serve
 from watchbill.flow.failures import KEEPS_TRACEBACKS
+from watchbill.model.outgoing import Outgoing
 from watchbill.testing.chance import Chance
 from watchbill.testing.ledger import LEDGER, Ledger
 from watchbill.testing.virtual import LIFE, Life, VirtualLoop, rest
@@ -19,6 +20,7 @@ from watchbill.testing.virtual import LIFE, Life, VirtualLoop, rest
 T = TypeVar("T")
 
 DAWN: Final[Micros] = ID_EPOCH + 400 * 86_400 * SECOND  # the wall time at which a world begins
+ACCEPTED: Final = 200  # the status of an answer
 LONG_THREAD: Final = 0.1  # the share of jobs that keep their thread for seconds
 SPAWNED_WITHIN: Final = (0.05, 0.4)  # seconds: a fresh interpreter
 READ_WITHIN: Final = (0.01, 0.4)  # seconds: a program with its imports
@@ -224,6 +226,10 @@ class SimEnv:
         env = SimEnv(self.loop, self.clock, self._chance, self._ids, self._ledger)
         env.bounds = self.bounds
         return env
+
+    def post(self, outgoing: Outgoing) -> int:
+        """Send nothing: every post is accepted."""
+        return ACCEPTED
 
     def process_identity(self) -> bytes:
         """Name this process and its machine."""

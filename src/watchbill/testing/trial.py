@@ -8,11 +8,13 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from watchbill import events as happened
 from watchbill.app.app import App
 from watchbill.app.hall import Hall
+from watchbill.app.handle import Handle
 from watchbill.clock import Clock, Micros
 from watchbill.env import Done, Job, Threads
 from watchbill.errors import WatchbillError
@@ -22,13 +24,19 @@ from watchbill.flow.logs import marked_records
 from watchbill.flow.parts import current_part
 from watchbill.flow.recheck import recheck
 from watchbill.flow.workflows import Workflow
+from watchbill.model.outgoing import Outgoing
+from watchbill.model.question import InboxItem
+from watchbill.model.run import RunRow
+from watchbill.model.states import RunState
 from watchbill.store.open import MEMORY, connect_memory, open_store
-from watchbill.store.protocol import Record, Store
+from watchbill.store.protocol import EVERY, ClientStore, Record, Store
 from watchbill.testing.chance import Chance
 from watchbill.testing.elsewhere import Elsewhere
 from watchbill.testing.envs import Ids, SimClock, SimEnv, StoreThreads
 from watchbill.testing.patient import Crew, PatientLoop
-from watchbill.testing.virtual import Life, VirtualLoop
+from watchbill.testing.posted import PostBox
+from watchbill.testing.unanswered import unanswered
+from watchbill.testing.virtual import Life, VirtualLoop, rest
 
 T = TypeVar("T")
 
@@ -42,6 +50,7 @@ ENDS: Final = frozenset(
     }
 )
 LONGEST: Final = 20 * 365 * 86_400  # virtual seconds after which a run that has not ended never will
+LAST_LOOK: Final = LONGEST - 1  # at what it waits for
 
 
 class ReplayError(WatchbillError, AssertionError):
@@ -62,10 +71,20 @@ class ReplayError(WatchbillError, AssertionError):
 class NeverEndsError(WatchbillError, AssertionError):
     """Nothing that is still to come will end what the test waits for."""
 
-    def __init__(self, what: str) -> None:
+
+class UnansweredError(NeverEndsError):
+    """A run waits for a person, and the test waits for the run."""
+
+    def __init__(self, run: str, item: InboxItem) -> None:
+        self.run = run
+        self.item = item
+        asks = item.kind == "question"
+        what = f"the answer to question {item.question!r}" if asks else f"a decision, because {item.question}"
+        whose = f" of run {item.run!r}" if item.run != run else ""
+        how = "answer with `watch.answer(item, value)`" if asks else "decide with `watch.resolve(item, action)`"
         super().__init__(
-            f"{what} has not ended after {LONGEST // 86_400 // 365} years of virtual time: what it waits for will not"
-            " come; start it with `watch.start(...)`, whose status() says what that is"
+            f"run {run!r} waits for {what}{whose}, and nothing else ends it: start it with `run = watch.start(...)`,"
+            f" find the item in `watch.inbox()`, {how}, then call `run.result()`"
         )
 
 
@@ -92,7 +111,7 @@ class Tally(Protocol):
 class Trial:
     """One App, one store, one process after the other."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a world is made in one place
         self,
         app: App,
         loop: PatientLoop,
@@ -100,13 +119,16 @@ class Trial:
         *,
         elsewhere: Elsewhere | None = None,
         tally: Tally | None = None,
+        ids: Ids | None = None,
+        box: PostBox | None = None,
     ) -> None:
         self.app = app
         self.replays = True  # each run that has ended
         self._elsewhere = elsewhere
         self._loop = loop
         self._clock = SimClock(loop, skew=skew)
-        self._ids = Ids(loop)
+        self._ids = Ids(loop) if ids is None else ids
+        self._box = PostBox() if box is None else box
         self._tally = tally
         self._memory = connect_memory()
         self._processes: list[Process] = []
@@ -116,7 +138,7 @@ class Trial:
     def start_process(self) -> None:
         """Start a process: it opens the store, and the rooms."""
         number = len(self._processes) + 1
-        env = TrialEnv(self._loop, self._clock, Chance(number), self._ids)
+        env = TrialEnv(self._loop, self._clock, Chance(number), self._ids, self._box)
         store_env = StoreEnv(self._loop, self._clock, Chance(0), self._ids, self._tally)
         process = Process(f"process-{number}", self.app, self._memory, env, store_env)
         self._processes.append(process)
@@ -136,7 +158,10 @@ class Trial:
                     done.append(await work())
             except TimeoutError:
                 if limit.expired():
-                    raise NeverEndsError(what) from None
+                    raise NeverEndsError(
+                        f"{what} has not ended after {LONGEST // 86_400 // 365} years of virtual time: what it waits"
+                        " for will not come; start it with `watch.start(...)`, whose status() says what that is"
+                    ) from None
                 raise
 
         self._loop.play(process.life, limited())
@@ -151,9 +176,14 @@ class Trial:
 
         async def to_its_end() -> T:
             handle = await self.app.start(workflow, *args, id=id, **kwargs)
-            return await hall.result(handle, None, held_too=True)
+            return await hall.end_of(handle, held_too=True)
 
         return self.do(f"a run of {workflow.name!r}", to_its_end)
+
+    def result(self, handle: Handle[T]) -> T:
+        """Wait for the end of a run."""
+        hall = self._processes[-1].hall
+        return self.do(f"run {handle.id!r}", lambda: hall.end_of(handle))
 
     def record(self, id: str) -> Record:
         """Read all that is stored about a run."""
@@ -214,7 +244,16 @@ class TrialHall(Hall):
     """The hall of one process of a trial: its store is in memory, and outlives it."""
 
     def __init__(self, app: App, memory: sqlite3.Connection, env: "TrialEnv", store_env: "StoreEnv") -> None:
-        super().__init__(MEMORY, app.namespace, app.registry, app.events, env, retention=app.retention, keys=app.keys)
+        super().__init__(
+            MEMORY,
+            app.namespace,
+            app.registry,
+            app.events,
+            env,
+            retention=app.retention,
+            keys=app.keys,
+            routes=app.routes,
+        )
         self._memory = memory
         self._store_env = store_env
 
@@ -240,6 +279,32 @@ class TrialHall(Hall):
     async def close(self) -> None:
         """Do nothing: the store is the test's."""
 
+    async def end_of(self, handle: Handle[T], *, held_too: bool = False) -> T:
+        """Give the result of a run; raises UnansweredError if it waits for a person, and for nothing else."""
+        result = asyncio.ensure_future(self.result(handle, None, held_too=held_too))
+        watching = asyncio.ensure_future(self._until_unanswered(handle.id))
+        try:
+            await asyncio.wait((result, watching), return_when=asyncio.FIRST_COMPLETED)
+            if not result.done():
+                watching.result()
+            return await result
+        finally:
+            result.cancel()
+            watching.cancel()
+
+    async def _until_unanswered(self, run: str) -> None:
+        """Look twice as late each time: so the test waits at most twice as long as it has to."""
+        passed = 0.0
+        while passed < LAST_LOOK:
+            span = min(max(passed, 1), LAST_LOOK - passed)
+            await rest(span)
+            passed += span
+            if inbox := await self.inbox():
+                live = await self.read(partial(_live, self.namespace))
+                item = unanswered(run, live, inbox, certain=passed < LAST_LOOK)
+                if item is not None:
+                    raise UnansweredError(run, item)
+
     async def record(self, id: str, *, earlier: bool = False) -> Record:
         """Read all that is stored about a run."""
         async with self._reading() as client:
@@ -260,19 +325,29 @@ class TrialHall(Hall):
         return await open_store(self.url, self._store_env, memory=self._memory)
 
 
-class TrialEnv(SimEnv):
-    """The world of one process under test: virtual time, and real threads."""
+async def _live(namespace: str, doors: ClientStore) -> list[RunRow]:
+    states = tuple(state for state in RunState if not state.terminal)
+    return await doors.runs(namespace, statuses=states, workflow=None, tags=(), before=None, limit=EVERY)
 
-    def __init__(self, loop: PatientLoop, clock: Clock, chance: Chance, ids: Ids) -> None:
+
+class TrialEnv(SimEnv):
+    """The world of one process under test: virtual time, real threads, and posts that never leave the test."""
+
+    def __init__(self, loop: PatientLoop, clock: Clock, chance: Chance, ids: Ids, box: PostBox) -> None:
         super().__init__(loop, clock, chance, ids)
         self._patient = loop
+        self._box = box
 
     def threads(self, name: str, count: int) -> Threads:
         """Make a pool of real threads."""
         return Crew(self._patient, name, count)
 
+    def post(self, outgoing: Outgoing) -> int:
+        """Record a webhook or an alert."""
+        return self._box.take(outgoing, self.clock.wall())
+
     def _child_env(self) -> "TrialEnv":
-        return TrialEnv(self._patient, self.clock, self._chance, self._ids)
+        return TrialEnv(self._patient, self.clock, self._chance, self._ids, self._box)
 
 
 class StoreEnv(SimEnv):
