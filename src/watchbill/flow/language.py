@@ -10,6 +10,7 @@ import msgspec
 
 from watchbill.clock import SECOND, to_datetime
 from watchbill.errors import InvalidOptionError, InvalidValueError, StepFailed, WatchbillError
+from watchbill.flow.forms import schema_of
 from watchbill.flow.futures import AskCall, Evicted, Receive
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.replay import Continued, WorkflowLoop, current
@@ -144,7 +145,7 @@ def _ask(  # noqa: PLR0913 - what is asked, of whom, how, and for how long
     patience: Patience,
 ) -> "asyncio.Future[object]":
     try:
-        schema = msgspec.json.schema(form)
+        schema = schema_of(form)
     except (TypeError, RuntimeError) as error:
         raise InvalidValueError(
             f"form of ask() must be a type that JSON can be read as, got {form!r}: {error}"

@@ -101,6 +101,8 @@ def _hidden(value: Value) -> object:
 
 def _from_plain(kind: Annotation, value: object) -> object:
     """Make what `_to_plain` took apart."""
+    if kind is object:
+        return value  # any JSON value
     origin: object = typing.get_origin(kind)
     if Secret in (kind, origin):
         return _secret(kind, value)
