@@ -64,7 +64,7 @@ class People:
         self._namespace = doors.namespace
 
     async def answer(self, id: str, value: object, by: str, *, force: bool = False) -> None:
-        """Answer a question, as its form says; durable when this returns. What a type checks beyond it, the run says."""
+        """Answer a question, as its form says; durable when this returns. What only the type checks, the run says."""
         body = encode(value, what=f"the answer to question {id!r}")
         number, by = self._number(id), check_name(by)
         await self._check_form(id, number, body)

@@ -1,7 +1,7 @@
 """Annotations: what the values of a type are in JSON, and whether they can be read back from it."""
 
-import dataclasses
 import enum
+import functools
 import os
 import types
 import typing
@@ -144,7 +144,7 @@ def is_model(annotation: Annotation) -> bool:
     """Say whether it is a class of fields: a dataclass, msgspec.Struct, TypedDict, NamedTuple or class of attrs."""
     kind = class_of(annotation)
     return isinstance(kind, type) and (
-        dataclasses.is_dataclass(kind)
+        hasattr(kind, "__dataclass_fields__")
         or issubclass(kind, msgspec.Struct)
         or typing.is_typeddict(kind)
         or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
@@ -387,6 +387,7 @@ def _trouble_of_key(key: Annotation) -> str:
     return ""
 
 
+@functools.lru_cache(maxsize=1_024)  # its schema takes long to make, and many steps may take the same model
 def _trouble_of_pydantic(kind: Any) -> str:  # noqa: ANN401 - a model of pydantic
     """Say what of a model, and of those inside it, pydantic does not write, or would not read as it was."""
     for model in _models_of_pydantic(kind):

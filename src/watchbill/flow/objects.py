@@ -45,10 +45,10 @@ def objects_in(annotation: Annotation) -> Places | None:
 
 def lost_in(places: Places, value: Value) -> Lost | None:
     """Find the first value under `object` that is not JSON, and would come back as something else."""
-    for path, found in places(value):
-        if (lost := _lost(found, path)) is not None:
-            return lost
-    return None
+    try:
+        return next((lost for path, found in places(value) if (lost := _lost(found, path)) is not None), None)
+    except RecursionError:
+        return None  # JSON may be deeper than we can look; what is lost there is seen by whoever reads it
 
 
 def _lost(value: Value, path: str) -> Lost | None:

@@ -106,7 +106,8 @@ class _Readers:
             shape: tuple(one for one in found if shape in shapes(one)) for shape in set().union(*map(shapes, found))
         }
         readers = {shape: self._among(its, shape) for shape, its in sorted(by_shape.items())}
-        return _Choice(readers, " | ".join(map(shown, found)))
+        # Of models alone: one call less for each level of recursive ones.
+        return readers[OBJECT] if set(readers) == {OBJECT} else _Choice(readers, " | ".join(map(shown, found)))
 
     def _among(self, found: tuple[Annotation, ...], shape: str) -> Read:
         """Make the reader of those members that may stand as one kind of JSON value."""
@@ -185,11 +186,10 @@ class _Readers:
 
         def read(body: bytes) -> Value:
             raw = decode(body)
-            values = {
-                name: part.made(value, f".{name}")
-                for place, name, part in named
-                if (value := getattr(raw, place)) is not msgspec.UNSET
-            }
+            values = {}
+            for place, name, part in named:  # no comprehension: models may be deep, and each frame counts
+                if (value := getattr(raw, place)) is not msgspec.UNSET:
+                    values[name] = part.made(value, f".{name}")
             try:
                 return make(values)
             except (ValueError, TypeError) as error:

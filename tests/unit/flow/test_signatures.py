@@ -335,6 +335,18 @@ def test_a_result_that_says_object_comes_back_as_json_and_that_is_logged_once(ca
     )
 
 
+def test_json_under_object_may_be_as_deep_as_any():
+    deep: Any = []
+    tree = Tree(1)
+    for _ in range(390):
+        deep, tree = [deep], Tree(1, [tree] if len(str(tree)) < 2_000 else [])
+
+    def f(row: dict[str, object], tree: Tree) -> tuple[object, Tree]: ...
+
+    assert signature(f).decode_args(signature(f).encode_args(({"a": deep}, tree), {})) == (({"a": deep}, tree), {})
+    assert signature(f).encode_result((deep, tree))[1] == (deep, tree)
+
+
 def test_what_any_takes_comes_back_as_json():
     def f(a: Any, b: dict[str, Any]) -> None: ...
 
