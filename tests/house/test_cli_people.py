@@ -155,6 +155,17 @@ def test_what_does_not_fit_is_refused_and_can_be_decided_again(bank: Bank) -> No
     assert bank.becomes("p-1", "completed")["result"] == "in cash"
 
 
+def test_an_answer_that_does_not_fit_its_form_is_refused_with_exit_code_1(bank: Bank) -> None:
+    bank.json("run", "start", "approval", '"ship it?"', "--id", "w-1")
+    [asked] = until(lambda: bank("inbox", "list", "--group", "team", "-o", "json"), lambda items: items)
+    wrong = bank("inbox", "answer", asked["id"], '"perhaps"', "--by", "bob")
+    assert (wrong.code, wrong.out) == (1, "")
+    assert "does not fit its form: it must be true or false, got 'perhaps'" in wrong.err
+    assert bank.json("inbox", "list") == [asked]
+    bank.json("inbox", "answer", asked["id"], "false", "--by", "bob")
+    assert bank.becomes("w-1", "completed")["result"] is False
+
+
 def test_an_item_is_claimed_and_answered_by_whoever_holds_it(bank: Bank) -> None:
     bank.json("run", "start", "approval", '"ship it?"', "--id", "a-1")
     [asked] = until(lambda: bank("inbox", "list", "--group", "team", "-o", "json"), lambda items: items)

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable
 from datetime import UTC
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pytest
 
 from tests.rooms.scene import LONG, Ear, becomes, ends
@@ -14,6 +15,7 @@ from watchbill import (
     Handle,
     InboxItem,
     InvalidOptionError,
+    InvalidValueError,
     QuestionNotFound,
     Retry,
     RunCancelled,
@@ -30,6 +32,17 @@ def an_asker(app: App) -> Any:
         return bool(await ask(question, form=bool, to="team"))
 
     return asks
+
+
+def an_asker_for_a_word(app: App) -> Any:
+    """Ask for what only the run can check: a form says which type an answer has, and no more."""
+
+    @app.workflow
+    async def asks_for_a_word(question: str) -> str:
+        word: str = await ask(question, form=Annotated[str, msgspec.Meta(pattern="^(yes|no)$")], to="team")
+        return word
+
+    return asks_for_a_word
 
 
 def a_child_maker(app: App) -> Any:
@@ -75,8 +88,23 @@ async def test_a_question_is_in_the_inbox_until_somebody_answers_it(app: App) ->
             await app.answer(item.id, True, by="ada")
 
 
-async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays(app: App) -> None:
+async def test_an_answer_that_does_not_fit_its_form_is_refused_and_changes_nothing(app: App) -> None:
     asks = an_asker(app)
+    async with app.rooms():
+        run = await app.start(asks, "ship it?")
+        item = await asked(app)
+        with pytest.raises(
+            InvalidValueError,
+            match=f"the answer to question '{item.id}' does not fit its form: it must be true or false, got 'perhaps'",
+        ):
+            await app.answer(item.id, "perhaps", by="ada")
+        assert await app.inbox() == [item]
+        await app.answer(item.id, False, by="bob")
+        assert await ends(run) is False
+
+
+async def test_an_answer_that_the_run_refuses_is_told_and_the_question_stays(app: App) -> None:
+    asks = an_asker_for_a_word(app)
     async with app.rooms():
         run = await app.start(asks, "ship it?")
         item = await asked(app)
@@ -85,20 +113,20 @@ async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays(app
         assert refused.id == item.id
         assert "by ada was refused" in str(refused.refused)
         assert str(refused.refused).endswith('; it was "perhaps"')
-        await app.answer(item.id, False, by="bob")
-        assert await ends(run) is False
+        await app.answer(item.id, "no", by="bob")
+        assert await ends(run) == "no"
 
 
 async def test_of_a_long_answer_that_does_not_fit_the_beginning_is_shown_as_it_was_written(app: App) -> None:
-    asks = an_asker(app)
+    asks = an_asker_for_a_word(app)
     async with app.rooms():
         run = await app.start(asks, "ship it?")
         item = await asked(app)
         await app.answer(item.id, "ä" * 300, by="ada")
         refused = await asked(app, lambda item: item.refused)
         assert str(refused.refused).endswith('; it was "' + "ä" * 196 + "...")
-        await app.answer(item.id, False, by="bob")
-        assert await ends(run) is False
+        await app.answer(item.id, "no", by="bob")
+        assert await ends(run) == "no"
 
 
 async def test_the_first_answer_counts(app: App) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from watchbill.app.search import Place, place_of
+from watchbill.errors import InvalidValueError
 from watchbill.flow.parts import current_part
 from watchbill.flow.recheck import recheck, recheck_live
 from watchbill.flow.registry import Registry
@@ -28,8 +29,13 @@ class Misfit(msgspec.Struct, frozen=True):
 
 
 def misfits_of_source(registry: Registry) -> list[Misfit]:
-    """Read the source of every workflow for clocks, chance and I/O."""
+    """Read annotations for what cannot be read back, and the source of workflows for clocks, chance and I/O."""
     found = []
+    for signature in registry.signatures():
+        try:
+            signature.check()
+        except InvalidValueError as error:
+            found.append(Misfit("", signature.owner, "", str(error)))
     for workflow in registry.workflows.values():
         scanned = scan(workflow.plain, allow=workflow.allow)
         found += [Misfit("", workflow.name, "", said) for said in (*scanned.errors, *scanned.warnings)]

@@ -385,6 +385,8 @@ class Hall:
 
     def _scan(self, workflow: Workflow[..., Any]) -> None:
         """Look for clocks, chance and I/O in the workflow's code, once, before its first start."""
+        for signature in self._registry.signatures():
+            signature.check()  # of those that named what stood further down in the module
         found = scan(workflow.plain, allow=workflow.allow)
         for warning in found.warnings:
             warnings.warn(warning, stacklevel=5)

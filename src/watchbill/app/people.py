@@ -14,6 +14,7 @@ from watchbill.errors import (
     AlreadyDecided,
     ClaimedByOther,
     InvalidOptionError,
+    InvalidValueError,
     ItemNotFound,
     QuestionNotFound,
     RunEnded,
@@ -22,11 +23,13 @@ from watchbill.errors import (
 )
 from watchbill.flow.names import did_you_mean
 from watchbill.flow.values import encode, plain
+from watchbill.model.attempt import RowKind
 from watchbill.model.decision import Decision
 from watchbill.model.facts import FactKind, RetryAsked
+from watchbill.model.form import misfit
 from watchbill.model.logbook import LogEntry
 from watchbill.model.member import waits_for_person
-from watchbill.model.question import CLAIM, Claim
+from watchbill.model.question import CLAIM, Claim, question_in
 from watchbill.model.resolution import (
     ACTIONS_FOR_RUNS,
     PER_SECOND,
@@ -61,9 +64,10 @@ class People:
         self._namespace = doors.namespace
 
     async def answer(self, id: str, value: object, by: str, *, force: bool = False) -> None:
-        """Answer a question; durable when this returns. Whether it fits, the run's scheduler says."""
+        """Answer a question, as its form says; durable when this returns. What only the type checks, the run says."""
         body = encode(value, what=f"the answer to question {id!r}")
         number, by = self._number(id), check_name(by)
+        await self._check_form(id, number, body)
         told = await self._say(id, lambda doors: doors.answer(self._namespace, number, by, body, force=force))
         if told is Told.TOLD:
             return
@@ -77,6 +81,18 @@ class People:
                 f"{id!r} is no question, but a call that waits for a decision: {how_to_decide(id)}"
             )
         raise QuestionNotFound(id, self._namespace)
+
+    async def _check_form(self, id: str, number: int, body: bytes) -> None:
+        """Refuse an answer that does not fit the form of its question; what is sealed here the run checks alone."""
+        asked = await self._item(number)
+        if asked is None or asked.kind != RowKind.ASK or asked.answered_by is not None:
+            return
+        found = misfit(plain(body), question_in(asked.body).form)
+        if found is not None:
+            raise InvalidValueError(
+                f"the answer to question {id!r} does not fit its form: {found}; nothing was changed, and the question"
+                " is still open"
+            )
 
     async def claim(self, id: str, by: str, lasting: Micros = CLAIM) -> Claim:
         """Hold an item for a while: nobody else answers it meanwhile."""

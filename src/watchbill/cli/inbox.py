@@ -67,7 +67,7 @@ def answer_question(  # noqa: PLR0913 - each option is one
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Answer a question; the first answer counts, and one that does not fit is refused by the run."""
+    """Answer a question; the first answer counts, and one that does not fit the form is refused."""
     from watchbill.app.people import People
     from watchbill.cli.acting import at_the_hall, user
     from watchbill.cli.fields import Acted

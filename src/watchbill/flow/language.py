@@ -1,6 +1,7 @@
 """The language: what the author of a workflow says beside calling steps. All of it is the same in every replay."""
 
 import asyncio
+import functools
 import uuid as uuids
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from datetime import datetime
@@ -10,10 +11,13 @@ import msgspec
 
 from watchbill.clock import SECOND, to_datetime
 from watchbill.errors import InvalidOptionError, InvalidValueError, StepFailed, WatchbillError
+from watchbill.flow.annotations import Annotation, shown
+from watchbill.flow.forms import schema_of
 from watchbill.flow.futures import AskCall, Evicted, Receive
 from watchbill.flow.names import did_you_mean
+from watchbill.flow.readers import decoder
 from watchbill.flow.replay import Continued, WorkflowLoop, current
-from watchbill.flow.values import Annotation, decoder, encode, encode_in_order
+from watchbill.flow.values import encode, encode_in_order
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.question import Patience, Question
@@ -23,6 +27,7 @@ T = TypeVar("T")
 LONGEST_TOPIC: Final = 100  # characters: a topic is part of a key, which people read
 NEEDS: Final = ("all", "any", "quorum", "best-effort")
 AT_ONCE: Final = 50
+MOST_KEPT: Final = 1_024  # types that workflows ask for: so many are in few programs
 _MISSING: Final = object()
 
 Need = Literal["all", "any", "quorum", "best-effort"]
@@ -73,7 +78,7 @@ async def receive(
     When the time is over: `default` if it is given, else TimeoutError.
     """
     loop = _loop("receive")
-    call = loop.receive_call(check_topic(topic), _reader(type, f"receive({topic!r})"))
+    call = loop.receive_call(check_topic(topic), _reader(type, f"the type of receive({topic!r})"))
     if timeout is None:
         return await _received(call)
     span = to_micros(timeout, what="timeout of receive()")
@@ -96,6 +101,33 @@ async def _received(call: Receive) -> object:
         raise
 
 
+@overload
+async def ask(
+    question: str,
+    form: type[bool] = bool,
+    *,
+    to: str = "",
+    within: Duration | None = None,
+    escalate_to: str | None = None,
+) -> bool: ...
+@overload
+async def ask(
+    question: str,
+    form: type[T],
+    *,
+    to: str = "",
+    within: Duration | None = None,
+    escalate_to: str | None = None,
+) -> T: ...
+@overload
+async def ask(
+    question: str,
+    form: Annotation,
+    *,
+    to: str = "",
+    within: Duration | None = None,
+    escalate_to: str | None = None,
+) -> Any: ...  # noqa: ANN401 - a union, or what else is no class
 async def ask(
     question: str,
     form: Annotation = bool,
@@ -103,14 +135,18 @@ async def ask(
     to: str = "",
     within: Duration | None = None,
     escalate_to: str | None = None,
-) -> Any:  # noqa: ANN401 - what the form says
+) -> object:
     """Ask a person, of a group, and wait for the answer; half way through `within`, whoever is asked is reminded.
 
     When `within` has passed the question goes to `escalate_to`, for as long again; then, or without one, it is
     withdrawn: TimeoutError.
     """
     loop = _loop("ask")
-    read = _reader(form, "ask()")
+    read = _reader(form, "the form of ask()")
+    try:
+        schema = _schema(form)
+    except Exception as error:
+        raise InvalidValueError(f"the form of ask() is {shown(form)}, which no answer can have: {error}") from error
     if not isinstance(question, str):
         raise InvalidOptionError(f"the question of ask() must be text, got {question!r:.200}")
     for name, group in (("to", to), ("escalate_to", "" if escalate_to is None else escalate_to)):
@@ -122,11 +158,11 @@ async def ask(
     if within is None:
         if escalate_to is not None:
             raise InvalidOptionError("escalate_to of ask() is for when its time is over: give within, too")
-        return await _ask(loop, question, form, to, read, Patience())
+        return await _ask(loop, question, schema, to, read, Patience())
     span = to_micros(within, what="within of ask()")
     groups = [to] if escalate_to is None else [to, escalate_to]
     for group, then in zip(groups, (*groups[1:], None), strict=True):
-        call = _ask(loop, question, form, group, read, Patience(span, then, loop.at + span))
+        call = _ask(loop, question, schema, group, read, Patience(span, then, loop.at + span))
         try:
             async with asyncio.timeout(span / SECOND):
                 return await call
@@ -138,17 +174,11 @@ async def ask(
 def _ask(  # noqa: PLR0913 - what is asked, of whom, how, and for how long
     loop: WorkflowLoop,
     question: str,
-    form: Annotation,
+    schema: dict[str, Any],
     to: str,
     read: Callable[[bytes], object],
     patience: Patience,
 ) -> "asyncio.Future[object]":
-    try:
-        schema = msgspec.json.schema(form)
-    except (TypeError, RuntimeError) as error:
-        raise InvalidValueError(
-            f"form of ask() must be a type that JSON can be read as, got {form!r}: {error}"
-        ) from error
     asked = Question(question, to, schema)
     body = encode_in_order(asked, what="the question of ask()")
     # Not in the body: how long somebody has is no part of what is asked, and may change with the code.
@@ -350,6 +380,24 @@ def _loop(name: str) -> WorkflowLoop:
 
 def _reader(annotation: Annotation, what: str) -> Callable[[bytes], object]:
     try:
-        return decoder(annotation)
+        return _decoder(annotation)
     except Exception as error:
-        raise InvalidValueError(f"{what} asks for {annotation!r}, which JSON cannot be read as: {error}") from error
+        raise InvalidValueError(f"{what} is {shown(annotation)}, which cannot be read from JSON: {error}") from error
+
+
+def _kept(make: Callable[[Annotation], T]) -> Callable[[Annotation], T]:
+    """Keep what was made for a type: it takes long, and each replay asks for the same ones."""
+    kept = functools.lru_cache(maxsize=MOST_KEPT)(make)
+
+    def made(annotation: Annotation) -> T:
+        try:
+            hash(annotation)
+        except TypeError:
+            return make(annotation)
+        return kept(annotation)
+
+    return made
+
+
+_decoder: Final = _kept(decoder)
+_schema: Final = _kept(schema_of)

@@ -1,7 +1,7 @@
 """Registry: the steps and workflows of one App, by name."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.functions import place_of
 from watchbill.flow.names import did_you_mean
+from watchbill.flow.signatures import Signature
 from watchbill.flow.steps import Step
 from watchbill.flow.workflows import Workflow
 from watchbill.model.run import code_name
@@ -71,6 +72,11 @@ class Registry:
     def every_workflow(self) -> tuple[Workflow[..., Any], ...]:
         """Give all workflows, in all their versions."""
         return tuple(self._versions.values())
+
+    def signatures(self) -> Iterator[Signature]:
+        """Give the signature of each step and workflow."""
+        yield from (step.signature for step in self._steps.values())
+        yield from (workflow.signature for workflow in self._versions.values())
 
     def step(self, name: str) -> Step[..., Any]:
         """Find a step."""

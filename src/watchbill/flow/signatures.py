@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import logging
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -11,8 +12,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from watchbill.errors import InvalidOptionError, InvalidValueError
+from watchbill.flow.annotations import Annotation
 from watchbill.flow.names import did_you_mean
-from watchbill.flow.values import Annotation, Value, decoder, encode, encode_hidden, encode_in_order
+from watchbill.flow.objects import Places, lost_in, objects_in
+from watchbill.flow.readers import decoder
+from watchbill.flow.values import Value, encode, encode_hidden, encode_in_order
 from watchbill.model.ladder import SPLAT as _SPLAT
 from watchbill.model.policy import Change
 
@@ -20,10 +24,17 @@ Args = tuple[tuple[Value, ...], dict[str, Value]]
 Values = tuple[Value, ...] | dict[str, Value]  # bound arguments as they are encoded
 
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-_SHAPELESS: Final = (Parameter.empty, object, typing.NoReturn, typing.Never)  # annotations that say nothing of a value
+_SHAPELESS: Final = (
+    Parameter.empty,
+    object,
+    typing.NoReturn,
+    typing.Never,
+)  # annotations of any JSON value, or of none
 _ATOMS: Final = (bool, int, float, str)
+ANNOTATE: Final = "annotate it as what it is, in a dataclass or a TypedDict, or make JSON of it"
 UNREADABLE: Final = b'"(not shown: it may hold Secrets, and is not what the annotations say)"'
 
+_log = logging.getLogger("watchbill.values")
 _split = msgspec.json.Decoder(list[msgspec.Raw] | dict[str, msgspec.Raw]).decode
 _split_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
@@ -35,6 +46,7 @@ class Typed(NamedTuple):
     decode: Callable[[bytes], Value]
     text: bool  # str, maybe None: in JSON bytes, dates and UUIDs are text too, and would pass for it
     atom: type | None = None  # a value of exactly this type cannot change: it is its own copy
+    objects: Places | None = None  # where it says `object`, which is any JSON value and nothing else
 
     def __str__(self) -> str:
         return "None" if self.annotation is type(None) else inspect.formatannotation(self.annotation)
@@ -73,6 +85,21 @@ class Signature:
         self._texts: tuple[int, ...] = ()
         self._decode_all: Callable[[bytes], tuple[Value, ...]] | None = None
         self._returns: Typed | None = None
+        self._says_object = False  # of a parameter
+        self._has_warned = False
+
+    def declare(self) -> None:
+        """Refuse what cannot be read back; annotations that name what stands further down in the module wait for it."""
+        try:
+            self.check()
+        except InvalidValueError as error:
+            if not isinstance(error.__cause__, NameError):
+                raise
+
+    def check(self) -> None:
+        """Refuse what cannot be read back, and annotations that name what is not there."""
+        if self._returns is None:
+            self._resolve()
 
     # --- arguments
 
@@ -92,10 +119,13 @@ class Signature:
         if not self._simple:
             self._check_texts(values)
         try:
-            return encode_in_order(values, what=self._what_arguments, sealed=self.seals)
+            body = encode_in_order(values, what=self._what_arguments, sealed=self.seals)
         except InvalidValueError:
             self._blame(values)
             raise
+        if self._says_object:
+            self._check_objects(values)
+        return body
 
     def decode_args(self, body: bytes) -> Args:
         """Read a call's arguments as their types: a fresh copy, ready to call the function with."""
@@ -197,6 +227,8 @@ class Signature:
         body = encode(value, what=self._what_result, sealed=self.seals)
         if type(value) is returns.atom:
             return body, value
+        if returns.objects is not None:
+            self._warn_of(returns.objects, value)
         try:
             if returns.text and not isinstance(value, str | None):
                 raise TypeError("bytes, dates and the like are not text: convert it")
@@ -263,9 +295,12 @@ class Signature:
             order = tuple(typed.annotation for typed in self._types.values())
             self._decode_all = decoder(types.GenericAlias(tuple, order))
             self._texts = tuple(index for index, typed in enumerate(self._types.values()) if typed.text)
-        returns = _usable(hints.get("return", Any))
+        self._says_object = any(typed.objects is not None for typed in self._types.values())
+        said = hints.get("return", Any)
+        returns = _usable(said)
         atom = returns if returns in _ATOMS else None
-        self._returns = Typed(returns, self._decoder(returns, self._what_result), _is_text(returns), atom)
+        decode = self._decoder(returns, self._what_result)
+        self._returns = Typed(returns, decode, _is_text(returns), atom, objects_in(said))
         self._local_names = {}
         return self._returns
 
@@ -278,24 +313,30 @@ class Signature:
         try:
             return typing.get_type_hints(function, localns=self._local_names or None, include_extras=True)
         except Exception as error:
-            raise InvalidValueError(
-                f"the annotations of {self.owner} cannot be read: {error}; what they name must be there at run time:"
-                " define it at module level, and import it outside `if TYPE_CHECKING`"
-            ) from error
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> InvalidValueError:
+        return InvalidValueError(
+            f"the annotations of {self.owner} cannot be read: {error}; what they name must be there at run time:"
+            " define it at module level, and import it outside `if TYPE_CHECKING`"
+        )
 
     def _typed(self, parameter: Parameter, annotation: Annotation) -> Typed:
         usable = _usable(annotation)
         if parameter.default is None and usable is not Any:
             usable = usable | None  # `x: int = None` is read as it was meant
-        return Typed(usable, self._decoder(usable, self._what(parameter.name)), _is_text(usable))
+        decode = self._decoder(usable, self._what(parameter.name))
+        return Typed(usable, decode, _is_text(usable), objects=objects_in(annotation))
 
     def _decoder(self, annotation: Annotation, what: str) -> Callable[[bytes], Value]:
         try:
             return decoder(annotation)
+        except NameError as error:
+            raise self._unreadable(error) from error
         except Exception as error:
             raise InvalidValueError(
-                f"{what} is annotated as {inspect.formatannotation(annotation)}, which JSON cannot be read back as"
-                f" without doubt: {error}"
+                f"{what} is annotated as {inspect.formatannotation(annotation)}, which cannot be read back from JSON:"
+                f" {error}"
             ) from error
 
     def _what(self, name: str) -> str:
@@ -335,6 +376,18 @@ class Signature:
                 raise InvalidValueError(
                     f"{self._what(name)} must be {typed}, got {type(value).__qualname__}: convert it first"
                 )
+
+    def _check_objects(self, values: Values) -> None:
+        """Refuse what would come back as something else; nothing has happened yet."""
+        for name, typed, value in self._arguments(values):
+            if typed.objects is not None and (lost := lost_in(typed.objects, value)) is not None:
+                raise InvalidValueError(f"{self._what(name)} cannot be stored as it is: {lost}; {ANNOTATE}")
+
+    def _warn_of(self, places: Places, value: Value) -> None:
+        """Log, once, that a result comes back as something else: the step has run, and must not fail for that."""
+        if not self._has_warned and (lost := lost_in(places, value)) is not None:
+            self._has_warned = True
+            _log.warning("%s is stored as JSON: %s; %s", self._what_result, lost, ANNOTATE)
 
     def _decode_each(self, body: bytes) -> Args:
         try:

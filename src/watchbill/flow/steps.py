@@ -326,6 +326,7 @@ class Step(Generic[P, T]):
             stall=options.get("stall"),
             priority=options.get("priority"),
         )
+        self.signature.declare()
         self.ranked = bool(self._wishes.priority)  # its calls may have a head start, or wait
         self._resolved: dict[object, Resolved] = {}
 

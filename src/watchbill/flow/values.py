@@ -4,7 +4,6 @@ import enum
 import math
 import os
 import re
-import typing
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from types import CoroutineType
@@ -13,11 +12,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from watchbill.errors import InvalidValueError
+from watchbill.flow.annotations import Annotation
 from watchbill.model.keys import MAKE_ONE
 from watchbill.model.secret import HIDDEN, Secret
 
 Value: TypeAlias = Any  # what users' programs hold; only their own annotations know more
-Annotation: TypeAlias = Any  # what people may write behind a colon: a class, a union, a generic, ...
 
 LARGEST: Final = 100 * 2**20  # bytes of JSON; beyond it a value belongs into a file or bucket, and its address in here
 NOT_SEALED: Final = (
@@ -59,11 +58,6 @@ def encode_hidden(value: object) -> bytes:
     return _HIDING.as_given(value)
 
 
-def decoder(annotation: Annotation) -> Callable[[bytes], Value]:
-    """Make the function that reads JSON as one type, strictly."""
-    return msgspec.json.Decoder(annotation, dec_hook=_from_plain).decode
-
-
 def plain(body: bytes) -> Value:
     """Read JSON without a type: dicts, lists, text, numbers, booleans, None."""
     try:
@@ -78,7 +72,7 @@ def _to_plain(value: Value) -> object:
     if kind is Secret:
         raise TypeError(NOT_SEALED)
     if hasattr(kind, "model_dump") and hasattr(kind, "model_validate"):  # pydantic, which we need not import for it
-        return value.model_dump(mode="json")
+        return value.model_dump(mode="json", by_alias=False, round_trip=True)  # as `readers` reads it
     if isinstance(value, os.PathLike):
         return str(value)
     # Subclasses of the simple types, like those of numpy and markupsafe: never by their own, possibly altered methods.
@@ -99,13 +93,10 @@ def _hidden(value: Value) -> object:
     return HIDDEN if type(value) is Secret else _to_plain(value)
 
 
-def _from_plain(kind: Annotation, value: object) -> object:
+def from_plain(kind: Annotation, value: object) -> object:
     """Make what `_to_plain` took apart."""
-    origin: object = typing.get_origin(kind)
-    if Secret in (kind, origin):
-        return _secret(kind, value)
-    if hasattr(kind, "model_validate"):
-        return kind.model_validate(value)
+    if kind is object:
+        return value  # any JSON value
     if isinstance(kind, type) and issubclass(kind, os.PathLike | str) and isinstance(value, str):
         make: Callable[[str], object] = kind
         return make(value)
@@ -114,15 +105,6 @@ def _from_plain(kind: Annotation, value: object) -> object:
     if isinstance(kind, type) and issubclass(kind, int) and isinstance(value, int):
         return kind(value)
     raise TypeError(f"JSON cannot be read as {getattr(kind, '__qualname__', kind)}")
-
-
-def _secret(kind: Annotation, value: object) -> Secret[Any]:
-    (held,) = typing.get_args(kind) or (Any,)
-    try:
-        return Secret(msgspec.convert(value, held, dec_hook=_from_plain))
-    except Exception:
-        # Not the reason: it may quote the value.
-        raise ValueError(f"it does not hold what {kind} says") from None
 
 
 class Form:

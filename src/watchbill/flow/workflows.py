@@ -78,6 +78,7 @@ class Workflow(Generic[P, T]):
         self.notify = check_url(options.get("notify"), owner)
         self.retention = _retention(options.get("retention"), owner)
         self.undone_by = check_undo(options.get("undo"), self.signature)
+        self.signature.declare()
         self.on_failure = options.get("on_failure", "undo")
         if self.on_failure not in ON_FAILURE:
             raise InvalidOptionError(

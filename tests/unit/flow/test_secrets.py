@@ -8,8 +8,9 @@ import pytest
 
 from watchbill import InvalidValueError, Secret
 from watchbill.flow.failures import failure_of, run_error_of
+from watchbill.flow.readers import decoder
 from watchbill.flow.signatures import Signature
-from watchbill.flow.values import decoder, encode, encode_in_order
+from watchbill.flow.values import encode, encode_in_order
 
 WORD = "open sesame"
 WHAT = "the test's value"

@@ -2,13 +2,16 @@
 
 # mypy: disable-error-code="empty-body"
 
+import enum
 import functools
 import math
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, Never, NoReturn, ParamSpec, TypeVar
+from typing import Annotated, Any, Literal, Never, NoReturn, NotRequired, ParamSpec, TypedDict, TypeVar
 
 import msgspec
 import pytest
@@ -25,6 +28,34 @@ T = TypeVar("T")
 class Item:
     name: str
     cents: int
+
+
+@dataclass
+class Row:
+    id: int
+    extra: dict[str, object]
+
+
+class Bag(TypedDict):
+    kind: NotRequired[Literal["bag"]]
+    extra: object
+
+
+@dataclass
+class Tree:
+    value: object
+    below: "list[Tree]" = field(default_factory=list)
+
+
+class Kind(enum.Enum):
+    A = "a"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def charge(order: str, cents: int, currency: str = "EUR") -> str: ...
@@ -240,14 +271,87 @@ def test_constraints_of_annotations_are_checked():
         signature(f).decode_args(b'[1,"c"]')
 
 
-def test_an_annotation_that_cannot_be_read_back_is_refused_at_first_use():
-    def f(when: Path | int) -> None: ...
-    def g() -> Path | int: ...
+def test_an_annotation_that_cannot_be_read_back_is_refused_when_the_function_is_declared():
+    def f(when: Path | str) -> None: ...
+    def g() -> Path | str: ...
 
-    with pytest.raises(InvalidValueError, match=r"argument 'when' of step 'f' is annotated as .*Path \| int, which"):
-        signature(f).encode_args((1,), {})
-    with pytest.raises(InvalidValueError, match=r"the result of step 'g' is annotated as .*Path \| int, which"):
-        signature(g).encode_result(1)
+    with pytest.raises(InvalidValueError, match=r"argument 'when' of step 'f' is annotated as .*Path \| str, which"):
+        signature(f).declare()
+    with pytest.raises(InvalidValueError, match=r"the result of step 'g' is annotated as .*Path \| str, which"):
+        signature(g).declare()
+
+
+def rows(row: dict[str, object], more: list[Row] | None = None) -> dict[str, object]: ...
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ({"at": NOON}, r"at \['at'\] it is of type datetime, and comes back as text; annotate it"),
+        ({"a": {"b": [1, (2, 3)]}}, r"at \['a'\]\['b'\]\[1\] it is of type tuple, and comes back as a list"),
+        ({"a": Item("a", 1)}, r"at \['a'\] it is of type Item, and comes back as a dict"),
+        ({"a": {1: 2}}, r"at \['a'\] it is a dict with the key 1, and comes back as one with the key '1'"),
+        ({"a": Kind.A}, r"at \['a'\] it is of type Kind"),
+        ({"a": {1, 2}}, r"at \['a'\] it is of type set"),
+    ],
+)
+def test_what_would_come_back_as_something_else_is_refused_where_an_argument_says_object(value, why):
+    rows_of = signature(rows)
+    with pytest.raises(InvalidValueError, match=f"argument 'row' of step 'rows' cannot be stored as it is: {why}"):
+        rows_of.encode_args((value,), {})
+    with pytest.raises(InvalidValueError, match=r"argument 'more' of step 'rows' .*at \[0\]\.extra"):
+        rows_of.encode_args(({}, [Row(1, value)]), {})
+
+
+def test_json_is_taken_where_an_argument_says_object():
+    value = {"a": [1, 2.5, None, True, {"b": OrderedDict(x="y")}], "e": 10**30, "k": Level.LOW.value}
+    args, _ = signature(rows).decode_args(signature(rows).encode_args((value, [Row(1, value)]), {}))
+    assert args == (value, [Row(1, value)])
+
+    def f(
+        a: object, b: object | int, c: tuple[int, object], d: Tree, e: Bag | list[int] | None, *rest: object
+    ) -> None: ...
+
+    given = (value, value, (1, value), Tree(value, [Tree(value)]), {"extra": value}, value)
+    assert signature(f).decode_args(signature(f).encode_args(given, {})) == (given, {})
+    for number, bad in enumerate(
+        (NOON, NOON, (1, NOON), Tree(value, [Tree(NOON)]), {"kind": "bag", "extra": NOON}, NOON)
+    ):
+        wrong = (*given[:number], bad, *given[number + 1 :])
+        with pytest.raises(InvalidValueError, match="datetime, and comes back as text"):
+            signature(f).encode_args(wrong, {})
+
+
+def test_a_result_that_says_object_comes_back_as_json_and_that_is_logged_once(caplog):
+    value = {"at": NOON, "pair": (1, 2)}
+    rows_of = signature(rows)
+    body, copy = rows_of.encode_result(value)
+    assert copy == {"at": "2026-03-01T12:00:00Z", "pair": [1, 2]}
+    assert rows_of.decode_result(body) == copy
+    [record] = caplog.records
+    assert record.name == "watchbill.values"
+    assert record.getMessage().startswith(
+        "the result of step 'rows' is stored as JSON: at ['at'] it is of type datetime, and comes back as text"
+    )
+
+
+def test_json_under_object_may_be_as_deep_as_any():
+    deep: Any = []
+    tree = Tree(1)
+    for _ in range(390):
+        deep, tree = [deep], Tree(1, [tree] if len(str(tree)) < 2_000 else [])
+
+    def f(row: dict[str, object], tree: Tree) -> tuple[object, Tree]: ...
+
+    assert signature(f).decode_args(signature(f).encode_args(({"a": deep}, tree), {})) == (({"a": deep}, tree), {})
+    assert signature(f).encode_result((deep, tree))[1] == (deep, tree)
+
+
+def test_what_any_takes_comes_back_as_json():
+    def f(a: Any, b: dict[str, Any]) -> None: ...
+
+    args, _ = signature(f).decode_args(signature(f).encode_args((NOON, {"a": (1, Path("x"))}), {}))
+    assert args == ("2026-03-01T12:00:00Z", {"a": [1, "x"]})
 
 
 def test_postponed_annotations_are_resolved_at_first_use():

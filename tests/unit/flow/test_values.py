@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from watchbill.errors import InvalidValueError
 from watchbill.flow import values
-from watchbill.flow.values import decoder, encode, encode_in_order, plain
+from watchbill.flow.readers import decoder
+from watchbill.flow.values import encode, encode_in_order, plain
 
 T = TypeVar("T")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -95,6 +96,28 @@ class Pair(NamedTuple):
     right: str = "r"
 
 
+@dataclasses.dataclass
+class Box:
+    extra: dict[str, object]
+    more: list[object] = dataclasses.field(default_factory=list)
+
+
+class Loose(msgspec.Struct):
+    extra: dict[str, object]
+
+
+class Open(pydantic.BaseModel):
+    extra: dict[str, object]
+
+
+class Fields(TypedDict):
+    extra: dict[str, object]
+
+
+class Twin(NamedTuple):
+    extra: object
+
+
 class Miles(float):
     pass
 
@@ -168,6 +191,17 @@ def round_trip(annotation: Any, value: Any) -> Any:
         (Code, Code("x")),
         (Count, Count(3)),
         (Any, {"a": [1, 2.5, "x", None, True]}),
+        (object, {"a": [1, 2.5, "x", None, True]}),
+        (dict[str, object], {"a": [1, {"b": 2.5}], "c": "2026-03-01", "d": None, "e": 10**30}),
+        (list[object], [1, "a", None, [True]]),
+        (tuple[object, ...], (1, ["a"], None)),
+        (dict[str, object | None], {"a": None, "b": [1]}),
+        (dict[str, list[object]], {"a": [{"b": 1}]}),
+        (Box, Box(extra={"a": [1]}, more=[1, None])),
+        (Loose, Loose(extra={"a": [1]})),
+        (Open, Open(extra={"a": [1]})),
+        (Fields, {"extra": {"a": [1]}}),
+        (Twin, Twin({"a": [1]})),
     ],
 )
 def test_a_value_comes_back_as_its_type(annotation, value):
@@ -369,7 +403,6 @@ def test_stored_bytes_that_are_no_json_are_named(body):
         (Count, b"1.5"),
         (Count, b'"1"'),
         (Miles, b'"1"'),
-        (complex, b"1"),
     ],
 )
 def test_reading_is_strict(annotation, body):
