@@ -191,7 +191,12 @@ class Till:
             await sleep(3600)
             return paid
 
-        self.buy, self.buy_at_once, self.buy_and_sleep = buy, buy_at_once, buy_and_sleep
+        @app.workflow
+        async def buy_now(order: int) -> None:
+            await pay(str(order))
+            await sleep(3600)
+
+        self.buy, self.buy_at_once, self.buy_and_sleep, self.buy_now = buy, buy_at_once, buy_and_sleep, buy_now
 
     async def sell(self, app: App, workflow: Workflow[[str], str], id: str) -> Handle[str]:
         """Start a run that pays, and wait until it goes on no further."""
@@ -200,10 +205,10 @@ class Till:
         await becomes(run, lambda status: status.state in ("waiting", "completed") and not waits_for_begin(status))
         return run
 
-    async def lose(self, url: str, id: str) -> None:
-        """Have the store lose that a run has paid."""
+    async def lose(self, url: str, id: str, *, all_of_it: bool = False) -> None:
+        """Have the store lose that a run has paid; `all_of_it`: every entry of its journal."""
         before = f"UPDATE watchbill.run SET status = {RunState.RUNNING:d}, wake_at = NULL WHERE id = '{id}'"
-        await forget(url, "seq > 1")
+        await forget(url, "seq > 0" if all_of_it else "seq > 1")
         if url.startswith("sqlite"):
             await change(url, before)
         else:  # a trigger keeps what has ended as it is

@@ -1,13 +1,14 @@
 """A store that becomes another server, as PostgreSQL does at a failover: a scheduler takes its shards anew."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, cast
 
 import pytest
 
 from tests.rooms.scene import LONG, Ear
 from tests.rooms.test_fleet import Fleet, Shop, ended, until
+from tests.rooms.test_forgotten import Till, change
 from tests.simulation.mutants_of_the_store import (
     a_turn_goes_on_with_what_another_server_said,
     another_server_counts_as_the_same,
@@ -15,9 +16,12 @@ from tests.simulation.mutants_of_the_store import (
 from watchbill.env import SystemEnv
 from watchbill.flow.execute import DEFAULT_THREADS, Executor
 from watchbill.model.run import SHARDS_PER_REGION
+from watchbill.model.states import RunState
 from watchbill.scheduler.scheduler import Scheduler
 from watchbill.store.open import open_store
 from watchbill.store.protocol import Store
+
+NEVER = 1 << 62
 
 
 class Moving:
@@ -30,6 +34,7 @@ class Moving:
         self.moves_with_a_find = False  # the next look that finds a run reaches another server
         self.answers_about_shards = asyncio.Event()
         self.answers_about_shards.set()
+        self.loses_a_release: Callable[[int, dict[int, int]], Awaitable[None]] | None = None  # called with the next one
         self.scheduler = MovingScheduler(store.scheduler, self)
 
     def __getattr__(self, name: str) -> Any:
@@ -66,15 +71,31 @@ class MovingScheduler:
             answer = await getattr(self._scheduler, operation)(*args, **kwargs)
             asks = operation == "turn" and not args[0].terms  # it only asks whether the server has its newest entries
             self._server.answers("entries" if asks else operation, answer)
+            loses, self._server.loses_a_release = self._server.loses_a_release, None
+            if operation == "release" and loses is not None:
+                await loses(*args[:2])
+                self._server.move()
+            elif loses is not None:
+                self._server.loses_a_release = loses
             return answer
 
         return ask
 
 
 @pytest.fixture
-async def fleet(url: str) -> AsyncIterator[Fleet]:
+def shop() -> Shop:
+    return Shop()
+
+
+@pytest.fixture
+def till(shop: Shop) -> Till:
+    return Till(shop.app)
+
+
+@pytest.fixture
+async def fleet(url: str, shop: Shop, till: Till) -> AsyncIterator[Fleet]:
     store = await open_store(url, SystemEnv(), lasting_leases=False)
-    fleet = Fleet(cast(Store, Moving(store)), Shop())
+    fleet = Fleet(cast(Store, Moving(store)), shop)
     await fleet.join()
     await until(fleet, [SHARDS_PER_REGION])
     yield fleet
@@ -127,6 +148,34 @@ async def test_scheduler_takes_its_shards_under_new_terms_from_another_server(fl
     assert set(shop.called.values()) == {1}, "this one had lost nothing"
     assert [event.cause for event in ear.of("shards.lost")] == ["moved"]
     assert ear.of("step.lost") == []
+
+
+@pytest.mark.usefixtures("acts_no_longer")
+async def test_payment_that_was_lost_with_the_release_of_its_shard_is_asked_about(
+    fleet: Fleet, server: Moving, till: Till, url: str
+):
+    [id] = await fleet.start(till.buy_now, 1)
+    async with asyncio.timeout(LONG):
+        while (run := await fleet.store.client.find("default", id)) is None or run.status is not RunState.WAITING:
+            await asyncio.sleep(0.01)
+
+    async def lose(owner: int, terms: dict[int, int]) -> None:
+        """Have the store lose the newest commits: what the run did, and that its shard was released."""
+        await till.lose(url, id, all_of_it=True)
+        held = " ".join([f"WHEN {shard} THEN {term}" for shard, term in terms.items()])
+        these = ", ".join(map(str, terms))
+        await change(
+            url,
+            f"UPDATE watchbill.lease SET owner = {owner}, until = {NEVER}, unclean = false,"
+            f" term = CASE shard {held} END WHERE role = 'scheduler' AND shard IN ({these})",
+        )
+
+    server.loses_a_release = lose
+    server.move()
+    async with asyncio.timeout(LONG):
+        while len(till.did) < 2:
+            await asyncio.sleep(0.01)
+    assert till.did == ["paid 1", "asked about 1"]
 
 
 async def test_nothing_read_from_another_server_is_written_under_old_terms(fleet: Fleet, server: Moving, ear: Ear):

@@ -114,9 +114,9 @@ def m2_local_clock_leases(patch: Patch) -> None:
         def __init__(self, leases):
             self._store, self._skew = leases._store, leases._env.clock.skew
 
-        async def take(self, owner, shards, lasting, *, expired, above):
+        async def take(self, owner, shards, lasting, *, expired, above, given_up):
             ends = lasting and lasting + self._skew
-            return await self._store.take(owner, shards, ends, expired=expired, above=above)
+            return await self._store.take(owner, shards, ends, expired=expired, above=above, given_up=given_up)
 
         async def renew(self, owner, terms, lasting):
             return await self._store.renew(owner, terms, lasting + self._skew)

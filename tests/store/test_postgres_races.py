@@ -116,7 +116,14 @@ async def test_a_renewal_of_a_lost_shard_says_so_whoever_comes_first(scene, anot
     store = await another()
     mine = {t.shard: t.term for t in (await scene.store.scheduler.take(ME, list(scene.terms), 5)).taken}
     clock.pass_by(6)
-    values = {"owner": OTHER, "shards": sorted(mine)[:3], "lasting": None, "expired": True, "above": 0}
+    values = {
+        "owner": OTHER,
+        "shards": sorted(mine)[:3],
+        "lasting": None,
+        "expired": True,
+        "above": 0,
+        "given_up": [0, 0, 0],
+    }
     takeover = await UnderWay(store, "take", values).begun()
     renewal = asyncio.ensure_future(scene.store.scheduler.renew(ME, mine, 5))
     await blocked(url, renewal)

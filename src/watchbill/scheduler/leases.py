@@ -42,6 +42,7 @@ class Leases:
         self._unsure: dict[int, Micros] = {}
         self._uncounted: set[int] = set()  # of these, those with losses that nobody has counted
         self._asked_last = 0
+        self._given_up: dict[int, int] = {}  # the newest term of each shard that was held here and is not any more
         self._highest = 0  # of all terms that were ever held here: the next one is above it
         self._trusted_until: Micros = 0
         self._renew_at: Micros = 0
@@ -84,7 +85,12 @@ class Leases:
         self._asked_last = fresh[-1] if fresh else self._asked_last
         self._unsure = dict.fromkeys(asked, before + (self._lasting or 0)) | unsure
         answer = await self._store.take(
-            self._owner, asked, self._lasting, expired=self._contact.settled, above=self._highest
+            self._owner,
+            asked,
+            self._lasting,
+            expired=self._contact.settled,
+            above=self._highest,
+            given_up=dict(self._given_up),
         )
         # What is left out is somebody else's, or locked just now: only what was unsure before can still be mine.
         taken = {lease.shard: lease.term for lease in answer.taken}
@@ -110,14 +116,14 @@ class Leases:
         self._contact.heard()
         lost = set(self.terms) - answer.held
         for shard in lost:
-            del self.terms[shard]
+            self._given_up[shard] = self.terms.pop(shard)
         self._trust_from(before)
         return lost
 
     def part_with(self, shards: Iterable[int]) -> None:
         """Let these shards go; `part` tells the store, cleanly."""
         for shard in shards:
-            self._parting[shard] = self.terms.pop(shard)
+            self._given_up[shard] = self._parting[shard] = self.terms.pop(shard)
 
     async def part(self) -> None:
         """Tell the store which shards were let go, again until it has answered: they would end uncleanly otherwise."""
@@ -132,8 +138,7 @@ class Leases:
         A clean release would forget these losses: whoever comes next counts them.
         """
         self._uncounted |= uncounted & self.terms.keys()
-        self._parting.update(self.terms)
-        self.terms = {}
+        self.part_with(list(self.terms))
         await self.part()
 
     def _trust_from(self, before: Micros) -> None:

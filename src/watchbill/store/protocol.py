@@ -8,6 +8,7 @@ store's: it judges what is due by its own clock, and every answer that matters c
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from operator import eq
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -476,6 +477,7 @@ class LeftOut(NamedTuple):
 
 
 NOTHING_LEFT_OUT: Final = LeftOut()
+NONE_GIVEN_UP: Final[Mapping[int, int]] = MappingProxyType({})
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -682,14 +684,23 @@ class SchedulerStore(Protocol):
         """
         ...
 
-    async def take(
-        self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True, above: int = 0
+    async def take(  # noqa: PLR0913 - all of it is about one lease
+        self,
+        owner: int,
+        shards: Sequence[int],
+        lasting: Micros | None,
+        *,
+        expired: bool = True,
+        above: int = 0,
+        given_up: Mapping[int, int] = NONE_GIVEN_UP,
     ) -> Terms:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term.
 
         `expired` False: not those whose owner is merely out of time; it may not have been able to renew.
         `lasting` None is for ever. `unclean` is true when the row's owner was another one, and stays what it was when
         the same owner takes again (its first answer was lost). `doing` of the dead is answered once and cleared.
+        `given_up`: by shard, the newest term that this owner has given up. A lease under such a term is unclean, too:
+        the store has lost its release, and perhaps more.
         The term is above `above`: a store that has lost its newest terms must not issue them again.
         """
         ...

@@ -12,7 +12,7 @@ from watchbill.model.lease import Taken, Terms
 from watchbill.scheduler.leases import TAKE_EVERY, Leases
 from watchbill.scheduler.store_time import StoreTime
 from watchbill.store.contact import Contact
-from watchbill.store.protocol import SchedulerStore, TurnAnswer
+from watchbill.store.protocol import NONE_GIVEN_UP, SchedulerStore, TurnAnswer
 
 SECOND = 1_000_000
 LASTING = 24 * SECOND
@@ -44,7 +44,14 @@ class Shards:
         self.uncounted: list[list[int]] = []
 
     async def take(
-        self, owner: int, shards: Sequence[int], lasting: int | None, *, expired: bool = True, above: int = 0
+        self,
+        owner: int,
+        shards: Sequence[int],
+        lasting: int | None,
+        *,
+        expired: bool = True,
+        above: int = 0,
+        given_up: Mapping[int, int] = NONE_GIVEN_UP,
     ) -> Terms:
         self.asked.append(list(shards))
         self.above.append(above)

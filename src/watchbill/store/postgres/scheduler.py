@@ -35,6 +35,7 @@ from watchbill.store.postgres.stats import learn, learned
 from watchbill.store.postgres.turn import is_urgent, turn_statement, turn_values
 from watchbill.store.protocol import (
     JOURNAL_PAGE,
+    NONE_GIVEN_UP,
     NOTHING_LEFT_OUT,
     Deleted,
     EndedCode,
@@ -122,11 +123,20 @@ class PostgresScheduler:
         }
         await self._lines.door(lambda: self._announce(values))
 
-    async def take(
-        self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True, above: int = 0
+    async def take(  # noqa: PLR0913 - all of it is about one lease
+        self,
+        owner: int,
+        shards: Sequence[int],
+        lasting: Micros | None,
+        *,
+        expired: bool = True,
+        above: int = 0,
+        given_up: Mapping[int, int] = NONE_GIVEN_UP,
     ) -> Terms:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term."""
-        values = {"owner": owner, "shards": sorted(shards), "lasting": lasting, "expired": expired, "above": above}
+        asked = sorted(shards)
+        values = {"owner": owner, "shards": asked, "lasting": lasting, "expired": expired, "above": above}
+        values["given_up"] = [given_up.get(shard, 0) for shard in asked]
         found = await self._lines.door(lambda: self._lines.rows(self._lines.others, "take", values))
         taken = tuple([_taken(*row[2:]) for row in found if row[2] is not None])
         self._newest.forget_tails()

@@ -27,6 +27,7 @@ from watchbill.store.portions import Portion, first_of
 from watchbill.store.protocol import (
     CANCEL_GRACE,
     JOURNAL_PAGE,
+    NONE_GIVEN_UP,
     NOTHING_LEFT_OUT,
     Deleted,
     EndedCodes,
@@ -105,11 +106,20 @@ class SqliteScheduler:
         """Write down the schedules that this code has; those of the workflows in `without` end."""
         await self._lanes.write(lambda db: announce(db, namespace, schedules, without), self._changed)
 
-    async def take(
-        self, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool = True, above: int = 0
+    async def take(  # noqa: PLR0913 - all of it is about one lease
+        self,
+        owner: int,
+        shards: Sequence[int],
+        lasting: Micros | None,
+        *,
+        expired: bool = True,
+        above: int = 0,
+        given_up: Mapping[int, int] = NONE_GIVEN_UP,
     ) -> Terms:
         """Take those shards that are released, buried, expired, or already this owner's, all under one new term."""
-        return await self._lanes.write(lambda db: take(db, owner, shards, lasting, expired=expired, above=above))
+        return await self._lanes.write(
+            lambda db: take(db, owner, shards, lasting, expired=expired, above=above, given_up=given_up)
+        )
 
     async def renew(self, owner: int, terms: dict[int, int], lasting: Micros | None) -> TurnAnswer:
         """Prolong the leases still held under their terms."""
@@ -325,11 +335,19 @@ def _decide(db: Writer, change: ScheduleChange, now: Micros) -> None:
 
 
 def take(  # noqa: PLR0913 - the door's
-    db: Writer, owner: int, shards: Sequence[int], lasting: Micros | None, *, expired: bool, above: int
+    db: Writer,
+    owner: int,
+    shards: Sequence[int],
+    lasting: Micros | None,
+    *,
+    expired: bool,
+    above: int,
+    given_up: Mapping[int, int],
 ) -> Terms:
     """Take shards; those that another one holds in time are left out."""
     now = db.now()
     asked: Named = {"shards": json_text(shards), "owner": owner, "now": now, "expired": expired}
+    asked |= {"given_up": json_text(dict(given_up))}
     free = db.run("take_free", asked).fetchall()
     if not free:
         return Terms((), now)

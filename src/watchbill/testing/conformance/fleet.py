@@ -159,6 +159,31 @@ async def test_what_the_buried_released_stays_clean(store, shards):
     assert not found.unclean
 
 
+async def test_lease_whose_release_was_lost_is_unclean(store, shards):
+    first, second = shards[:2]
+    given_up = {one.shard: one.term for one in (await store.scheduler.take(ME, [first, second], LASTING)).taken}
+    [again] = (await store.scheduler.take(ME, [second], LASTING)).taken  # an answer that is lost
+    found = (await store.scheduler.take(ME, [first, second], LASTING, given_up=given_up)).taken
+    assert again.term > given_up[second]
+    assert {one.shard: one.unclean for one in found} == {first: True, second: False}
+
+
+async def test_lease_whose_release_was_lost_stays_unclean_when_that_answer_is_lost(store, shards):
+    [taken] = (await store.scheduler.take(ME, shards[:1], LASTING)).taken
+    given_up = {taken.shard: taken.term}
+    for _ in range(2):
+        [found] = (await store.scheduler.take(ME, shards[:1], LASTING, given_up=given_up)).taken
+        assert found.unclean
+
+
+async def test_released_lease_is_clean_for_the_owner_that_gave_it_up(store, shards):
+    [taken] = (await store.scheduler.take(ME, shards[:1], LASTING)).taken
+    given_up = {taken.shard: taken.term}
+    await store.scheduler.release(ME, given_up)
+    [found] = (await store.scheduler.take(ME, shards[:1], LASTING, given_up=given_up)).taken
+    assert not found.unclean
+
+
 async def test_rows_of_a_buried_agent_are_orphans_at_once(scene, run):
     row = await scene.row_in(AttemptState.RUNNING, run)
     await scene.store.supervisor.bury([AGENT])

@@ -1,9 +1,12 @@
 -- Take the shards that are released, buried, expired or this owner's, under one new term above `above`; never waits for a turn.
+-- A lease of this owner under a term that it has given up is unclean: a store may have lost that it was released.
 WITH free AS MATERIALIZED (
     SELECT
         shard, doing, owner,
         CASE
-            WHEN owner IS NULL OR owner = :owner THEN unclean
+            WHEN owner IS NULL THEN unclean
+            WHEN owner = :owner
+                THEN unclean OR term <= (:given_up::bigint[])[array_position(:shards::integer[], shard)]
             ELSE true
         END AS unclean
     FROM watchbill.lease
