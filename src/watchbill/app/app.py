@@ -423,8 +423,13 @@ class App:
 
         At most 1,000 slots may wait at once.
         """
-        ids = await self._schedules.backfill(name, since, until, reason, by)
-        return [Handle(self._hall, id, self.registry.workflows.get(name)) for id in ids]
+        handles = [
+            Handle(self._hall, id, self.registry.workflows.get(name))
+            for id in await self._schedules.backfill(name, since, until, reason, by)
+        ]
+        for handle in handles:
+            handle.pending = True
+        return handles
 
     @property
     def _people(self) -> Any:

@@ -160,7 +160,9 @@ class Handle(Generic[T]):
         self.id = id
         self.workflow = workflow
         self.num = num  # the run's number, once it is known
-        self.pending = False  # started in a user's transaction: the run may not be there yet
+        self.pending = (
+            False  # the run may not be there yet: its user's transaction, or the run before it, is still open
+        )
         self.by = "client"  # who is written down as having asked
         self._client = client
 

@@ -90,7 +90,7 @@ class Schedules:
         row = await self._found(name)
         env = self._doors.env
         id = f"{name}@now-{unique_text(env)}"
-        run = NewRun(env.new_id(), self._namespace, id, name, row.version, row.input, shard=row.shard)
+        run = NewRun(env.new_id(), self._namespace, id, row.workflow, row.version, row.input, shard=row.shard)
         try:
             [submitted] = await self._doors.write(lambda client: client.submit([run]))
         except IdTakenError:

@@ -31,6 +31,7 @@ class ScheduleRow(msgspec.Struct, frozen=True):
 
     namespace: str
     name: str
+    workflow: str
     shard: int
     version: int
     spec: ScheduleSpec
@@ -44,6 +45,7 @@ class ScheduleRow(msgspec.Struct, frozen=True):
     paused_at: Micros | None
     live: bool  # the run that was started last has not ended
     known: bool  # a scheduler that attends has its code; True also when none attends
+    created: bool  # at run time; else the code of its workflow has it
 
 
 class ScheduleChange(msgspec.Struct, frozen=True):

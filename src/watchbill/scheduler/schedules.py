@@ -94,7 +94,7 @@ class Schedules:
 
     def _decided(self, row: ScheduleRow, batch: Batch) -> ScheduleChange:
         decided = decide(row, batch.now)
-        runs = tuple(self._run(row, slot_id(row.name, slot)) for slot in decided.starts)
+        runs = tuple(self._run(row, slot) for slot in decided.starts)
         if decided.skipped:
             note = f"{decided.skipped} up to {to_datetime(decided.last_slot).isoformat()}"
             cause = f"overlap {row.spec.overlap}, catchup {row.spec.catchup}"
@@ -109,6 +109,9 @@ class Schedules:
             starts=runs,
         )
 
-    def _run(self, row: ScheduleRow, id: str) -> NewRun:
+    def _run(self, row: ScheduleRow, slot: Micros) -> NewRun:
         # In the schedule's shard, not in that of its own id: who ends it can start what waits for its end.
-        return NewRun(self._env.new_id(), row.namespace, id, row.name, row.version, row.input, shard=row.shard)
+        id = slot_id(row.name, slot)
+        return NewRun(
+            self._env.new_id(), row.namespace, id, row.workflow, row.version, row.input, shard=row.shard, slot=slot
+        )

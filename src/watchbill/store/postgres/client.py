@@ -632,6 +632,9 @@ def copy_values(  # noqa: PLR0913 - all that a copy is made of
         "priority": run.priority,
         "deadline": run.deadline,
         "tags": joined(run.tags),
+        "slot": run.slot,
+        "parent_id": run.parent_id,
+        "copied": len(entries) + (first is not None),
         "source": source,
         "entries": sorted(entries),
         "loose": loose,
@@ -703,6 +706,8 @@ def run_columns(runs: Sequence[NewRun], homes: Homes, blobs: Blobs) -> dict[str,
         "tags": without_usual([joined(run.tags) for run in ordered]),
         "parents": without_usual([run.parent for run in ordered]),
         "roots": without_usual([run.root for run in ordered]),
+        "slots": without_usual([run.slot for run in ordered]),
+        "parent_ids": without_usual([run.parent_id for run in ordered]),
     }
 
 

@@ -432,7 +432,7 @@ def copy(  # noqa: PLR0913 - all that a copy is made of
     db.run("copy_blobs", these)
     db.run("copy_chunks", {"run": run.num, "source": source})
     values = _values(run, _home_shards(db, run)[shard_number(run.id)], now, db.spill(run.num, run.input))
-    if db.run("copy_run", (*values[:12], source)).rowcount != 1:
+    if db.run("copy_run", (*values[:12], *values[14:], len(entries) + (first is not None), source)).rowcount != 1:
         raise taken_number(run)
     if first is not None:
         db.run("turn_journal", (*first[:-1], db.spill(run.num, first[-1])))
@@ -451,7 +451,7 @@ def _values(run: NewRun, shard: int, now: int, input: bytes) -> tuple[Value, ...
     return (
         run.num, shard, run.namespace, run.id, run.workflow, run.version, now, input,
         due_at(run, now), run.priority, deadline_at(run, now) or 0, joined(run.tags) or "", run.parent or 0,
-        run.root or run.num,
+        run.root or run.num, run.slot or 0, run.parent_id or "",
     )  # fmt: skip
 
 

@@ -40,7 +40,16 @@ def a_decision(
     row: ScheduleRow, *slots: Micros, num: int = 1, waiting: tuple[Micros, ...] = (), **changes
 ) -> ScheduleChange:
     runs = [
-        NewRun(num + n, row.namespace, slot_id(row.name, slot), row.name, row.version, row.input, shard=row.shard)
+        NewRun(
+            num + n,
+            row.namespace,
+            slot_id(row.name, slot),
+            row.workflow,
+            row.version,
+            row.input,
+            shard=row.shard,
+            slot=slot,
+        )
         for n, slot in enumerate(slots)
     ]
     last = max([row.last_slot, *slots, *waiting])
