@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from watchbill.app.app import App
     from watchbill.app.handle import Handle
-    from watchbill.app.status import Explanation, Health, RunStatus, State, TimelineEvent
+    from watchbill.app.status import Explanation, Health, RunStatus, ScheduleStatus, State, TimelineEvent
     from watchbill.errors import (
         AlreadyAnswered,
         AlreadyDecided,
@@ -71,7 +71,7 @@ if sys.platform == "win32":  # locks between processes, forks and unix sockets a
 _PLACES: Final = {
     "watchbill.app.app": ("App",),
     "watchbill.app.handle": ("Handle",),
-    "watchbill.app.status": ("Explanation", "Health", "RunStatus", "State", "TimelineEvent"),
+    "watchbill.app.status": ("Explanation", "Health", "RunStatus", "ScheduleStatus", "State", "TimelineEvent"),
     "watchbill.errors": (
         "AlreadyAnswered",
         "AlreadyDecided",
@@ -166,6 +166,7 @@ __all__ = [
     "RunStatus",
     "RunUndoFailed",
     "RunUndone",
+    "ScheduleStatus",
     "SealedError",
     "Secret",
     "Settled",

@@ -62,6 +62,10 @@ class Client(Protocol):
         """Insert runs, all or none, and give their handles; `tx`: in the user's own transaction."""
         ...
 
+    def check_code(self, workflow: Workflow[..., Any]) -> None:
+        """Look for clocks, chance and I/O in the workflow's code, once."""
+        ...
+
     async def result(self, handle: Handle[T], timeout: Duration | None) -> T:
         """Wait for a run's end."""
         ...

@@ -256,12 +256,12 @@ def check_id(id: str) -> str:
     return id
 
 
-def refused_home(id: str, wanted: str, bound: str) -> str:
-    """Say why a run cannot be started by those who see the rows of one region alone."""
+def refused_home(id: str, wanted: str, bound: str, what: str = "run") -> str:
+    """Say why a run, or a schedule, cannot be started by those who see the rows of one region alone."""
     where = f"in region {wanted!r}" if wanted else "in no region"
     return (
-        f"run {id!r} would live {where}, and this process connects as the role of region {bound!r}, which neither reads"
-        f" nor writes what is elsewhere: start it where that is served, or with region={bound!r}"
+        f"{what} {id!r} would live {where}, and this process connects as the role of region {bound!r}, which neither"
+        f" reads nor writes what is elsewhere: start it where that is served, or with region={bound!r}"
     )
 
 
