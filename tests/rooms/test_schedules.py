@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.scene import LONG, Ear
-from watchbill import App, ImpureWorkflowError, InvalidOptionError
+from tests.rooms.scene import LONG, Ear, ends
+from watchbill import App, ImpureWorkflowError, InvalidOptionError, current_run
 from watchbill import events as happened
 
 
@@ -282,3 +282,33 @@ async def test_impure_code_is_refused_when_the_rooms_open(app):
     with pytest.raises(ImpureWorkflowError):
         async with app.rooms():
             pass
+
+
+@pytest.mark.parametrize(
+    ("zone", "cron", "since", "until", "expected"),
+    [
+        # The clock leaves out 2:30: the slot is at the next minute that exists.
+        ("Europe/Berlin", "30 2 * * *", "2025-03-29", "2025-04-01", ["29T01:30", "30T01:00", "31T00:30"]),
+        ("America/New_York", "30 2 * * *", "2025-03-08", "2025-03-11", ["08T07:30", "09T07:00", "10T06:30"]),
+        # The clock shows the time twice: the slot is the first of both.
+        ("Europe/Berlin", "30 2 * * *", "2025-10-25", "2025-10-28", ["25T00:30", "26T00:30", "27T01:30"]),
+        ("America/New_York", "30 1 * * *", "2025-11-01", "2025-11-04", ["01T05:30", "02T05:30", "03T06:30"]),
+        # The beginning is left out by the clock, or is shown twice, and belongs to the backfill; the end does not.
+        ("Europe/Berlin", "30 2 * * *", "2025-03-30T02:15", "2025-03-31T02:30", ["30T01:00"]),
+        ("America/New_York", "30 1 * * *", "2025-11-02T01:30", "2025-11-03T01:30", ["02T05:30"]),
+    ],
+)
+async def test_backfill_reads_times_in_the_zone_of_its_schedule(app, zone, cron, since, until, expected):
+    @app.workflow(cron=cron, tz=zone, overlap="allow")
+    async def nightly() -> str:
+        slot = current_run().slot
+        assert slot is not None
+        return slot.isoformat()
+
+    async with app.rooms():
+        await becomes(app, lambda found: found)
+        times = [datetime.fromisoformat(text) for text in (since, until)]
+        handles = await app.backfill_schedule("nightly", *times)
+        found = [await ends(handle) for handle in handles]
+    assert [slot[8:16] for slot in found] == expected
+    assert all(slot.endswith("+00:00") for slot in found)
