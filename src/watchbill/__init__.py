@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from watchbill.app.app import App
     from watchbill.app.handle import Handle
-    from watchbill.app.status import Explanation, Health, RunStatus, State, TimelineEvent
+    from watchbill.app.status import Explanation, Health, RunStatus, ScheduleStatus, State, TimelineEvent
     from watchbill.errors import (
         AlreadyAnswered,
         AlreadyDecided,
@@ -42,7 +42,9 @@ if TYPE_CHECKING:
         Settled,
         ask,
         continue_as,
+        current_run,
         gather_settled,
+        in_workflow,
         now,
         patched,
         publish,
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from watchbill.model.policy import Retry
     from watchbill.model.probe import Done, NotDone, Unknown
     from watchbill.model.question import InboxItem
+    from watchbill.model.run import CurrentRun
     from watchbill.model.secret import Secret
 
 if sys.platform == "win32":  # locks between processes, forks and unix sockets are those of POSIX
@@ -68,7 +71,7 @@ if sys.platform == "win32":  # locks between processes, forks and unix sockets a
 _PLACES: Final = {
     "watchbill.app.app": ("App",),
     "watchbill.app.handle": ("Handle",),
-    "watchbill.app.status": ("Explanation", "Health", "RunStatus", "State", "TimelineEvent"),
+    "watchbill.app.status": ("Explanation", "Health", "RunStatus", "ScheduleStatus", "State", "TimelineEvent"),
     "watchbill.errors": (
         "AlreadyAnswered",
         "AlreadyDecided",
@@ -104,7 +107,9 @@ _PLACES: Final = {
         "Settled",
         "ask",
         "continue_as",
+        "current_run",
         "gather_settled",
+        "in_workflow",
         "now",
         "patched",
         "publish",
@@ -120,6 +125,7 @@ _PLACES: Final = {
     "watchbill.model.policy": ("Retry",),
     "watchbill.model.probe": ("Done", "NotDone", "Unknown"),
     "watchbill.model.question": ("InboxItem",),
+    "watchbill.model.run": ("CurrentRun",),
     "watchbill.model.secret": ("Secret",),
 }
 _PARTS: Final = frozenset({"app", "errors", "events", "flow", "model"})  # which come with `import watchbill`, too
@@ -132,6 +138,7 @@ __all__ = [
     "App",
     "Busy",
     "ClaimedByOther",
+    "CurrentRun",
     "Done",
     "DuplicateRun",
     "Escalate",
@@ -159,6 +166,7 @@ __all__ = [
     "RunStatus",
     "RunUndoFailed",
     "RunUndone",
+    "ScheduleStatus",
     "SealedError",
     "Secret",
     "Settled",
@@ -174,7 +182,9 @@ __all__ = [
     "ask",
     "attempt",
     "continue_as",
+    "current_run",
     "gather_settled",
+    "in_workflow",
     "now",
     "patched",
     "publish",

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -57,7 +58,14 @@ async def test_every_workflow_of_the_page_does_what_it_says(page: Any, capsys: p
         assert await run.result(LONG) == "o-500"
         with pytest.raises(RunUndone, match="the flight is full"):
             await (await app.start(page.trip)).result(LONG)
-    assert "undone: 101" in capsys.readouterr().out
+        assert await (await app.run_schedule("nightly")).result(LONG) == "orders of now"
+        await page.watch_returns()
+        since = datetime(2025, 3, 29)
+        filled = await app.backfill_schedule("nightly-returns", since, since + timedelta(days=1))
+        assert [await run.result(LONG) for run in filled] == ["returns of 2025-03-29"]
+    said = capsys.readouterr().out
+    assert "undone: 101" in said
+    assert "[('nightly', 'nightly'), ('nightly-returns', 'nightly')]" in said
 
 
 def test_a_run_of_a_region_is_done_by_rooms_of_that_region(page: Any) -> None:

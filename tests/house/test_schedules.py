@@ -17,6 +17,8 @@ from tests.house.conftest import Kept
 from tests.house.ticker import NAMES
 
 ENVIRONMENT = environment(USER="ada")
+PROGRAM = "tests.house.ticker:app"
+EVERY = ("--every", "1s")
 PATIENCE = 120  # seconds: reached only by a test that fails
 
 
@@ -108,9 +110,9 @@ def test_commands_show_and_order(ticked):
     listed = asked(url, "list")
     assert [schedule["name"] for schedule in listed] == NAMES
     assert listed[0] | {"last_slot": None, "next": []} == {
-        "name": "tick-0", "cron": None, "every": 1.0, "tz": "UTC", "overlap": "allow", "catchup": "all", "next": [],
-        "last_slot": None, "waiting": 0, "running": False, "known": True, "ended": False, "paused_by": None,
-        "paused_why": None, "paused_at": None,
+        "name": "tick-0", "workflow": "tick-0", "created": False, "cron": None, "every": 1.0, "tz": "UTC",
+        "overlap": "allow", "catchup": "all", "next": [], "last_slot": None, "waiting": 0, "running": False,
+        "known": True, "ended": False, "paused_by": None, "paused_why": None, "paused_at": None,
     }  # fmt: skip
     assert len(listed[0]["next"]) == 3
     [paused] = asked(url, "pause", "tick-0", "--reason", "holidays")
@@ -118,7 +120,7 @@ def test_commands_show_and_order(ticked):
     code, table, _ = watchbill(url, "list")
     assert code == 0
     assert "paused by ada: holidays" in table
-    assert table.splitlines()[0].split()[:3] == ["NAME", "SCHEDULE", "ZONE"]
+    assert table.splitlines()[0].split()[:3] == ["NAME", "WORKFLOW", "SCHEDULE"]
     assert "every 1.0s" in table
     [resumed] = asked(url, "resume", "tick-0")
     assert resumed["paused_by"] is None
@@ -137,13 +139,54 @@ def test_commands_show_and_order(ticked):
             time.sleep(0.1)
 
 
+def test_schedules_are_created_changed_and_deleted_by_commands(ticked):
+    """Without a program that serves the store, and beside one."""
+    url, create = ticked.url, ("create", "greet-ann", "greet", '"ann"', "2")
+    [made] = asked(url, *create, "--cron", "30 2 * * *", "--tz", "Europe/Berlin", "--app", PROGRAM)
+    assert (made["name"], made["workflow"], made["created"], made["tz"]) == (
+        "greet-ann",
+        "greet",
+        True,
+        "Europe/Berlin",
+    )
+    filled = asked(url, "backfill", "greet-ann", "--from", "2025-03-30", "--to", "2025-03-31")
+    assert [run["id"] for run in filled] == ["greet-ann@2025-03-30T01:00:00Z"]
+    with a_ticker(url):
+        deadline = time.monotonic() + PATIENCE
+        while not list(ticked.ask("SELECT 1 FROM watchbill.run WHERE status = 10 AND workflow = 'greet'")):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        code, shown, _ = run_command(("run", "list", "--workflow", "greet", "--store", url), ENVIRONMENT)
+        assert (code, "greet-ann@2025-03-30T01:00:00Z" in shown) == (0, True)
+        [changed] = asked(url, *create, *EVERY, "--overlap", "allow", "--app", PROGRAM)
+        assert (changed["cron"], changed["every"], changed["overlap"]) == (None, 1.0, "allow")
+        code, table, _ = watchbill(url, "list")
+        assert "greet-ann  greet" in table
+        assert asked(url, "delete", "greet-ann", "--reason", "moved") == [{"id": "greet-ann"}]
+    assert [one["name"] for one in asked(url, "list")] == NAMES
+    code, book, _ = run_command(("logbook", "--store", url, "-o", "json"), ENVIRONMENT)
+    orders = [(one["act"], one["by"], one["reason"]) for one in json.loads(book)]
+    assert orders == [("delete", "ada", "moved"), ("change", "ada", ""), ("backfill", "ada", ""), ("create", "ada", "")]
+
+
 @pytest.mark.parametrize(
     ("args", "code", "complaint"),
     [
         (("pause", "tack-0", "--reason", "x"), 2, "there is no schedule 'tack-0' in this store; did you mean"),
         (("pause", "tick-0"), 2, "--reason"),
-        (("backfill", "tick-0", "--from", "yesterday", "--to", "now"), 2, "--from must be a time with a zone"),
-        (("backfill", "tick-0", "--from", "2026-03-01", "--to", "2026-03-02"), 2, "needs a time zone"),
+        (("backfill", "tick-0", "--from", "yesterday", "--to", "now"), 2, "--from must be a time, like 2026-03-01 or"),
+        (("delete", "tick-0"), 2, "schedule 'tick-0' is in the code of its workflow"),
+        (("delete", "tack-0"), 2, "there is no schedule 'tack-0' in this store; did you mean"),
+        (("create", "g", "greet", '"ann"', "--every", "1h"), 2, "--app"),
+        (
+            ("create", "g", "great", *EVERY, "--app", PROGRAM),
+            2,
+            "there is no workflow 'great' in this App; did you mean",
+        ),
+        (("create", "g", "greet", '"ann"', "--app", PROGRAM), 2, "schedule 'g' needs cron= or every="),
+        (("create", "g", "greet", *EVERY, "--app", PROGRAM), 2, "missing a required argument: 'name'"),
+        (("create", "g", "greet", "7", *EVERY, "--app", PROGRAM), 2, "'name' of workflow 'greet' must be str"),
+        (("create", "tick-0", "greet", '"ann"', *EVERY, "--app", PROGRAM), 2, "in the code of its workflow"),
     ],
 )
 def test_mistakes_are_one_line_and_an_exit_code(a_store, args, code, complaint):

@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 
-from watchbill import App, attempt
+from watchbill import App, attempt, current_run
 
 app = App(sys.argv[1] if len(sys.argv) > 1 else "sqlite:///:memory:")
 NAMES = [f"tick-{n}" for n in range(4)]  # in several shards, so that each of two schedulers has some
@@ -21,6 +21,12 @@ async def note() -> str:
 
 async def tick() -> str:
     return await note()
+
+
+@app.workflow
+async def greet(name: str, times: int = 1) -> list[str]:
+    slot = current_run().slot
+    return [name] * times + ([] if slot is None else [slot.isoformat()])
 
 
 for name in NAMES:

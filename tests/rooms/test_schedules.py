@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.scene import LONG, Ear
-from watchbill import App, ImpureWorkflowError, InvalidOptionError, InvalidValueError
+from tests.rooms.scene import LONG, Ear, ends
+from watchbill import App, ImpureWorkflowError, InvalidOptionError, current_run
 from watchbill import events as happened
 
 
@@ -221,8 +221,6 @@ async def test_orders_that_cannot_be_meant_are_refused(app):
             with pytest.raises(InvalidOptionError, match="by is a name of"):
                 await order(by="\n")
         assert await app.logbook() == []
-        with pytest.raises(InvalidOptionError, match="needs a time zone"):
-            await app.backfill_schedule("tick", noon.replace(tzinfo=None), noon)
         with pytest.raises(InvalidOptionError, match="from a time to a later one"):
             await app.backfill_schedule("tick", noon, noon)
         with pytest.raises(InvalidOptionError, match="come by themselves"):
@@ -253,14 +251,25 @@ async def test_a_schedule_ends_with_its_option_and_its_code(kept):
         assert schedule.next == ()
 
 
-async def test_what_nobody_could_start_is_refused_when_the_rooms_open(app):
-    @app.workflow(every="1s")
-    async def greedy(size: int = "much") -> None:  # type: ignore[assignment]
-        ...
+async def test_default_of_a_wrong_type_is_refused_by_the_decorator(app):
+    with pytest.raises(InvalidOptionError, match="size"):
 
-    with pytest.raises(InvalidValueError, match="size"):
-        async with app.rooms():
-            pass
+        @app.workflow(every="1s")
+        async def greedy(size: int = "much") -> None:  # type: ignore[assignment]
+            ...
+
+
+async def test_arguments_whose_types_are_not_there_yet_are_checked_when_the_rooms_open(app):
+    @app.workflow(every="1s", arguments={"size": "much"})
+    async def greedy(size: "Size") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    greedy.plain.__globals__["Size"] = int
+    try:
+        with pytest.raises(InvalidOptionError, match="size"):
+            async with app.rooms():
+                pass
+    finally:
+        del greedy.plain.__globals__["Size"]
 
 
 async def test_impure_code_is_refused_when_the_rooms_open(app):
@@ -273,3 +282,33 @@ async def test_impure_code_is_refused_when_the_rooms_open(app):
     with pytest.raises(ImpureWorkflowError):
         async with app.rooms():
             pass
+
+
+@pytest.mark.parametrize(
+    ("zone", "cron", "since", "until", "expected"),
+    [
+        # The clock leaves out 2:30: the slot is at the next minute that exists.
+        ("Europe/Berlin", "30 2 * * *", "2025-03-29", "2025-04-01", ["29T01:30", "30T01:00", "31T00:30"]),
+        ("America/New_York", "30 2 * * *", "2025-03-08", "2025-03-11", ["08T07:30", "09T07:00", "10T06:30"]),
+        # The clock shows the time twice: the slot is the first of both.
+        ("Europe/Berlin", "30 2 * * *", "2025-10-25", "2025-10-28", ["25T00:30", "26T00:30", "27T01:30"]),
+        ("America/New_York", "30 1 * * *", "2025-11-01", "2025-11-04", ["01T05:30", "02T05:30", "03T06:30"]),
+        # The beginning is left out by the clock, or is shown twice, and belongs to the backfill; the end does not.
+        ("Europe/Berlin", "30 2 * * *", "2025-03-30T02:15", "2025-03-31T02:30", ["30T01:00"]),
+        ("America/New_York", "30 1 * * *", "2025-11-02T01:30", "2025-11-03T01:30", ["02T05:30"]),
+    ],
+)
+async def test_backfill_reads_times_in_the_zone_of_its_schedule(app, zone, cron, since, until, expected):
+    @app.workflow(cron=cron, tz=zone, overlap="allow")
+    async def nightly() -> str:
+        slot = current_run().slot
+        assert slot is not None
+        return slot.isoformat()
+
+    async with app.rooms():
+        await becomes(app, lambda found: found)
+        times = [datetime.fromisoformat(text) for text in (since, until)]
+        handles = await app.backfill_schedule("nightly", *times)
+        found = [await ends(handle) for handle in handles]
+    assert [slot[8:16] for slot in found] == expected
+    assert all(slot.endswith("+00:00") for slot in found)

@@ -16,7 +16,7 @@ from watchbill.agent.remote import Remote
 from watchbill.agent.workers import Workers
 from watchbill.clock import SECOND
 from watchbill.errors import StepFailed, StoreUnreachableError
-from watchbill.flow import execute, failures, replay, undo
+from watchbill.flow import execute, failures, recheck, replay, undo
 from watchbill.flow.context import Attempt
 from watchbill.flow.replay import WorkflowLoop
 from watchbill.model import gate
@@ -24,6 +24,7 @@ from watchbill.model.breaker import UNLIMITED, BreakerState, may_start
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.failure import Cause, Failure, is_unknown
 from watchbill.model.profile import INLINE_LEASE, SILENCE
+from watchbill.model.run import CurrentRun, RunRow, identity_of
 from watchbill.model.schedule import slot_id
 from watchbill.model.verdict import AskPerson, Climb, TryLater
 from watchbill.scheduler import advance, residence, resolving, scheduler, schedules
@@ -340,6 +341,20 @@ def m36_slot_reopened_after_retention(patch: Patch) -> None:
 def overlap_is_not_asked_for(patch: Patch) -> None:
     """Two runs of a schedule that must not overlap do: whether the one before is live is not asked."""
     change_sql(patch, "look_schedules", "run.num = schedule.last_run AND run.status < 10", "run.num < 0")
+
+
+def slot_is_when_the_run_was_started(patch: Patch) -> None:
+    """A run that was started late believes that it stands for a later time than its slot."""
+
+    def wrong(run: RunRow, workflow: str, version: int) -> CurrentRun:
+        return identity_of(msgspec.structs.replace(run, slot=run.slot and run.created_at), workflow, version)
+
+    patch.setattr(recheck, "identity_of", wrong)
+
+
+def created_schedules_are_served_by_name(patch: Patch) -> None:
+    """A schedule that was created at run time has another name than its workflow, so no scheduler serves it."""
+    change_sql(patch, "look_schedules", "coalesce(due.workflow, due.name) IN", "due.name IN")
 
 
 # --- the language
@@ -755,6 +770,8 @@ MUTANTS = (
     Mutant("M7", m7_cron_without_slot_row, frozenset({"I11"}), is_scheduled),
     Mutant("M36", m36_slot_reopened_after_retention, frozenset({"I11"}), is_scheduled),
     Mutant("overlap unasked", overlap_is_not_asked_for, frozenset({"I11"}), is_scheduled),
+    Mutant("slot is now", slot_is_when_the_run_was_started, frozenset({"I11"}), is_scheduled),
+    Mutant("created unserved", created_schedules_are_served_by_name, frozenset({"I11"}), is_scheduled),
     Mutant("M4", m4_known_by_its_name, frozenset({"I9"}), is_crewed),
     Mutant("M10", m10_leases_while_it_drains, frozenset({"I10"}), is_crewed),
     Mutant("M11", m11_the_dead_are_forgotten_first, frozenset({"I2", "I10"}), is_loud_with_crews),

@@ -235,6 +235,8 @@ INDEXES: Mapping[str, set[str]] = {
     "claim": {"attempt_pkey (id)", "run_pkey (num)"},
     "order_incident": {"incident_pkey (id)", "attempt_person (incident)", "attempt_pkey (id)"},
     "order_schedule": {"schedule_namespace_name_key (namespace, name)"},
+    "create_schedule": set(),
+    "delete_schedule": {"schedule_namespace_name_key (namespace, name)"},
     "order_agent": {"agent_alive (id)"},
     "agents": {"all of agent_alive", "agent_gone (gone_at)", "attempt_agent (agent)"},
     "steps_of_agents": {"attempt_agent (agent)"},
@@ -264,7 +266,11 @@ INDEXES: Mapping[str, set[str]] = {
     "renew": {"lease_pkey (role, shard)"},
     "release": {"lease_pkey (role, shard)"},
     "held_leases": {"lease_pkey (role, shard)"},
-    "announce": {"schedule_namespace_name_key (namespace, name)"},
+    "announce": {
+        "schedule_namespace_name_key (namespace, name)",
+        "schedule_namespace_name_key (namespace)",  # when a scheduler with other code comes
+    },
+    "created_schedules": {"schedule_namespace_name_key (namespace, name)"},
     "look": {
         "run_due (shard, wake_at)",
         "fact_shard (shard)",

@@ -14,7 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from watchbill.app.handle import Client, Handle
 from watchbill.app.wish import Wish, check_tags, wished
@@ -31,6 +31,7 @@ from watchbill.model.run import MOST_SLOTS, Draws, NewRun, check_id, check_regio
 
 if TYPE_CHECKING:
     from watchbill.app.agents import AgentStatus
+    from watchbill.app.status import ScheduleStatus
     from watchbill.app.supervision import SupervisionStatus
     from watchbill.model.gate import GateRow
     from watchbill.model.incident import Incident
@@ -400,9 +401,48 @@ class App:
 
     # --- schedules
 
-    async def schedules(self) -> Any:
-        """Give all schedules of the store, by name: when they run next, and who has paused them."""
-        return await self._schedules.list()
+    async def schedule(
+        self,
+        workflow: Workflow[..., Any],
+        /,
+        *args: Any,
+        id: str,
+        cron: str | None = None,
+        every: Duration | None = None,
+        tz: str | None = None,
+        overlap: Literal["skip", "queue", "allow"] = "skip",
+        catchup: Literal["none", "last", "all"] = "last",
+        reason: str = "",
+        by: str = "a program",
+        **kwargs: Any,
+    ) -> ScheduleStatus:
+        """Create a schedule at run time; durable when this returns. Its runs are called with these arguments.
+
+        The options are those of `@app.workflow`. If the id is taken by a schedule that was created like this one,
+        nothing changes; if that one differs, it becomes like this one. Another timing begins with its next slot.
+        """
+        stop_if_reading()
+        from watchbill.flow.schedules import check_schedule_id, spec_of
+
+        self._check_known(workflow, "schedule")
+        owner = check_schedule_id(id)
+        if cron is None and every is None:
+            raise InvalidOptionError(f"{owner} needs cron= or every=: they say when it runs")
+        options = {"cron": cron, "every": every, "tz": tz, "overlap": overlap, "catchup": catchup}
+        body = workflow.signature.encode_args(args, kwargs)
+        workflow.signature.decode_args(body)
+        self._hall.check_code(workflow)
+        created: ScheduleStatus = await self._schedules.create(id, workflow, spec_of(owner, options), body, reason, by)
+        return created
+
+    async def unschedule(self, id: str, reason: str = "", *, by: str = "a program") -> None:
+        """Delete a schedule that was created at run time. Its runs stay; slots that wait for a run are dropped."""
+        await self._schedules.delete(id, reason, by)
+
+    async def schedules(self) -> list[ScheduleStatus]:
+        """Give all schedules of the store, by name: those in code, and those that were created at run time."""
+        found: list[ScheduleStatus] = await self._schedules.list()
+        return found
 
     async def pause_schedule(self, name: str, reason: str = "", *, by: str = "a program") -> None:
         """Start no slot of a schedule until it is resumed; what runs goes on."""
@@ -414,17 +454,21 @@ class App:
 
     async def run_schedule(self, name: str) -> Handle[Any]:
         """Start a run of a schedule now, beside its slots."""
-        return Handle(self._hall, await self._schedules.run(name), self.registry.workflows.get(name))
+        workflow, [id] = await self._schedules.run(name)
+        return Handle(self._hall, id, self.registry.workflows.get(workflow))
 
     async def backfill_schedule(
         self, name: str, since: datetime, until: datetime, reason: str = "", *, by: str = "a program"
     ) -> list[Handle[Any]]:
         """Start the slots from `since` up to `until`, as the schedule's `overlap` allows; those that ran do not again.
 
-        At most 1,000 slots may wait at once.
+        Times without a zone are in the schedule's zone. At most 1,000 slots may wait at once.
         """
-        ids = await self._schedules.backfill(name, since, until, reason, by)
-        return [Handle(self._hall, id, self.registry.workflows.get(name)) for id in ids]
+        workflow, ids = await self._schedules.backfill(name, since, until, reason, by)
+        handles = [Handle(self._hall, id, self.registry.workflows.get(workflow)) for id in ids]
+        for handle in handles:
+            handle.pending = True
+        return handles
 
     @property
     def _people(self) -> Any:
@@ -509,11 +553,11 @@ class App:
         new = NewRun(num, self.namespace, run_id, workflow.name, workflow.version, body)
         return workflow, wished(new, wish, workflow)
 
-    def _check_known(self, workflow: object) -> None:
+    def _check_known(self, workflow: object, act: str = "start") -> None:
         if not isinstance(workflow, Workflow):
-            raise InvalidOptionError(f"start() takes a workflow (a function under @app.workflow), got {workflow!r}")
+            raise InvalidOptionError(f"{act}() takes a workflow (a function under @app.workflow), got {workflow!r}")
         if self.registry.find(workflow.name, workflow.version) is not workflow:
-            raise InvalidOptionError(f"workflow {workflow.name!r} belongs to another App: start it there")
+            raise InvalidOptionError(f"workflow {workflow.name!r} belongs to another App: {act} it there")
 
 
 def _new_run_id(workflow: Workflow[..., Any], draws: Draws) -> str:

@@ -7,7 +7,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -54,7 +54,7 @@ from watchbill.store.protocol import Fact, Record
 
 MOST_TROUBLE: Final = 20  # lines about what went wrong, the last ones: `run show` has them all
 QUOTED: Final = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""  # text, as Python writes it
-LATE_SLOT: Final[Micros] = 60 * SECOND  # so much after its slot a run of a schedule says that nobody was there
+LATE_SLOT: Final[Micros] = 60 * SECOND  # a run of a schedule that was started later than this says so
 
 # What a run was told and has not taken in, as a sentence has it.
 TOLD: Final = {
@@ -547,25 +547,16 @@ def _deadline(record: Record, facts: dict[str, Any]) -> Iterator[str]:
 
 
 def _slot(record: Record, facts: dict[str, Any]) -> Iterator[str]:
-    """Say that a run of a schedule came late: nobody was there at its slot, or an earlier one was live."""
-    slot = slot_of(record.run.id)
-    if slot is None:
+    """Say for which slot a run of a schedule stands, if it was started late."""
+    if record.run.slot is None:
         return
-    facts["slot"], created = slot, to_datetime(record.run.created_at)
-    if (created - slot).total_seconds() * SECOND > LATE_SLOT:
-        late = span(slot, created)
-        yield f"Its slot was {moment(slot)}; it was started {late} later: nobody was there, or an earlier run was live."
-
-
-def slot_of(id: str) -> datetime | None:
-    """Read the slot out of the id of a run that a schedule has started."""
-    _, at, slot = id.rpartition("@")
-    if not at:
-        return None
-    try:
-        return datetime.fromisoformat(slot).astimezone(UTC)
-    except ValueError:
-        return None  # started by hand
+    facts["slot"] = slot = to_datetime(record.run.slot)
+    created = to_datetime(record.run.created_at)
+    if record.run.created_at - record.run.slot > LATE_SLOT:
+        yield (
+            f"Its slot was {moment(slot)}; it was started {span(slot, created)} later: it was backfilled or retried, no"
+            " scheduler served its schedule at that time, or an earlier run was live."
+        )
 
 
 def _unwatched(rows: list[AttemptRow], now: Micros) -> Iterator[Standstill]:

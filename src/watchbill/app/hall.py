@@ -321,8 +321,7 @@ class Hall:
     async def start(self, asked: Sequence[tuple[Workflow[..., Any], NewRun]], tx: object = None) -> list[Handle[Any]]:
         """Insert runs, all or none, and give their handles; `tx`: in the user's own transaction."""
         for workflow, _ in asked:
-            if workflow.name not in self._scanned:
-                self._scan(workflow)
+            self.check_code(workflow)
         runs = [run for _, run in asked]
         if tx is not None:
             return await self._start_in(tx, [workflow for workflow, _ in asked], runs)
@@ -379,12 +378,13 @@ class Hall:
         """Refuse what would be refused if somebody started it: for these nobody is there to hear it later."""
         for workflow in self._registry.workflows.values():
             if workflow.schedule is not None:
-                workflow.signature.decode_args(workflow.signature.encode_args((), {}))
-                if workflow.name not in self._scanned:
-                    self._scan(workflow)
+                workflow.scheduled_input()
+                self.check_code(workflow)
 
-    def _scan(self, workflow: Workflow[..., Any]) -> None:
+    def check_code(self, workflow: Workflow[..., Any]) -> None:
         """Look for clocks, chance and I/O in the workflow's code, once, before its first start."""
+        if workflow.name in self._scanned:
+            return
         for signature in self._registry.signatures():
             signature.check()  # of those that named what stood further down in the module
         found = scan(workflow.plain, allow=workflow.allow)

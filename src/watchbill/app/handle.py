@@ -62,6 +62,10 @@ class Client(Protocol):
         """Insert runs, all or none, and give their handles; `tx`: in the user's own transaction."""
         ...
 
+    def check_code(self, workflow: Workflow[..., Any]) -> None:
+        """Look for clocks, chance and I/O in the workflow's code, once."""
+        ...
+
     async def result(self, handle: Handle[T], timeout: Duration | None) -> T:
         """Wait for a run's end."""
         ...
@@ -160,7 +164,9 @@ class Handle(Generic[T]):
         self.id = id
         self.workflow = workflow
         self.num = num  # the run's number, once it is known
-        self.pending = False  # started in a user's transaction: the run may not be there yet
+        self.pending = (
+            False  # the run may not be there yet: its user's transaction, or the run before it, is still open
+        )
         self.by = "client"  # who is written down as having asked
         self._client = client
 

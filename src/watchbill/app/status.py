@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from watchbill.model.attempt import Progress
+from watchbill.model.recurrence import Catchup, Overlap
 
 
 class State(StrEnum):
@@ -208,3 +209,25 @@ class Explanation(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         """Give the sentences, one on each line."""
         return "\n".join(self.sentences)
+
+
+class ScheduleStatus(msgspec.Struct, frozen=True):
+    """How a schedule stands."""
+
+    name: str
+    workflow: str
+    created: bool  # at run time; else it is in the code of its workflow
+    cron: str | None
+    every: float | None  # seconds
+    tz: str
+    overlap: Overlap
+    catchup: Catchup
+    next: tuple[datetime, ...]  # its next slots; empty when it will not run
+    last_slot: datetime  # everything up to here is decided
+    waiting: int  # slots that wait for the run before them
+    running: bool  # the run of the last slot has not ended
+    known: bool  # somebody who attends has its code, or nobody attends
+    ended: bool  # its workflow is there and has no schedule any more
+    paused_by: str | None
+    paused_why: str | None
+    paused_at: datetime | None

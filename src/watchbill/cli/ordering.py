@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import TypeVar
 
 from watchbill.app.hall import Hall
-from watchbill.app.schedules import Schedules, ScheduleStatus
+from watchbill.app.schedules import Schedules
+from watchbill.app.status import ScheduleStatus
 from watchbill.cli.reading import check_there, damage_told
 from watchbill.errors import InvalidOptionError
 from watchbill.events import Events
@@ -47,4 +48,4 @@ def to_time(text: str, what: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidOptionError(f"{what} must be a time with a zone, like 2026-03-01T00:00Z, got {text!r}") from None
+        raise InvalidOptionError(f"{what} must be a time, like 2026-03-01 or 2026-03-01T00:00Z, got {text!r}") from None

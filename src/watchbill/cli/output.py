@@ -7,8 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from watchbill.app.agents import AgentStatus
-from watchbill.app.schedules import ScheduleStatus
-from watchbill.app.status import AttemptLog, Explanation
+from watchbill.app.status import AttemptLog, Explanation, ScheduleStatus
 from watchbill.cli.escape import visible, visible_json, visible_lines
 from watchbill.cli.fields import (
     Acted,

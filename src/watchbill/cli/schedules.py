@@ -1,4 +1,4 @@
-"""Schedules: `watchbill schedules list`, `pause`, `resume`, `run` and `backfill`."""
+"""Schedules: `watchbill schedules list`, `create`, `delete`, `pause`, `resume`, `run` and `backfill`."""
 
 from typing import Annotated, TypeAlias
 
@@ -8,7 +8,9 @@ from watchbill.cli.options import By, Format, KeptReason, Namespace, Output, Pro
 
 schedules = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at schedules, and look after them.")
 
-Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name, which is its workflow's.")]
+Name: TypeAlias = Annotated[
+    str, typer.Argument(metavar="NAME", help="The schedule's name: its id, or that of its workflow.")
+]
 
 # What reads, writes and prints is imported by the command that was asked for: help and completion do not wait for it.
 
@@ -25,6 +27,56 @@ def list_schedules(
     url, space = _at(store, namespace, program)
     with damage_told(url):
         print_schedules(statuses_of(read(url, lambda doors: doors.schedules(space))), output)
+
+
+@schedules.command("create")
+def create_schedule(  # noqa: PLR0913 - each option is one
+    id: Annotated[str, typer.Argument(metavar="ID", help="The schedule's name, and the beginning of its runs' ids.")],
+    workflow: Annotated[str, typer.Argument(metavar="WORKFLOW", help="The workflow that it starts.")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[JSON]...", help="Its arguments, as JSON.")] = None,
+    cron: Annotated[str | None, typer.Option(metavar="TEXT", help="When, like '0 2 * * *'.")] = None,
+    every: Annotated[str | None, typer.Option(metavar="TIME", help="Or how often, like 30m.")] = None,
+    tz: Annotated[str | None, typer.Option(metavar="ZONE", help="The zone of --cron; UTC when left out.")] = None,
+    overlap: Annotated[str, typer.Option(metavar="skip|queue|allow", help="While a run of it is live.")] = "skip",
+    catchup: Annotated[str, typer.Option(metavar="none|last|all", help="Which missed slots to make up for.")] = "last",
+    reason: KeptReason = "",
+    by: By = None,
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    namespace: Namespace = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Create a schedule that starts a workflow of --app with these arguments; or change it, if it differs.
+
+    It is stored, and survives restarts; every scheduler that knows the workflow serves it.
+    """
+    from watchbill.cli.acting import user
+    from watchbill.cli.output import print_schedules
+    from watchbill.cli.starting import scheduled
+
+    options = {"cron": cron, "every": every, "tz": tz, "overlap": overlap, "catchup": catchup}
+    wish = {"id": id, "reason": reason, "by": by or user(), **options}
+    print_schedules([scheduled(program, (store, namespace), workflow, arguments or [], wish)], output)
+
+
+@schedules.command("delete")
+def delete_schedule(  # noqa: PLR0913 - each option is one
+    name: Name,
+    reason: KeptReason = "",
+    by: By = None,
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    namespace: Namespace = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Delete a schedule that was created at run time; its runs stay, and slots that wait for one are dropped."""
+    from watchbill.cli.acting import user
+    from watchbill.cli.ordering import order
+    from watchbill.cli.output import print_ids
+
+    who = by or user()
+    order(*_at(store, namespace, program), lambda asked: asked.delete(name, reason, who))
+    print_ids([name], output)
 
 
 @schedules.command("pause")
@@ -77,13 +129,18 @@ def run_schedule(
     from watchbill.cli.ordering import order
     from watchbill.cli.output import print_ids
 
-    print_ids([order(*_at(store, namespace, program), lambda asked: asked.run(name))], output)
+    print_ids(order(*_at(store, namespace, program), lambda asked: asked.run(name)).ids, output)
 
 
 @schedules.command("backfill")
 def backfill_schedule(  # noqa: PLR0913 - each option is one
     name: Name,
-    since: Annotated[str, typer.Option("--from", metavar="TIME", help="The first slot, like 2026-03-01T00:00Z.")],
+    since: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="TIME", help="The first slot, like 2026-03-01 in its zone, or 2026-03-01T00:00Z."
+        ),
+    ],
     until: Annotated[str, typer.Option("--to", metavar="TIME", help="Up to here, and not this one.")],
     reason: KeptReason = "",
     by: By = None,
@@ -101,7 +158,8 @@ def backfill_schedule(  # noqa: PLR0913 - each option is one
     from watchbill.cli.output import print_ids
 
     who, span = by or user(), (to_time(since, "--from"), to_time(until, "--to"))
-    print_ids(order(*_at(store, namespace, program), lambda asked: asked.backfill(name, *span, reason, who)), output)
+    where = _at(store, namespace, program)
+    print_ids(order(*where, lambda asked: asked.backfill(name, *span, reason, who)).ids, output)
 
 
 def _at(store: str | None, namespace: str | None, program: str | None) -> tuple[str, str]:

@@ -1,16 +1,19 @@
-"""Starting: runs of the user's program, with arguments as JSON."""
+"""Starting: runs and schedules of the user's program, with arguments as JSON."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from watchbill.app.app import App
+from watchbill.app.status import ScheduleStatus
 from watchbill.cli.acting import at_the_hall
 from watchbill.cli.place import Where
 from watchbill.cli.program import needed_app
 from watchbill.errors import InvalidOptionError
 from watchbill.store.protocol import Record
+
+T = TypeVar("T")
 
 
 def started(
@@ -24,21 +27,56 @@ def started(
     app = needed_app(program, "run start")
     code = app.registry.workflow(workflow)
     args = [read_json(text, f"argument {n}") for n, text in enumerate(arguments, 1)]
-    where = Where(app.url if place[0] is None else place[0], place[1] or app.namespace, program)
-    given = {name: value for name, value in wish.items() if value is not None}
 
-    async def starting(hall: Any) -> Record:  # noqa: ANN401 - the hall
+    async def starting(beside: App, hall: Any) -> Record:  # noqa: ANN401 - the hall
+        handle = await beside.start(code, *args, **_given(wish))
+        record: Record = await hall.record(handle.id)
+        return record
+
+    return _asked_beside(app, program, place, starting)
+
+
+def scheduled(
+    program: str | None,
+    place: tuple[str | None, str | None],
+    workflow: str,
+    arguments: Sequence[str],
+    wish: Mapping[str, Any],
+) -> ScheduleStatus:
+    """Create a schedule; gives how it stands."""
+    app = needed_app(program, "schedules create")
+    code = app.registry.workflow(workflow)
+    args = [read_json(text, f"argument {n}") for n, text in enumerate(arguments, 1)]
+
+    async def scheduling(beside: App, _: Any) -> ScheduleStatus:  # noqa: ANN401 - the hall
+        return await beside.schedule(code, *args, **_given(wish))
+
+    return _asked_beside(app, program, place, scheduling)
+
+
+def _given(wish: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in wish.items() if value is not None}
+
+
+def _asked_beside(
+    app: App,
+    program: str | None,
+    place: tuple[str | None, str | None],
+    work: Callable[[App, Any], Awaitable[T]],
+) -> T:
+    """Ask something of an App with the program's code, at the store that the command names."""
+    where = Where(app.url if place[0] is None else place[0], place[1] or app.namespace, program)
+
+    async def asking(hall: Any) -> T:  # noqa: ANN401 - the hall
         beside = App(where.url, namespace=where.namespace)
         beside.registry = app.registry
         beside.meet_in(hall)
         try:
-            handle = await beside.start(code, *args, **given)
+            return await work(beside, hall)
         except TypeError as error:  # arguments that do not fit the workflow
             raise InvalidOptionError(str(error)) from error
-        record: Record = await hall.record(handle.id)
-        return record
 
-    return at_the_hall(where, starting, app.registry)
+    return at_the_hall(where, asking, app.registry)
 
 
 def read_json(text: str, what: str) -> Any:  # noqa: ANN401 - whatever JSON can be

@@ -14,8 +14,7 @@ from rich.text import Text
 from watchbill.app.agents import AgentStatus
 from watchbill.app.explain import explain
 from watchbill.app.report import status_of
-from watchbill.app.schedules import ScheduleStatus
-from watchbill.app.status import AttemptStatus, Health, RunStatus, StepStatus, TimelineEvent
+from watchbill.app.status import AttemptStatus, Health, RunStatus, ScheduleStatus, StepStatus, TimelineEvent
 from watchbill.app.timeline import timeline_of
 from watchbill.app.words import moment, said_of, span, told_of
 from watchbill.cli.escape import visible, visible_json, visible_lines
@@ -578,11 +577,12 @@ def list_of_schedules(schedules: Sequence[ScheduleStatus]) -> list[Block]:
     """Give a line for each schedule."""
     if not schedules:
         return [Text("no schedules")]
-    table = _table("NAME", "SCHEDULE", "ZONE", "LAST SLOT", "NEXT SLOTS", "WAITING", "STANDING")
+    table = _table("NAME", "WORKFLOW", "SCHEDULE", "ZONE", "LAST SLOT", "NEXT SLOTS", "WAITING", "STANDING")
     for schedule in schedules:
         every = "" if schedule.every is None else f"every {span(EPOCH, EPOCH + timedelta(seconds=schedule.every))}"
         table.add_row(
             _cell(schedule.name),
+            _cell(schedule.workflow if schedule.created else ""),
             _cell(schedule.cron or every),
             _cell(schedule.tz),
             _cell(moment(schedule.last_slot)),

@@ -99,7 +99,7 @@ def copy_of(record: Record, part: Part, num: int, n: int) -> NewRun:
     run = record.run
     return NewRun(
         num, run.namespace, copy_id(run.id, n), part.workflow, part.version, part.input, run.priority,
-        tags=run.tags, region=record.region,
+        tags=run.tags, region=record.region, slot=run.slot, parent_id=run.parent_id,
     )  # fmt: skip
 
 

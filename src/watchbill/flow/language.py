@@ -21,6 +21,7 @@ from watchbill.flow.values import encode, encode_in_order
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.question import Patience, Question
+from watchbill.model.run import CurrentRun
 
 T = TypeVar("T")
 
@@ -39,6 +40,29 @@ class Settled(msgspec.Struct, Generic[T], frozen=True):
     ok: bool
     value: T | None = None
     error: BaseException | None = None
+
+
+# --- the run itself
+
+
+def current_run() -> CurrentRun:
+    """Give the run whose workflow code this is: `.id`, `.workflow`, `.version`, `.slot`, `.parent`, `.tags`.
+
+    It is the same in every replay. A retry or fork has its own id, and the slot, parent and tags of the original.
+    """
+    loop = current()
+    if loop is None or loop.identity is None:
+        raise WatchbillError(
+            "current_run() was called where no workflow runs: call it in workflow code and pass on what is needed; a"
+            " step reads the id of its run from attempt().run"
+        )
+    loop.identified = True
+    return loop.identity
+
+
+def in_workflow() -> bool:
+    """Say whether this code runs in a workflow; False in steps and everywhere else."""
+    return current() is not None
 
 
 # --- time and chance

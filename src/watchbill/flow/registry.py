@@ -40,8 +40,10 @@ class Registry:
     def add_workflow(self, workflow: Workflow[..., Any]) -> None:
         """Make a workflow known; its name must be new, or its version: versions live side by side."""
         self._refuse_twice(workflow)
-        self._versions[workflow.name, workflow.version] = workflow
         workflow.signature.seals = self.seals
+        if workflow.schedule is not None and workflow.signature.readable:
+            workflow.scheduled_input()  # what cannot be read yet is checked when the rooms open
+        self._versions[workflow.name, workflow.version] = workflow
         if workflow.notify is not None:
             self._add_notifier()
         newest = self._workflows.get(workflow.name)

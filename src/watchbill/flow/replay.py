@@ -49,6 +49,7 @@ from watchbill.flow.switched import take_over
 from watchbill.flow.undo import Ended, undo_all, undo_key
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.failure import FinalFailure
+from watchbill.model.run import CurrentRun
 
 __all__ = [
     "Broken",
@@ -105,7 +106,10 @@ class WorkflowLoop(Drain):
         "calls",
         "cancels",
         "continued",
+        "copied",
         "ended",
+        "identified",
+        "identity",
         "late",
         "never_awaited",
         "news",
@@ -159,6 +163,9 @@ class WorkflowLoop(Drain):
         self.never_awaited = 0
         self.owner: object = None
         self.seed = ""  # of chance inside the workflow: the run's own
+        self.identity: CurrentRun | None = None
+        self.identified = False  # its code has asked which run it is
+        self.copied = 0  # so many entries of its journal were copied from another run, which has another id
         self._mailbox: Mailbox | None = None
         self.patches: dict[str, bool] = {}  # which way was taken, of those that were asked for or are in the journal
         # New ways that were taken and are not in the journal yet; and waits that were in vain.

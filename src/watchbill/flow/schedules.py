@@ -11,12 +11,14 @@ from watchbill.flow.names import did_you_mean
 from watchbill.flow.signatures import Signature
 from watchbill.model.duration import Duration, to_micros
 from watchbill.model.recurrence import Catchup, Overlap, ScheduleSpec
-from watchbill.model.run import is_id
+from watchbill.model.run import LONGEST_ID, check_id, is_id
 from watchbill.model.schedule import LONGEST_SLOT, SHORTEST_EVERY
 from watchbill.model.slots import zone_of
 
 Word = TypeVar("Word", bound=StrEnum)
 
+_SEVERAL: Final = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+_BY_NAME: Final = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 FIELDS: Final = "five fields: minute, hour, day of month, month, day of week, like '0 2 * * *'"
 NICKNAMES: Final = {
     "@yearly": "0 0 1 1 *",
@@ -32,7 +34,13 @@ ANY_TIME: Final = datetime(2024, 1, 1)  # noqa: DTZ001 - a wall clock's; only to
 
 def schedule_of(name: str, signature: Signature, options: Mapping[str, object]) -> ScheduleSpec:
     """Read a workflow's schedule from its options, of which at least one is there; None is as good as missing."""
-    owner = signature.owner
+    spec = spec_of(signature.owner, options)
+    _check_startable(name, signature, options.get("arguments"))
+    return spec
+
+
+def spec_of(owner: str, options: Mapping[str, object]) -> ScheduleSpec:
+    """Read when a schedule runs, and how; `owner` is what errors name."""
     given = {option: value for option, value in options.items() if value is not None}
     cron, every, tz = (given.get(option) for option in ("cron", "every", "tz"))
     if cron is None and every is None:
@@ -42,7 +50,6 @@ def schedule_of(name: str, signature: Signature, options: Mapping[str, object]) 
         raise InvalidOptionError(f"{owner}: it has cron= and every=, and can have one schedule: leave one out")
     if every is not None and tz is not None:
         raise InvalidOptionError(f"{owner}: every= counts real time, which has no zone: leave tz= out, or use cron=")
-    _check_startable(name, signature)
     return ScheduleSpec(
         cron=None if cron is None else _cron(cron, owner),
         every=None if every is None else _every(every, owner),
@@ -52,23 +59,51 @@ def schedule_of(name: str, signature: Signature, options: Mapping[str, object]) 
     )
 
 
-def _check_startable(name: str, signature: Signature) -> None:
-    required = [
-        parameter.name
-        for parameter in signature.parameters.values()
-        if parameter.default is Parameter.empty
-        and parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-    ]
+def _check_startable(name: str, signature: Signature, arguments: object) -> None:
+    """Refuse a schedule whose runs could not be named, or called with what it gives them."""
+    owner = signature.owner
+    given = {} if arguments is None else arguments
+    if not isinstance(given, Mapping) or not all(isinstance(parameter, str) for parameter in given):
+        raise InvalidOptionError(f"{owner}: arguments= is a dict of parameter names, got {arguments!r:.200}")
+    parameters = signature.parameters.values()
+    required = [parameter.name for parameter in parameters if _is_unfilled(parameter) and parameter.name not in given]
     if required:
         raise InvalidOptionError(
-            f"{signature.owner} has a schedule, so nobody gives it arguments: parameters without a default cannot be"
-            f" filled ({', '.join(required)}); give them defaults"
+            f"{owner} has a schedule that does not fill all its parameters ({', '.join(required)}): name them in"
+            " arguments={...}, or give them defaults"
         )
-    if not is_id(name) or len(name) + LONGEST_SLOT > 200:
+    named = [parameter.name for parameter in parameters if parameter.kind in _BY_NAME]
+    if not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
+        for parameter in given:
+            if parameter not in named:
+                raise InvalidOptionError(
+                    f"{owner}: arguments= names {parameter!r}, which is no parameter that can be given by"
+                    f" name{did_you_mean(parameter, named)}"
+                )
+    if not is_schedule_name(name):
         raise InvalidOptionError(
-            f"{signature.owner} has a schedule, and its name is the beginning of its runs' ids: 1-{200 - LONGEST_SLOT}"
+            f"{owner} has a schedule, and its name is the beginning of its runs' ids: 1-{LONGEST_ID - LONGEST_SLOT}"
             " characters of A-Z a-z 0-9 . _ : -; give it name="
         )
+
+
+def check_schedule_id(id: object) -> str:
+    """Refuse what cannot be the id of a schedule that is created at run time; gives what errors call it."""
+    if not isinstance(id, str) or not is_schedule_name(check_id(id)):
+        raise InvalidOptionError(
+            f"the id of a schedule is the beginning of its runs' ids: 1-{LONGEST_ID - LONGEST_SLOT} characters of"
+            f" A-Z a-z 0-9 . _ : -, got {id!r:.240}"
+        )
+    return f"schedule {id!r}"
+
+
+def is_schedule_name(name: str) -> bool:
+    """Say whether the ids of a schedule's runs can begin with this name."""
+    return is_id(name) and len(name) + LONGEST_SLOT <= LONGEST_ID
+
+
+def _is_unfilled(parameter: Parameter) -> bool:
+    return parameter.default is Parameter.empty and parameter.kind not in _SEVERAL
 
 
 def _cron(text: object, owner: str) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
 from watchbill.clock import Micros
-from watchbill.errors import InvalidOptionError, StepFailed
+from watchbill.errors import InvalidOptionError, InvalidValueError, StepFailed
 from watchbill.flow.failures import type_name
 from watchbill.flow.functions import check_function, check_parameters, is_async
 from watchbill.flow.futures import ChildCall
@@ -23,7 +23,7 @@ from watchbill.model.run import check_region
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SCHEDULE_OPTIONS: Final = ("cron", "every", "tz", "overlap", "catchup")
+SCHEDULE_OPTIONS: Final = ("cron", "every", "tz", "overlap", "catchup", "arguments")
 ON_FAILURE: Final = ("undo", "keep")
 # The keywords of app.start: all others go to the workflow, so no parameter of a workflow may be called like one.
 LAST_VERSION: Final = (1 << 31) - 1  # as large as a column for it is, in every store
@@ -50,6 +50,7 @@ class WorkflowOptions(TypedDict, total=False):
     tz: str | None
     overlap: Literal["skip", "queue", "allow"]
     catchup: Literal["none", "last", "all"]
+    arguments: Mapping[str, object]
 
 
 class Workflow(Generic[P, T]):
@@ -70,6 +71,7 @@ class Workflow(Generic[P, T]):
         check_parameters(self.signature.parameters, START_KEYWORDS, owner)
         self.allow = _allowed(options.get("allow", ()), owner)
         self.schedule = _schedule(self.name, self.signature, {name: options.get(name) for name in SCHEDULE_OPTIONS})
+        self._arguments = dict(options.get("arguments") or {})
         self.defaults = wishes(owner, retry=options.get("retry"), timeout=options.get("timeout"))
         self.version = check_version(options.get("version", 1), owner)
         self.priority = check_priority(options.get("priority", 0), owner)
@@ -102,6 +104,15 @@ class Workflow(Generic[P, T]):
             ) from error
         # A future: awaited like a coroutine, and cheaper.
         return loop.step_call(self, self.name, body, copies, self.signature.decode_result, kind=ChildCall)  # type: ignore[return-value]
+
+    def scheduled_input(self) -> bytes:
+        """Write what its scheduled runs are called with. Raises InvalidOptionError if the types do not fit."""
+        try:
+            body = self.signature.encode_args((), self._arguments)
+            self.signature.decode_args(body)
+        except (InvalidValueError, TypeError) as error:
+            raise InvalidOptionError(f"{self.signature.owner} cannot be called by its schedule: {error}") from error
+        return body
 
     def __repr__(self) -> str:
         return f"<{self.signature.owner}>"

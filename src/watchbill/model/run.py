@@ -2,11 +2,12 @@
 
 import re
 import zlib
+from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from watchbill.clock import Micros
+from watchbill.clock import Micros, to_datetime
 from watchbill.errors import InvalidOptionError
 from watchbill.model.states import RunState
 
@@ -51,6 +52,8 @@ class NewRun(msgspec.Struct, frozen=True):
     root: int | None = None  # the run at the top; None: itself
     shard: int | None = None  # of its schedule; None: that of its id
     region: str = ""  # whose schedulers and agents do it; nothing: those without one
+    slot: Micros | None = None  # the instant that a run of a schedule stands for
+    parent_id: str | None = None  # of the run that started it; a copy of a child has it too, and no parent that waits
 
     @property
     def home(self) -> tuple[str, str]:
@@ -85,6 +88,26 @@ class RunRow(msgspec.Struct, frozen=True):
     published: bytes | None = None
     early: bool = False  # something was journalled for it before it began
     waits: str | None = None  # for what beside time, in words
+    slot: Micros | None = None
+    parent_id: str | None = None
+    copied: int = 0  # entries at the beginning of its journal that were copied from another run's
+
+
+class CurrentRun(msgspec.Struct, frozen=True):
+    """What workflow code can read about its own run: the same in every replay."""
+
+    id: str
+    workflow: str
+    version: int
+    slot: datetime | None  # the instant that a scheduled or backfilled run stands for; None for all other runs
+    parent: str | None  # the id of the run that started this one as its child
+    tags: tuple[str, ...]
+
+
+def identity_of(run: RunRow, workflow: str, version: int) -> CurrentRun:
+    """Give what the code of a run can read about it; a run that was continued has another workflow than its row."""
+    slot = None if run.slot is None else to_datetime(run.slot)
+    return CurrentRun(run.id, workflow, version, slot, run.parent_id, run.tags)
 
 
 class RunChange(NamedTuple):
@@ -144,6 +167,8 @@ def as_inserted(run: NewRun, shard: int, now: Micros) -> RunRow:
         parent=run.parent,
         root=run.num if run.root is None else run.root,
         tags=run.tags,
+        slot=run.slot,
+        parent_id=run.parent_id,
     )
 
 
@@ -231,12 +256,12 @@ def check_id(id: str) -> str:
     return id
 
 
-def refused_home(id: str, wanted: str, bound: str) -> str:
-    """Say why a run cannot be started by those who see the rows of one region alone."""
+def refused_home(id: str, wanted: str, bound: str, what: str = "run") -> str:
+    """Say why a run, or a schedule, cannot be started by those who see the rows of one region alone."""
     where = f"in region {wanted!r}" if wanted else "in no region"
     return (
-        f"run {id!r} would live {where}, and this process connects as the role of region {bound!r}, which neither reads"
-        f" nor writes what is elsewhere: start it where that is served, or with region={bound!r}"
+        f"{what} {id!r} would live {where}, and this process connects as the role of region {bound!r}, which neither"
+        f" reads nor writes what is elsewhere: start it where that is served, or with region={bound!r}"
     )
 
 

@@ -17,7 +17,7 @@ LONGEST_SLOT: Final = len("@2026-01-01T00:00:00.000000Z")  # what a slot adds to
 
 
 class NewSchedule(msgspec.Struct, frozen=True):
-    """A schedule as code knows it; its name is its workflow's."""
+    """A schedule as code has it; its name is its workflow's."""
 
     name: str
     shard: int
@@ -26,11 +26,26 @@ class NewSchedule(msgspec.Struct, frozen=True):
     input: bytes  # of its runs: kept beside it, so that nobody needs the code to start one
 
 
+class CreatedSchedule(msgspec.Struct, frozen=True):
+    """A schedule to create at run time, or to change if it is still at `rev`; None: if its name is free."""
+
+    namespace: str
+    name: str
+    workflow: str
+    version: int
+    spec: ScheduleSpec
+    input: bytes
+    region: str
+    rev: int | None
+    entry: LogEntry  # who creates or changes it, for the logbook
+
+
 class ScheduleRow(msgspec.Struct, frozen=True):
     """A schedule as the store knows it."""
 
     namespace: str
     name: str
+    workflow: str
     shard: int
     version: int
     spec: ScheduleSpec
@@ -44,6 +59,7 @@ class ScheduleRow(msgspec.Struct, frozen=True):
     paused_at: Micros | None
     live: bool  # the run that was started last has not ended
     known: bool  # a scheduler that attends has its code; True also when none attends
+    created: bool  # at run time; else the code of its workflow has it
 
 
 class ScheduleChange(msgspec.Struct, frozen=True):

@@ -28,7 +28,7 @@ def slots_after(spec: ScheduleSpec, after: Micros) -> Iterator[Micros]:
     zone = zone_of(spec.tz)
     last = after
     for wall in _walls(spec, to_datetime(after).astimezone(zone)):
-        slot = _reached(wall, zone)
+        slot = reached(wall, zone)
         if slot > last:  # several that are left out meet in one, and what comes twice has been
             last = slot
             yield slot
@@ -60,7 +60,7 @@ def _backwards(spec: ScheduleSpec, after: Micros, upto: Micros) -> Iterator[Micr
     ahead = (now.replace(fold=0).utcoffset() or timedelta()) - (now.utcoffset() or timedelta())
     last: Micros | float = math.inf
     for wall in _walls(spec, now.replace(microsecond=0) + ahead + timedelta(seconds=1), reverse=True):
-        slot = _reached(wall, zone)
+        slot = reached(wall, zone)
         if slot <= after:
             return
         if slot <= upto and slot < last:
@@ -82,7 +82,7 @@ def _walls(spec: ScheduleSpec, start: datetime, *, reverse: bool = False) -> Ite
     return CronSim(spec.cron or "", start.replace(tzinfo=None, fold=0), reverse=reverse)
 
 
-def _reached(wall: datetime, zone: tzinfo) -> Micros:
+def reached(wall: datetime, zone: tzinfo) -> Micros:
     """Give the instant at which the wall clock of a zone first shows this minute, or a later one."""
     there = wall.replace(tzinfo=zone, fold=0)
     while (instant := there.astimezone(UTC)).astimezone(zone).replace(tzinfo=None) != there.replace(tzinfo=None):

@@ -50,7 +50,7 @@ class Children:
         new = NewRun(
             self._env.new_id(), self._namespace, id, workflow.name, workflow.version, call.body,
             priority=workflow.priority or resident.priority, deadline=at, deadline_in=span,
-            parent=resident.num, root=resident.root, region=region,
+            parent=resident.num, root=resident.root, region=region, parent_id=resident.id,
         )  # fmt: skip
         batch.start(resident.num, new)
         return None

@@ -1,6 +1,7 @@
 """Schedules: what this scheduler's code starts by itself: written down when it is new, decided about when it is due."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from watchbill import events as happened
 from watchbill.clock import Micros, to_datetime
@@ -16,6 +17,11 @@ from watchbill.scheduler.refusals import Refusals
 from watchbill.store.protocol import SchedulerStore
 from watchbill.store.refused import words_of
 
+TAKEN: Final = (
+    "a schedule that was created at run time has this name, and stays: `watchbill schedules delete` it, and start this"
+    " program again, or give the workflow another name="
+)
+
 
 class Schedules:
     """The schedules of one registry, and of the shards that this scheduler holds."""
@@ -27,7 +33,7 @@ class Schedules:
         self._namespace = namespace
         self._region = region
         self.stale = True  # the store may not know what the code has
-        self.names: tuple[str, ...] = ()  # of the schedules that the store knows from us
+        self.names: tuple[str, ...] = ()  # of the workflows whose schedules we can serve
         self._announced: tuple[str, ...] = ()  # the code that they were found among
 
     async def announce(self, region: list[int], now: Micros) -> list[Event]:
@@ -41,42 +47,41 @@ class Schedules:
                 try:
                     found += self._schedule(name, region)
                 except Exception as error:  # an annotation or a default of theirs: no reason to stop all others
-                    refused.append(Event(happened.SCHEDULE_REFUSED, now, "scheduler", name, note=str(error)))
-            scheduled = tuple([schedule.name for schedule in found])
+                    refused.append(_refused(name, str(error), now))
+            scheduled = {schedule.name for schedule in found}
             without = [name for name in workflows if name not in scheduled and not self._is_elsewhere(name)]
             refused += await self._announce(found, without, now)
-            self.names, self._announced = scheduled, names
+            self.names, self._announced = tuple(workflows), names
         self.stale = False
         return refused
 
     async def _announce(self, found: list[NewSchedule], without: list[str], now: Micros) -> list[Event]:
         """Write schedules, all at once; if the store refuses that, each alone. Gives those that it refuses."""
+        versions = [(name, workflow.version) for name, workflow in sorted(self._registry.workflows.items())]
         try:
-            await self._store.announce(self._namespace, found, without)
+            taken = await self._store.announce(self._namespace, found, without, versions)
         except StoreError:
             raise
         except Exception:
-            await self._store.announce(self._namespace, [], without)
+            await self._store.announce(self._namespace, [], without, versions)
             return [event for schedule in found for event in await self._announce_one(schedule, now)]
-        return []
+        return [_refused(name, TAKEN, now) for name in taken]
 
     async def _announce_one(self, schedule: NewSchedule, now: Micros) -> list[Event]:
         try:
-            await self._store.announce(self._namespace, [schedule], [])
+            taken = await self._store.announce(self._namespace, [schedule], [])
         except StoreError:
             raise
         except Exception as error:
-            note = f"the store refuses to write it: {words_of(error)}"
-            return [Event(happened.SCHEDULE_REFUSED, now, "scheduler", schedule.name, note=note)]
-        return []
+            return [_refused(schedule.name, f"the store refuses to write it: {words_of(error)}", now)]
+        return [_refused(name, TAKEN, now) for name in taken]
 
     def _schedule(self, name: str, region: list[int]) -> list[NewSchedule]:
         workflow = self._registry.workflow(name)
         if workflow.schedule is None or self._is_elsewhere(name):
             return []
-        # As each of its runs is called: without arguments.
-        body = workflow.signature.encode_args((), {})
-        return [NewSchedule(name, region[shard_number(name)], workflow.version, workflow.schedule, body)]
+        shard = region[shard_number(name)]
+        return [NewSchedule(name, shard, workflow.version, workflow.schedule, workflow.scheduled_input())]
 
     def _is_elsewhere(self, name: str) -> bool:
         """True when it is for the schedulers of another region to start a workflow by itself."""
@@ -94,7 +99,7 @@ class Schedules:
 
     def _decided(self, row: ScheduleRow, batch: Batch) -> ScheduleChange:
         decided = decide(row, batch.now)
-        runs = tuple(self._run(row, slot_id(row.name, slot)) for slot in decided.starts)
+        runs = tuple(self._run(row, slot) for slot in decided.starts)
         if decided.skipped:
             note = f"{decided.skipped} up to {to_datetime(decided.last_slot).isoformat()}"
             cause = f"overlap {row.spec.overlap}, catchup {row.spec.catchup}"
@@ -109,6 +114,13 @@ class Schedules:
             starts=runs,
         )
 
-    def _run(self, row: ScheduleRow, id: str) -> NewRun:
+    def _run(self, row: ScheduleRow, slot: Micros) -> NewRun:
         # In the schedule's shard, not in that of its own id: who ends it can start what waits for its end.
-        return NewRun(self._env.new_id(), row.namespace, id, row.name, row.version, row.input, shard=row.shard)
+        id = slot_id(row.name, slot)
+        return NewRun(
+            self._env.new_id(), row.namespace, id, row.workflow, row.version, row.input, shard=row.shard, slot=slot
+        )
+
+
+def _refused(name: str, why: str, now: Micros) -> Event:
+    return Event(happened.SCHEDULE_REFUSED, now, "scheduler", name, note=why)

@@ -41,7 +41,7 @@ from watchbill.model.queue import QueueDepth, QueueRow
 from watchbill.model.quota import QuotaOrder, QuotaRow
 from watchbill.model.resolution import Wanted
 from watchbill.model.run import NewRun, RunChange, RunRow
-from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
+from watchbill.model.schedule import CreatedSchedule, NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow
 from watchbill.model.sketch import Sketch
 from watchbill.model.stat import Learned, Lesson, Stat
 from watchbill.model.states import RunState
@@ -442,6 +442,17 @@ class ClientStore(Protocol):
         """
         ...
 
+    async def create_schedule(self, schedule: CreatedSchedule) -> bool:
+        """Create a schedule, or change one that was created; false if its name was taken, or it has changed meanwhile.
+
+        A new one begins with the next slot from now; so does one whose timing is new.
+        """
+        ...
+
+    async def delete_schedule(self, namespace: str, name: str, rev: int, entry: LogEntry) -> bool:
+        """Delete a schedule that was created; false if it has changed meanwhile. Its runs stay."""
+        ...
+
     async def agents(self, namespace: str) -> list[AgentRow]:
         """Read the agents of a namespace, those alive first; who is gone since more than a day is left out."""
         ...
@@ -677,10 +688,18 @@ class SchedulerStore(Protocol):
         """
         ...
 
-    async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
+    async def announce(
+        self,
+        namespace: str,
+        schedules: Sequence[NewSchedule],
+        without: Sequence[str],
+        versions: Sequence[tuple[str, int]] = (),
+    ) -> tuple[str, ...]:
         """Write down the schedules that this code has; those of the workflows in `without` end.
 
         One that is new begins with the next slot from now; so does one whose timing is new, or that had ended.
+        Schedules that were created at run time do not end: they start their workflow in its version in `versions`.
+        Gives the names that such schedules have: those of code are not written.
         """
         ...
 
@@ -725,7 +744,7 @@ class SchedulerStore(Protocol):
 
         As much as fits in memory at once, shared between runs; `more` says that something did not.
 
-        Likewise the schedules in `scheduled`, those that this code has.
+        Likewise the schedules that start the workflows in `scheduled`, those that this code has.
 
         Items in `left_out` do not count towards the limit, so they hide no others.
         """

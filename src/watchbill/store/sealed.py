@@ -9,6 +9,7 @@ A body that cannot be opened comes out as `Unopened`, with the reason, and goes 
 """
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -31,7 +32,7 @@ from watchbill.model.overridden import Patch
 from watchbill.model.question import Asked, Claim
 from watchbill.model.resolution import Wanted
 from watchbill.model.run import NewRun, RunChange, RunRow
-from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleRow
+from watchbill.model.schedule import CreatedSchedule, NewSchedule, ScheduleChange, ScheduleRow
 from watchbill.model.sealed import as_stored, is_sealed, opened
 from watchbill.model.states import RunState
 from watchbill.model.stuck import StuckGathering, StuckRun
@@ -71,6 +72,7 @@ from watchbill.store.protocol import (
 )
 
 replace = msgspec.structs.replace
+ScheduleT = TypeVar("ScheduleT", NewSchedule, CreatedSchedule)
 
 
 class Sealer:
@@ -158,7 +160,7 @@ class Sealer:
         place = f"fact {fact.run} {fact.id} {fact.ref}".encode()
         return fact._replace(body=self._codec.seal(fact.body, place))
 
-    def schedule(self, namespace: str, schedule: NewSchedule) -> NewSchedule:
+    def schedule(self, namespace: str, schedule: ScheduleT) -> ScheduleT:
         """Seal the input that the runs of a schedule get."""
         place = f"schedule {namespace} {schedule.name}".encode()
         return replace(schedule, input=self._codec.seal(schedule.input, place))
@@ -321,6 +323,7 @@ class SealedClient:
         self._sealer = sealer
         # What carries no bodies goes straight through.
         self.order_schedule, self.beginning = doors.order_schedule, doors.beginning
+        self.delete_schedule = doors.delete_schedule
         self.delete, self.checkup, self.chains = doors.delete, doors.checkup, doors.chains
         self.logbook = doors.logbook
         self.quotas, self.set_quota = doors.quotas, doors.set_quota
@@ -458,6 +461,10 @@ class SealedClient:
         opened = [row._replace(decision=self._sealer.open_decision(row.decision)) for row in found.decisions]
         return replace(found, decisions=tuple(opened))
 
+    async def create_schedule(self, schedule: CreatedSchedule) -> bool:
+        """Create a schedule, or change one that was created."""
+        return await self._doors.create_schedule(self._sealer.schedule(schedule.namespace, schedule))
+
     async def schedules(self, namespace: str) -> Schedules:
         """Read all schedules of a namespace."""
         found = await self._doors.schedules(namespace)
@@ -489,9 +496,16 @@ class SealedScheduler:
         """Read how the trouble of calls began that are done now."""
         return [(self._sealer.open_decision(row), at) for row, at in await self._doors.onsets(done)]
 
-    async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
+    async def announce(
+        self,
+        namespace: str,
+        schedules: Sequence[NewSchedule],
+        without: Sequence[str],
+        versions: Sequence[tuple[str, int]] = (),
+    ) -> tuple[str, ...]:
         """Write down the schedules that this code has."""
-        await self._doors.announce(namespace, [self._sealer.schedule(namespace, one) for one in schedules], without)
+        sealed = [self._sealer.schedule(namespace, one) for one in schedules]
+        return await self._doors.announce(namespace, sealed, without, versions)
 
     async def look(
         self,

@@ -14,7 +14,8 @@ I9  without an injected fault nobody is taken over, pronounced lost or charged w
     everybody is none, and nobody is late who could only not say that it had ended
 I10 who was killed, frozen or drained is missed in time, and what he had is at work again; who drains takes nothing new;
     whatever is found ends in a verdict
-I11 each slot of a schedule starts once, for ever, also when its run is deleted; none is left out that its options want
+I11 each slot of a schedule starts once, for ever, also when its run is deleted; none is left out that its options want;
+    the code of its run reads that very slot
 I12 no more rows run behind a gate than its limit allows, and no more attempts really do, but for those of processes to
     which something was done; what counts as running really runs, and no slot of an agent is lost; nothing starts that
     is paused or whose dependency is down, but for one canary at a time
@@ -284,6 +285,7 @@ class Checker:
             self._violated("I15", f"{run.id} completed {forsaken:.0f} s after its parent had ended")
         undone, part = self._undone.get(run.num, []), self._parts.get(run.num, 0)
         if entry.outcome == Outcome.OK:
+            self.slots.returned(run, entry.body)
             if undone:
                 self._violated("I14", f"{run.id} completed, and {undone} were undone")
             return

@@ -43,6 +43,7 @@ from watchbill.testing.nemesis import (
 from watchbill.testing.network import Network, at
 from watchbill.testing.owned import OwnedFile, OwnedNetwork
 from watchbill.testing.people import People
+from watchbill.testing.planner import Planner
 from watchbill.testing.refusing import RefusingNetwork, curse, unheld
 from watchbill.testing.saboteur import Saboteur, plan_crew
 from watchbill.testing.situations import situations
@@ -267,6 +268,8 @@ async def _play(world: World, planned: Plan, kind: _Kind, *, supervision: Superv
     clients = Clients(world, wanted)
     nemesis = (Saboteur if planned.hosts else Nemesis)(world, planned, world.chance.fork("nemesis"))
     nemesis.begin()
+    if scheduled:
+        Planner(world, clients, world.chance.fork("planner"), planned.storm).begin()
     others = _others(world, clients, planned, kind, nemesis)
     for other in others:
         other.begin()

@@ -60,6 +60,12 @@ class Slots:
         if found is not None:
             self._live[found[0]].discard(run.num)
 
+    def returned(self, run: RunSeen, body: bytes) -> None:
+        """Check the result of a run of a schedule: the slot that its code has read."""
+        found = slot_of(run.id)
+        if found is not None and body != str(found[1]).encode():
+            self._violated("I11", f"{run} stands for the slot {found[1]}, and its code has read {body!r}")
+
     def behind(self, now: Micros) -> str | None:
         """Say which schedule is not where it should be now, or has done nothing yet, if any."""
         for name, seen in self._seen.items():

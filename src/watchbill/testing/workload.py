@@ -10,9 +10,10 @@ from contextvars import Context
 from dataclasses import dataclass
 from typing import Any, Final
 
+from watchbill.clock import EPOCH, SECOND, micros
 from watchbill.errors import Permanent, RunCancelled, RunFailed, StepFailed
 from watchbill.flow.context import attempt
-from watchbill.flow.language import continue_as, patched, publish, random, receive, uuid
+from watchbill.flow.language import continue_as, current_run, patched, publish, random, receive, uuid
 from watchbill.flow.registry import Registry
 from watchbill.flow.steps import Step
 from watchbill.flow.timers import sleep
@@ -20,6 +21,7 @@ from watchbill.flow.workflows import Workflow
 from watchbill.model.facts import FactKind
 from watchbill.model.limit import Limit
 from watchbill.model.policy import Retry
+from watchbill.model.recurrence import Catchup, Overlap, ScheduleSpec
 from watchbill.testing.chance import Chance
 from watchbill.testing.ledger import recorded
 from watchbill.testing.virtual import current_life, rest
@@ -404,16 +406,30 @@ async def _herd(n: int, width: int) -> int:
     return sum(got)
 
 
-async def _tick() -> int:
+def _own_slot() -> int | None:
+    """Give the slot of the run whose code this is."""
+    slot = current_run().slot
+    return None if slot is None else micros(slot - EPOCH)
+
+
+async def _tick() -> int | None:
     """Something short, again and again."""
-    return await work(1, 0.2, [])
+    await work(_own_slot() or 0, 0.2, [])
+    return _own_slot()
 
 
-async def _long_tick() -> int:
+async def _long_tick() -> int | None:
     """Something that lasts, now and then, until the next slot has come."""
-    n = await work(1, 0.3, [])
+    await work(_own_slot() or 0, 0.3, [])
     await sleep(3)
-    return await work(n, 0.1, ["work"])
+    await work(_own_slot() or 0, 0.1, ["work"])
+    return _own_slot()
+
+
+async def _report(place: str) -> int | None:
+    """What schedules start that are created at run time."""
+    await work(len(place), 0.2, [])
+    return _own_slot()
 
 
 async def _errand(n: int, seconds: float) -> int:
@@ -553,7 +569,13 @@ SCHEDULES: Final[tuple[Workflow[..., Any], ...]] = (
     Workflow(_long_tick, name="in_line", every="9s", overlap="queue", catchup="all"),
     Workflow(_long_tick, name="skipping", every="3s"),
 )
-SPECS: Final = {workflow.name: workflow.schedule for workflow in SCHEDULES if workflow.schedule is not None}
+# Schedules that are created at run time, all of the same workflow.
+report = Workflow(_report, name="report")
+CREATED: Final = {
+    "report-often": ScheduleSpec(every=8 * SECOND, overlap=Overlap.ALLOW, catchup=Catchup.ALL),
+    "report-in-line": ScheduleSpec(every=10 * SECOND, overlap=Overlap.QUEUE, catchup=Catchup.ALL),
+}
+SPECS: Final = CREATED | {workflow.name: workflow.schedule for workflow in SCHEDULES if workflow.schedule is not None}
 
 STEPS: Final[tuple[Step[..., Any], ...]] = (
     work,
@@ -632,7 +654,7 @@ def make_registry(
     for step in (*STEPS, *steps):
         if step.name not in without:
             registry.add_step(step)
-    for workflow in (*WORKFLOWS, *workflows, *(SCHEDULES if schedules else ())):
+    for workflow in (*WORKFLOWS, *workflows, *((*SCHEDULES, report) if schedules else ())):
         if workflow.name not in without:
             registry.add_workflow(workflow)
     return registry

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from watchbill.app.app import App
 from watchbill.clock import SECOND
 from watchbill.errors import InvalidOptionError
 from watchbill.flow.workflows import Workflow
@@ -69,6 +70,54 @@ def test_what_cannot_be_meant_is_refused(options, complaint):
     assert str(refused.value).startswith(f"workflow {options.get('name', 'report')!r}")
 
 
-def test_nobody_gives_a_schedule_arguments():
-    with pytest.raises(InvalidOptionError, match=r"without a default cannot be filled \(path, copies\)"):
+def test_schedule_must_fill_all_parameters():
+    with pytest.raises(InvalidOptionError, match=r"does not fill all its parameters \(path, copies\)"):
         Workflow(needy, cron="0 2 * * *")
+    with pytest.raises(
+        InvalidOptionError, match=r"does not fill all its parameters \(copies\): name them in arguments"
+    ):
+        Workflow(needy, cron="0 2 * * *", arguments={"path": "a"})
+
+
+def declared(function: Any = needy, **options: Any) -> Workflow[..., Any]:
+    """Declare a workflow as the decorator does."""
+    return App().workflow(every="1h", **options)(function)
+
+
+def test_arguments_of_a_schedule_are_written_as_those_of_a_call():
+    workflow = declared(arguments={"copies": 3, "path": "a.mov"})
+    assert workflow.scheduled_input() == workflow.signature.encode_args(("a.mov",), {"copies": 3})
+    assert declared(report).scheduled_input() == declared(report).signature.encode_args((), {})
+    more = declared(report, arguments={"copies": 2, "tag": "x"})
+    assert more.signature.decode_args(more.scheduled_input()) == ((2,), {"tag": "x"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (
+            {"path": "a", "copies": 1, "copy": 2},
+            "names 'copy', which is no parameter that can be given by name; did you",
+        ),
+        ({"path": "a", "copies": "three"}, "argument 'copies' of workflow 'needy' must be int"),
+        ({"path": 7, "copies": 1}, "argument 'path' of workflow 'needy' must be str, got int"),
+        ({"path": "a", "copies": object()}, "argument 'copies' of workflow 'needy'"),
+        (["a", 1], "arguments= is a dict of parameter names"),
+        ({1: "a"}, "arguments= is a dict of parameter names"),
+    ],
+)
+def test_wrong_arguments_of_a_schedule_are_refused_by_the_decorator(arguments, complaint):
+    with pytest.raises(InvalidOptionError, match=re.escape(complaint)):
+        declared(arguments=arguments)
+
+
+def test_arguments_without_a_schedule_are_refused():
+    with pytest.raises(InvalidOptionError, match="arguments= says how a schedule runs: give it cron= or every= too"):
+        App().workflow(arguments={"path": "a", "copies": 1})(needy)
+
+
+def test_refused_arguments_leave_the_workflow_unknown():
+    app = App()
+    with pytest.raises(InvalidOptionError):
+        app.workflow(every="1h", arguments={"path": 1, "copies": 1})(needy)
+    app.workflow(every="1h", arguments={"path": "a", "copies": 1})(needy)

@@ -24,6 +24,7 @@ def a_schedule(
     return ScheduleRow(
         namespace="default",
         name="report",
+        workflow="report",
         shard=1,
         version=1,
         spec=ScheduleSpec(every=every, overlap=overlap, catchup=catchup),
@@ -37,6 +38,7 @@ def a_schedule(
         paused_at=None,
         live=live,
         known=True,
+        created=False,
     )
 
 

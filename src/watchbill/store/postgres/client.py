@@ -17,6 +17,7 @@ from watchbill.errors import (
     RunInCreationError,
     StoreError,
     StoreReadOnlyError,
+    StoreRegionError,
 )
 from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.call import JournalRow
@@ -35,8 +36,8 @@ from watchbill.model.question import Asked, Claim
 from watchbill.model.queue import QueueDepth
 from watchbill.model.quota import QuotaOrder, QuotaRow, check_quotas
 from watchbill.model.resolution import Wanted
-from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, shard_number
-from watchbill.model.schedule import ScheduleOrder
+from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, refused_home, shard_number
+from watchbill.model.schedule import CreatedSchedule, ScheduleOrder
 from watchbill.model.stat import Stat
 from watchbill.model.states import AttemptState, RunState
 from watchbill.model.wait import stop_of_workflow
@@ -68,7 +69,7 @@ from watchbill.store.postgres.rows import (
     schedule_rows,
     without_usual,
 )
-from watchbill.store.postgres.shards import Homes, home_shards
+from watchbill.store.postgres.shards import Homes, home_shards, region_shards
 from watchbill.store.postgres.stats import lasted, learned
 from watchbill.store.protocol import (
     EVERY,
@@ -379,6 +380,17 @@ class PostgresClient:
         hints = self._writing()
         return await self._lines.door(lambda: self._order_schedule(order, hints))
 
+    async def create_schedule(self, schedule: CreatedSchedule) -> bool:
+        """Create a schedule, or change one that was created; false if it has changed meanwhile."""
+        hints = self._writing()
+        return await self._lines.door(lambda: self._create_schedule(schedule, hints))
+
+    async def delete_schedule(self, namespace: str, name: str, rev: int, entry: LogEntry) -> bool:
+        """Delete a schedule that was created; false if it has changed meanwhile."""
+        self._writing()
+        values = {"namespace": namespace, "name": name, "rev": rev}
+        return await self._lines.door(lambda: self._order(namespace, "delete_schedule", values, entry))
+
     async def agents(self, namespace: str) -> list[AgentRow]:
         """Read the agents of a namespace, those alive first."""
         return await self._lines.door(lambda: self._lines.snapshot(lambda db: agents(db, namespace)))
@@ -585,6 +597,27 @@ class PostgresClient:
             hints.give(Hint.SCHEDULER)
         return done
 
+    async def _create_schedule(self, schedule: CreatedSchedule, hints: SharedHints) -> bool:
+        if self._lines.region is not None and schedule.region != self._lines.region:
+            refused = refused_home(schedule.name, schedule.region, self._lines.region, what="schedule")
+            raise StoreRegionError(self._lines.address.shown, refused)
+        shards = await region_shards(self._lines, schedule.namespace, schedule.region)
+        values = {
+            "namespace": schedule.namespace,
+            "name": schedule.name,
+            "workflow": schedule.workflow,
+            "shard": shards[shard_number(schedule.name)],
+            "version": schedule.version,
+            "spec": msgspec.json.encode(schedule.spec),
+            "timing": msgspec.json.encode(schedule.spec.timing).decode(),
+            "input": schedule.input,
+            "rev": schedule.rev,
+        }
+        done = await self._order(schedule.namespace, "create_schedule", values, schedule.entry)
+        if done:
+            hints.give(Hint.SCHEDULER)
+        return done
+
     async def _endings(self, nums: Sequence[int]) -> list[Ending]:
         found = await self._lines.rows(self._lines.others, "endings", {"nums": list(nums)})
         return [_ending(*row) for row in found]
@@ -632,6 +665,9 @@ def copy_values(  # noqa: PLR0913 - all that a copy is made of
         "priority": run.priority,
         "deadline": run.deadline,
         "tags": joined(run.tags),
+        "slot": run.slot,
+        "parent_id": run.parent_id,
+        "copied": len(entries) + (first is not None),
         "source": source,
         "entries": sorted(entries),
         "loose": loose,
@@ -703,6 +739,8 @@ def run_columns(runs: Sequence[NewRun], homes: Homes, blobs: Blobs) -> dict[str,
         "tags": without_usual([joined(run.tags) for run in ordered]),
         "parents": without_usual([run.parent for run in ordered]),
         "roots": without_usual([run.root for run in ordered]),
+        "slots": without_usual([run.slot for run in ordered]),
+        "parent_ids": without_usual([run.parent_id for run in ordered]),
     }
 
 

@@ -71,8 +71,7 @@ def _untyped(rows: Iterable[Row]) -> Iterable[Any]:
 
 
 def _run(*columns: Any) -> RunRow:  # noqa: ANN401
-    *others, tags, published, early, waits = columns
-    return RunRow(*others[:6], RunState(others[6]), *others[7:], tuple(tags or ()), published, early, waits)  # type: ignore[call-arg]
+    return RunRow(*columns[:6], RunState(columns[6]), *columns[7:20], tuple(columns[20] or ()), *columns[21:])  # type: ignore[call-arg]
 
 
 def _entry(*columns: Any) -> JournalEntry:  # noqa: ANN401
@@ -84,5 +83,5 @@ def _fact(*columns: Any) -> Fact:  # noqa: ANN401
 
 
 def _schedule(*columns: Any) -> ScheduleRow:  # noqa: ANN401
-    spec, waiting = _SPEC.decode(columns[4]), tuple(columns[9] or ())
-    return ScheduleRow(*columns[:4], spec, *columns[5:9], waiting, *columns[10:])  # type: ignore[call-arg]
+    spec, waiting = _SPEC.decode(columns[5]), tuple(columns[10] or ())
+    return ScheduleRow(*columns[:5], spec, *columns[6:10], waiting, *columns[11:])  # type: ignore[call-arg]

@@ -107,8 +107,14 @@ class PostgresScheduler:
         """End what these processes hold, now."""
         await bury(self._lines, self._hints, processes)
 
-    async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
-        """Write down the schedules that this code has; those of the workflows in `without` end."""
+    async def announce(
+        self,
+        namespace: str,
+        schedules: Sequence[NewSchedule],
+        without: Sequence[str],
+        versions: Sequence[tuple[str, int]] = (),
+    ) -> tuple[str, ...]:
+        """Write down the schedules that this code has; gives the names that created ones have."""
         # In the order of their names: two that start at once wait for each other, not both for ever.
         ordered = sorted(schedules, key=lambda new: new.name)
         values = {
@@ -120,8 +126,10 @@ class PostgresScheduler:
             "timings": [msgspec.json.encode(new.spec.timing).decode() for new in ordered],
             "inputs": [new.input for new in ordered],
             "without": sorted(without),
+            "workflows": [workflow for workflow, _ in versions],
+            "workflow_versions": [version for _, version in versions],
         }
-        await self._lines.door(lambda: self._announce(values))
+        return await self._lines.door(lambda: self._announce(values))
 
     async def take(  # noqa: PLR0913 - all of it is about one lease
         self,
@@ -316,10 +324,13 @@ class PostgresScheduler:
         if await self._lines.rows(self._lines.beats, "retire", {"owner": owner}):
             self._hints.give(Hint.SCHEDULER)
 
-    async def _announce(self, values: Mapping[str, object]) -> None:
+    async def _announce(self, values: Mapping[str, object]) -> tuple[str, ...]:
         [changed] = await self._lines.row(self._lines.others, "announce", values)
         if changed:
             self._hints.give(Hint.SCHEDULER)
+        # After the first statement, which waited for those who create schedules of these names: it sees theirs.
+        taken = await self._lines.rows(self._lines.others, "created_schedules", values)
+        return tuple([cast(str, name) for (name,) in taken])
 
     async def _release(self, owner: int, terms: Mapping[int, int], uncounted: Collection[int]) -> None:
         values = {**_paired(owner, terms), "uncounted": sorted(uncounted)}

@@ -230,7 +230,11 @@ def _schedule_columns(turn: Turn, blobs: Blobs) -> dict[str, object]:
         "schedule_waitings": [",".join(map(str, change.waiting)) if change.waiting else None for change in changes],
         "schedule_last_runs": [change.starts[-1].num if change.starts else None for change in changes],
     }
-    columns = run_columns([run for change in changes for run in change.starts], {}, blobs) | blobs.values()
+    schedules = {run: change.name for change in changes for run in change.starts}
+    columns = run_columns(list(schedules), {}, blobs) | blobs.values()
+    columns["schedules"] = [
+        name for _, name in sorted(schedules.items(), key=lambda each: (each[0].namespace, each[0].id))
+    ]
     return values | {f"slot_{name}": column for name, column in columns.items()}
 
 

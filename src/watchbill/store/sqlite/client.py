@@ -4,6 +4,8 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from watchbill.clock import Micros
 from watchbill.model.agent import AgentRow, AttemptLog, Wish
 from watchbill.model.call import JournalRow
@@ -23,7 +25,7 @@ from watchbill.model.queue import QueueDepth
 from watchbill.model.quota import QuotaOrder, QuotaRow, check_quotas
 from watchbill.model.resolution import Wanted
 from watchbill.model.run import NewRun, RunRow, as_inserted, code_name, deadline_at, due_at, shard_number
-from watchbill.model.schedule import ScheduleOrder
+from watchbill.model.schedule import CreatedSchedule, ScheduleOrder
 from watchbill.model.stat import Stat
 from watchbill.model.states import RunState
 from watchbill.model.wait import stop_of_workflow
@@ -311,6 +313,14 @@ class SqliteClient:
         """Do what a person wants of a schedule; false if it has changed meanwhile."""
         return await self._lanes.write(lambda db: order_schedule(db, order), self._ordered)
 
+    async def create_schedule(self, schedule: CreatedSchedule) -> bool:
+        """Create a schedule, or change one that was created; false if it has changed meanwhile."""
+        return await self._lanes.write(lambda db: create_schedule(db, schedule), self._ordered)
+
+    async def delete_schedule(self, namespace: str, name: str, rev: int, entry: LogEntry) -> bool:
+        """Delete a schedule that was created; false if it has changed meanwhile."""
+        return await self._lanes.write(lambda db: delete_schedule(db, namespace, name, rev, entry), self._ordered)
+
     async def agents(self, namespace: str) -> list[AgentRow]:
         """Read the agents of a namespace, those alive first."""
         return await self._lanes.read(lambda db: agents(db, namespace))
@@ -432,7 +442,7 @@ def copy(  # noqa: PLR0913 - all that a copy is made of
     db.run("copy_blobs", these)
     db.run("copy_chunks", {"run": run.num, "source": source})
     values = _values(run, _home_shards(db, run)[shard_number(run.id)], now, db.spill(run.num, run.input))
-    if db.run("copy_run", (*values[:12], source)).rowcount != 1:
+    if db.run("copy_run", (*values[:12], *values[14:], len(entries) + (first is not None), source)).rowcount != 1:
         raise taken_number(run)
     if first is not None:
         db.run("turn_journal", (*first[:-1], db.spill(run.num, first[-1])))
@@ -451,7 +461,7 @@ def _values(run: NewRun, shard: int, now: int, input: bytes) -> tuple[Value, ...
     return (
         run.num, shard, run.namespace, run.id, run.workflow, run.version, now, input,
         due_at(run, now), run.priority, deadline_at(run, now) or 0, joined(run.tags) or "", run.parent or 0,
-        run.root or run.num,
+        run.root or run.num, run.slot or 0, run.parent_id or "",
     )  # fmt: skip
 
 
@@ -618,4 +628,34 @@ def order_schedule(db: Writer, order: ScheduleOrder) -> bool:
     if db.run("order_schedule", values).rowcount != 1:
         return False
     log_order(db, order.namespace, order.entry)
+    return True
+
+
+def create_schedule(db: Writer, schedule: CreatedSchedule) -> bool:
+    """Create a schedule, or change one that was created."""
+    home = (schedule.namespace, schedule.region)
+    shards = region_shards(db, *home) or make_shards(db, *home)
+    values: Named = {
+        "namespace": schedule.namespace,
+        "name": schedule.name,
+        "workflow": schedule.workflow,
+        "shard": shards[shard_number(schedule.name)],
+        "version": schedule.version,
+        "spec": msgspec.json.encode(schedule.spec),
+        "timing": msgspec.json.encode(schedule.spec.timing).decode(),
+        "input": schedule.input,
+        "rev": schedule.rev,
+        "now": db.now(),
+    }
+    if db.run("create_schedule", values).rowcount != 1:
+        return False
+    log_order(db, schedule.namespace, schedule.entry)
+    return True
+
+
+def delete_schedule(db: Writer, namespace: str, name: str, rev: int, entry: LogEntry) -> bool:
+    """Delete a schedule that was created."""
+    if db.run("delete_schedule", {"namespace": namespace, "name": name, "rev": rev}).rowcount != 1:
+        return False
+    log_order(db, namespace, entry)
     return True

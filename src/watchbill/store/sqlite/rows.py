@@ -44,12 +44,14 @@ def run_rows(db: Database, cursor: Raw) -> list[RunRow]:
         RunRow(
             num, shard, namespace, id, workflow, version, RunState(status), part, losses, priority,
             wake_at, held, bool(paused), db.whole(num, input), created_at, begun_at, ended_at,
-            deadline, parent, root, _tags(tags), published, bool(early), waits,
+            deadline, parent, root, _tags(tags), published, bool(early), waits, slot, parent_id,
+            copied,
         )
         for (
             num, shard, namespace, id, workflow, version, status, part, losses, priority,
             wake_at, held, paused, input, created_at, begun_at, ended_at,
-            deadline, parent, root, tags, published, early, waits,
+            deadline, parent, root, tags, published, early, waits, slot, parent_id,
+            copied,
         ) in cursor
     ]  # fmt: skip
 
@@ -111,13 +113,13 @@ def schedule_rows(cursor: sqlite3.Cursor) -> tuple[ScheduleRow, ...]:
     return tuple(
         [
             ScheduleRow(
-                namespace, name, shard, version, _SPEC.decode(spec), input, rev, last_slot, wake_at,
+                namespace, name, workflow, shard, version, _SPEC.decode(spec), input, rev, last_slot, wake_at,
                 () if waiting is None else _SLOTS.decode(waiting), paused_by, paused_why, paused_at, bool(live),
-                bool(known),
+                bool(known), bool(created),
             )
             for (
-                namespace, name, shard, version, spec, input, rev, last_slot, wake_at, waiting, paused_by, paused_why,
-                paused_at, live, known,
+                namespace, name, workflow, shard, version, spec, input, rev, last_slot, wake_at, waiting, paused_by,
+                paused_why, paused_at, live, known, created,
             ) in cursor
         ]
     )  # fmt: skip

@@ -102,9 +102,18 @@ class SqliteScheduler:
         """End what these processes hold, now."""
         await bury(self._lanes, processes)
 
-    async def announce(self, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> None:
-        """Write down the schedules that this code has; those of the workflows in `without` end."""
-        await self._lanes.write(lambda db: announce(db, namespace, schedules, without), self._changed)
+    async def announce(
+        self,
+        namespace: str,
+        schedules: Sequence[NewSchedule],
+        without: Sequence[str],
+        versions: Sequence[tuple[str, int]] = (),
+    ) -> tuple[str, ...]:
+        """Write down the schedules that this code has; gives the names that created ones have."""
+        announced = await self._lanes.write(
+            lambda db: announce(db, namespace, schedules, without, versions), lambda done: self._changed(done.changed)
+        )
+        return announced.taken
 
     async def take(  # noqa: PLR0913 - all of it is about one lease
         self,
@@ -303,12 +312,29 @@ def _members(db: Database, where: Named, now: Micros) -> tuple[Member, ...]:
 # --- schedules
 
 
-def announce(db: Writer, namespace: str, schedules: Sequence[NewSchedule], without: Sequence[str]) -> int:
-    """Write schedules down; gives how many have changed."""
+class _Announced(NamedTuple):
+    changed: int
+    taken: tuple[str, ...]
+
+
+def announce(
+    db: Writer,
+    namespace: str,
+    schedules: Sequence[NewSchedule],
+    without: Sequence[str],
+    versions: Sequence[tuple[str, int]],
+) -> _Announced:
+    """Write schedules down; gives how many have changed, and the names that created ones have."""
     now = db.now()
     rows = [(namespace, *_schedule_values(new), now) for new in schedules]
     changed = db.run_many("announce_schedule", rows) if rows else 0
-    return changed + db.run("end_schedules", {"namespace": namespace, "without": json_text(without)}).rowcount
+    changed += db.run("end_schedules", {"namespace": namespace, "without": json_text(without)}).rowcount
+    for workflow, version in versions:
+        this: Named = {"namespace": namespace, "workflow": workflow, "version": version}
+        changed += db.run("revise_schedules", this).rowcount
+    names = json_text([new.name for new in schedules])
+    taken = [name for (name,) in db.run("created_schedules", {"namespace": namespace, "names": names})]
+    return _Announced(changed, tuple(taken))
 
 
 def _schedule_values(new: NewSchedule) -> tuple[Value, ...]:
@@ -429,7 +455,9 @@ def look(  # noqa: PLR0913 - what a look asks for
     (next_due,) = db.run("look_next", mine).fetchone()
     more = any(portion.is_cut for portion in read) or _cut(share, due, told, finals)
     found = Look(due, told, finals, next_due, more, now, (), tuple(stopped), _revision(db, shards))
-    return _with_schedules(db, found, {**mine, "known": json_text(scheduled), "limit": limit}) if scheduled else found
+    if not scheduled or not db.run("any_schedule").fetchone()[0]:
+        return found
+    return _with_schedules(db, found, {**mine, "known": json_text(scheduled), "limit": limit})
 
 
 def _stopped(db: Database, shards: Sequence[int]) -> list[str]:

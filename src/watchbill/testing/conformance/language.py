@@ -77,6 +77,16 @@ async def test_a_copy_goes_on_from_chosen_entries_of_another_journal(scene, loos
         entries[place]._replace(run=2, seq=seq, digest=digest) for seq, place in enumerate((0, 2, 3), 1)
     ]
     assert list(await journal_of(scene, "o-1")) == entries
+    assert found.copied == 3
+
+
+async def test_a_copy_has_the_slot_and_the_parents_id_that_it_is_given(scene):
+    await a_source(scene)
+    copy = msgspec.structs.replace(a_run(2, "o-1~2"), slot=NOON + 5, parent_id="p")
+    first = tuple(an_entry(2, 1))
+    assert await scene.store.client.copy(copy, 1, [4, 1], loose=False, first=first) is Copied.MADE
+    found = await scene.run_row("o-1~2")
+    assert (found.slot, found.parent_id, found.parent, found.copied) == (NOON + 5, "p", None, 3)
 
 
 @pytest.mark.parametrize("body", [b'{"unread":[]}', LARGE])

@@ -4,9 +4,10 @@ import msgspec
 import pytest
 
 from watchbill.clock import SECOND, Micros
+from watchbill.model.logbook import LogEntry
 from watchbill.model.recurrence import Catchup, Overlap, ScheduleSpec
-from watchbill.model.run import NewRun
-from watchbill.model.schedule import NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow, slot_id
+from watchbill.model.run import NewRun, shard_number
+from watchbill.model.schedule import CreatedSchedule, NewSchedule, ScheduleChange, ScheduleOrder, ScheduleRow, slot_id
 from watchbill.model.states import RunState
 from watchbill.store.protocol import Hint
 from watchbill.testing.conformance.scene import KNOWN, LIMIT, ME, NOON, Scene, a_change
@@ -40,7 +41,16 @@ def a_decision(
     row: ScheduleRow, *slots: Micros, num: int = 1, waiting: tuple[Micros, ...] = (), **changes
 ) -> ScheduleChange:
     runs = [
-        NewRun(num + n, row.namespace, slot_id(row.name, slot), row.name, row.version, row.input, shard=row.shard)
+        NewRun(
+            num + n,
+            row.namespace,
+            slot_id(row.name, slot),
+            row.workflow,
+            row.version,
+            row.input,
+            shard=row.shard,
+            slot=slot,
+        )
         for n, slot in enumerate(slots)
     ]
     last = max([row.last_slot, *slots, *waiting])
@@ -286,3 +296,109 @@ async def test_whether_its_code_is_there(scene, knows, known):
     assert (await announced(scene)).known, "nobody attends"
     await scene.store.scheduler.attend(ME, "default", "", knows, b"{}", None)
     assert (await the_schedule(scene)).known is known
+
+
+# --- created at run time
+
+
+def an_entry(act: str = "create") -> LogEntry:
+    return LogEntry("schedule", "eu", act, "ada", "", "")
+
+
+def to_create(**changes) -> CreatedSchedule:
+    asked = CreatedSchedule(
+        namespace="default", name="eu", workflow="order", version=1, spec=EVERY_MINUTE, input=b'["eu"]', region="",
+        rev=None, entry=an_entry(),
+    )  # fmt: skip
+    return msgspec.structs.replace(asked, **changes)
+
+
+async def created(scene: Scene, **changes) -> ScheduleRow:
+    assert await scene.store.client.create_schedule(to_create(**changes))
+    return await the_schedule(scene)
+
+
+async def test_created_schedule_begins_now_in_the_shard_of_its_name(scene):
+    row = await created(scene, input=LARGE)
+    assert (row.name, row.workflow, row.version, row.spec, row.input) == ("eu", "order", 1, EVERY_MINUTE, LARGE)
+    assert (row.last_slot, row.wake_at, row.created) == (NOON, NOON, True)
+    shards = await scene.store.scheduler.shards("default", "")
+    assert row.shard == shards[shard_number("eu")]
+    assert [entry.act for entry in await scene.store.client.logbook("default", 10)] == ["create"]
+
+
+async def test_created_schedule_is_due_for_those_who_know_its_workflow(scene):
+    row = await created(scene)
+    assert await due(scene, ["eu"]) == ()
+    assert [found.name for found in await due(scene, ["order"])] == ["eu"]
+    await scene.turn(schedules=[a_decision(row, NOON + MINUTE)])
+    [run] = await scene.store.client.runs("default")
+    assert (run.id, run.workflow, run.input, run.slot) == (
+        slot_id("eu", NOON + MINUTE),
+        "order",
+        b'["eu"]',
+        NOON + MINUTE,
+    )
+    assert (await the_schedule(scene)).live
+
+
+async def test_created_schedule_is_changed_only_as_it_was_read(scene):
+    row = await created(scene)
+    scene.clock.pass_by(MINUTE)
+    assert not await scene.store.client.create_schedule(to_create(input=b'["us"]')), "its name is taken"
+    assert not await scene.store.client.create_schedule(to_create(input=b'["us"]', rev=row.rev + 1))
+    assert await the_schedule(scene) == row
+    changed = await created(scene, input=b'["us"]', workflow="refund", rev=row.rev)
+    assert (changed.input, changed.workflow, changed.last_slot) == (b'["us"]', "refund", NOON)
+    slower = await created(scene, spec=ScheduleSpec(every=2 * MINUTE), rev=changed.rev)
+    assert slower.last_slot == NOON + MINUTE, "another timing begins anew"
+    assert len(await scene.store.client.logbook("default", 10)) == 3
+
+
+async def test_created_schedule_stays_when_code_is_announced(scene):
+    row = await created(scene)
+    taken = await scene.store.scheduler.announce("default", [], ["order", "eu"], [("order", 1), ("refund", 2)])
+    assert (taken, await the_schedule(scene)) == ((), row)
+    await scene.store.scheduler.announce("default", [], ["order"], [("order", 2)])
+    assert (await the_schedule(scene)).version == 2
+    await scene.store.scheduler.announce("other", [], ["order"], [("order", 3)])
+    assert (await the_schedule(scene)).version == 2
+
+
+async def test_schedules_of_code_and_created_ones_do_not_take_each_others_names(scene):
+    row = await created(scene)
+    taken = await scene.store.scheduler.announce("default", [a_schedule(scene, name="eu")], [])
+    assert (taken, await the_schedule(scene)) == (("eu",), row)
+    assert await scene.store.client.delete_schedule("default", "eu", row.rev, an_entry("delete"))
+    in_code = await announced(scene)
+    assert not in_code.created
+    assert not await scene.store.client.create_schedule(to_create(name="order", rev=in_code.rev))
+    assert not await scene.store.client.delete_schedule("default", "order", in_code.rev, an_entry("delete"))
+    assert await the_schedule(scene) == in_code
+    await scene.store.scheduler.announce("default", [], ["order"])
+    ended = await the_schedule(scene)
+    assert await scene.store.client.create_schedule(to_create(name="order", rev=ended.rev)), "it has ended"
+    assert (await the_schedule(scene)).created
+
+
+async def test_deleted_schedule_starts_nothing_and_leaves_its_runs(scene):
+    row = await created(scene)
+    await scene.turn(schedules=[a_decision(row, NOON + MINUTE)])
+    decided = await the_schedule(scene)
+    delete = scene.store.client.delete_schedule
+    assert not await delete("default", "eu", row.rev, an_entry("delete")), "it has changed"
+    assert not await delete("other", "eu", decided.rev, an_entry("delete"))
+    assert await delete("default", "eu", decided.rev, an_entry("delete"))
+    assert (await scene.store.client.schedules("default")).rows == ()
+    await scene.turn(schedules=[a_decision(decided, NOON + 2 * MINUTE, num=2)])
+    assert await ids(scene) == [slot_id("eu", NOON + MINUTE)]
+    acts = [entry.act for entry in await scene.store.client.logbook("default", 10)]
+    assert acts == ["delete", "create"]
+
+
+async def test_creating_a_schedule_concerns_schedulers(scene):
+    heard = []
+    deaf = scene.store.listen(Hint.SCHEDULER, lambda: heard.append(1))
+    await created(scene)
+    assert heard
+    deaf()

@@ -1,5 +1,6 @@
 -- Write down the schedules that code has; one that is new, or whose timing is, begins with the next slot from now. Those
--- end whose workflows are there and have no schedule any more.
+-- end whose workflows are there and have no schedule any more. Schedules that were created at run time stay, and start
+-- the version of their workflow that this code has.
 WITH announced AS (
     INSERT INTO watchbill.schedule AS old (
         namespace, name, shard, version, spec, timing, input, last_slot, wake_at
@@ -17,9 +18,12 @@ WITH announced AS (
             WHEN old.timing <> excluded.timing OR old.wake_at IS NULL THEN greatest(old.last_slot, excluded.last_slot)
             ELSE old.last_slot
         END
-    WHERE old.wake_at IS NULL
-        OR (old.shard, old.version, old.spec, old.input)
-            IS DISTINCT FROM (excluded.shard, excluded.version, excluded.spec, excluded.input)
+    WHERE NOT old.created
+        AND (
+            old.wake_at IS NULL
+            OR (old.shard, old.version, old.spec, old.input)
+                IS DISTINCT FROM (excluded.shard, excluded.version, excluded.spec, excluded.input)
+        )
     RETURNING id
 ),
 ended AS (
@@ -28,7 +32,18 @@ ended AS (
     WHERE namespace = :namespace
         AND name = ANY (:without::text[])
         AND wake_at IS NOT NULL
+        AND NOT created
+    RETURNING id
+),
+revised AS (
+    UPDATE watchbill.schedule
+    SET version = new.version, rev = rev + 1
+    FROM unnest(:workflows::text[], :workflow_versions::integer[]) AS new (workflow, version)
+    WHERE schedule.namespace = :namespace
+        AND schedule.workflow = new.workflow
+        AND schedule.created
+        AND schedule.version <> new.version
     RETURNING id
 )
 SELECT count(*)
-FROM (SELECT id FROM announced UNION ALL SELECT id FROM ended) AS changed
+FROM (SELECT id FROM announced UNION ALL SELECT id FROM ended UNION ALL SELECT id FROM revised) AS changed

@@ -16,12 +16,13 @@ member AS MATERIALIZED (
 made AS (
     INSERT INTO watchbill.run (
         num, shard, namespace, id, workflow, version, input, created_at, wake_at, priority, deadline, tags, root,
-        begun_at, early
+        begun_at, early, slot, parent_id, copied
     )
     SELECT
         :num::bigint, :shard::integer, :namespace::text, :id::text, :workflow::text, :version::integer, :input::bytea,
         watchbill.at(:now::bigint), watchbill.at(:now::bigint), :priority::integer, :deadline::bigint,
-        string_to_array(:tags::text, chr(31)), :num::bigint, begun_at, true
+        string_to_array(:tags::text, chr(31)), :num::bigint, begun_at, true,
+        :slot::bigint, :parent_id::text, :copied::integer
     FROM source
     WHERE (SELECT count(*) FROM member WHERE coalesce(incident = :member::bigint, :member IS NULL))
         >= CASE WHEN :member IS NULL THEN 0 ELSE 1 END

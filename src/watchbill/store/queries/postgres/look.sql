@@ -70,7 +70,7 @@ SELECT
             WHERE schedule.shard = mine.shard
                 AND wake_at <= (SELECT watchbill.at(:now::bigint))
                 AND paused_by IS NULL
-                AND name || '' = ANY (:scheduled::text[])
+                AND coalesce(workflow, name) = ANY (:scheduled::text[])
             UNION
             SELECT id
             FROM watchbill.schedule
@@ -78,7 +78,7 @@ SELECT
                 AND waiting IS NOT NULL
                 AND wake_at IS NOT NULL
                 AND paused_by IS NULL
-                AND name || '' = ANY (:scheduled::text[])
+                AND coalesce(workflow, name) = ANY (:scheduled::text[])
                 AND coalesce((SELECT run.status >= 10 FROM watchbill.run WHERE run.num = schedule.last_run), true)
             LIMIT :share::bigint
         ) AS due
@@ -105,7 +105,7 @@ SELECT
             WHERE schedule.shard = mine.shard
                 AND wake_at > (SELECT watchbill.at(:now::bigint))
                 AND paused_by IS NULL
-                AND name || '' = ANY (:scheduled::text[])
+                AND coalesce(workflow, name) = ANY (:scheduled::text[])
             ORDER BY wake_at
             LIMIT 1
         ) AS later

@@ -7,7 +7,7 @@ FROM (
         WHERE later.shard = mine.value
             AND later.wake_at > :now
             AND later.paused_by IS NULL
-            AND later.name IN (SELECT value FROM json_each(:known))
+            AND coalesce(later.workflow, later.name) IN (SELECT value FROM json_each(:known))
         ORDER BY later.wake_at
         LIMIT 1
     ) AS at

@@ -1,0 +1,7 @@
+-- Delete a schedule that was created at run time, or has ended, if it is as it was read.
+DELETE FROM watchbill.schedule
+WHERE namespace = :namespace
+    AND name = :name
+    AND rev = :rev::bigint
+    AND (created OR wake_at IS NULL)
+RETURNING id

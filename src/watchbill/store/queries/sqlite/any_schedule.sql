@@ -1,0 +1,3 @@
+-- Say whether there is any schedule.
+SELECT max(id) IS NOT NULL
+FROM schedule
