@@ -21,6 +21,7 @@ WAITS_FOR_CODE: Final = "waits for code"
 FOR_MESSAGE: Final = "a message on "
 FOR_RUN: Final = "run "
 FOR_ANSWER: Final = "an answer to "
+FOR_RESUME: Final = "a resume: its code has ended"
 _OURS: Final = r"[/~@]"
 _NOT_IN_IDS: Final = r"[^A-Za-z0-9._:@~/-]"
 _COPY: Final = r"~\d+\Z"
@@ -85,6 +86,7 @@ class RunRow(msgspec.Struct, frozen=True):
     published: bytes | None = None
     early: bool = False  # something was journalled for it before it began
     waits: str | None = None  # for what beside time, in words
+    pauses: int = 0  # by which orders it is paused
 
 
 class RunChange(NamedTuple):
@@ -101,6 +103,7 @@ class RunChange(NamedTuple):
     published: bytes | None = None
     early: bool = False
     waits: str | None = None
+    pauses: int = 0
 
 
 def change_of(run: RunRow) -> RunChange:
@@ -117,6 +120,7 @@ def change_of(run: RunRow) -> RunChange:
         run.published,
         run.early,
         run.waits,
+        run.pauses,
     )
 
 

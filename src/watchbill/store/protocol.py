@@ -109,7 +109,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class TurnFact(NamedTuple):
-    """Something that a turn tells another run, by its number or by its id."""
+    """Something that a turn tells another run, by its number or by its id, or all open children of a run."""
 
     run: int | None
     namespace: str
@@ -118,6 +118,7 @@ class TurnFact(NamedTuple):
     ref: str
     actor: str
     body: bytes
+    children: bool = False  # of that run, by its number; without those that this very turn starts
 
 
 class Told(StrEnum):

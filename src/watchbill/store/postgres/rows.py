@@ -71,8 +71,8 @@ def _untyped(rows: Iterable[Row]) -> Iterable[Any]:
 
 
 def _run(*columns: Any) -> RunRow:  # noqa: ANN401
-    *others, tags, published, early, waits = columns
-    return RunRow(*others[:6], RunState(others[6]), *others[7:], tuple(tags or ()), published, early, waits)  # type: ignore[call-arg]
+    *others, tags, published, early, waits, pauses = columns
+    return RunRow(*others[:6], RunState(others[6]), *others[7:], tuple(tags or ()), published, early, waits, pauses)  # type: ignore[call-arg]
 
 
 def _entry(*columns: Any) -> JournalEntry:  # noqa: ANN401

@@ -44,12 +44,12 @@ def run_rows(db: Database, cursor: Raw) -> list[RunRow]:
         RunRow(
             num, shard, namespace, id, workflow, version, RunState(status), part, losses, priority,
             wake_at, held, bool(paused), db.whole(num, input), created_at, begun_at, ended_at,
-            deadline, parent, root, _tags(tags), published, bool(early), waits,
+            deadline, parent, root, _tags(tags), published, bool(early), waits, pauses,
         )
         for (
             num, shard, namespace, id, workflow, version, status, part, losses, priority,
             wake_at, held, paused, input, created_at, begun_at, ended_at,
-            deadline, parent, root, tags, published, early, waits,
+            deadline, parent, root, tags, published, early, waits, pauses,
         ) in cursor
     ]  # fmt: skip
 

@@ -4,7 +4,8 @@ SELECT
     run.num, run.shard, run.namespace, run.id, run.workflow, run.version, run.status, run.part,
     run.losses, run.priority, run.wake_at, run.held, run.paused, run.input, run.created_at,
     run.begun_at, run.ended_at,
-    run.deadline, run.parent, run.root, run.tags, run.published, run.early, run.waits
+    run.deadline, run.parent, run.root, run.tags, run.published, run.early, run.waits,
+    run.pauses
 FROM json_each(:shards) AS mine
 CROSS JOIN run
 WHERE run.num IN (
