@@ -182,10 +182,10 @@ class Handle(Generic[T]):
         """Ask for the run to be cancelled: durable when this returns; CancelledError is raised where it waits."""
         await self._client.tell(self.id, FactKind.CANCEL, str(reason), by=self.by)
 
-    async def pause(self, reason: str = "", children: bool = True) -> None:  # noqa: FBT001, FBT002 - the public API
-        """Let nothing new start, also in the runs below it: what runs is finished and recorded; time and messages go on.
+    async def pause(self, reason: str = "", children: bool = True) -> None:
+        """Let nothing new start, also in all runs below it: what runs is finished, time and messages go on.
 
-        A paused run does not complete: its outcome waits until it is resumed. `children=False`: the runs below it go on.
+        A paused run does not complete: its outcome waits for a resume. `children=False`: the runs below it go on.
         """
         if not isinstance(children, bool):
             raise InvalidOptionError(f"pause(children=) is True or False, got {children!r:.240}")

@@ -72,7 +72,8 @@ def _add_told(runs: typer.Typer, name: str, help: str) -> None:
 def pause(  # noqa: PLR0913
     ids: RunIds = None,
     children: Annotated[
-        bool, typer.Option("--children/--no-children", help="Also all runs below them, those that they start later too.")
+        bool,
+        typer.Option("--children/--no-children", help="Also all runs below them, those that they start later too."),
     ] = True,
     status: Status = None,
     workflow: WorkflowName = None,
@@ -86,7 +87,7 @@ def pause(  # noqa: PLR0913
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Let nothing new start in runs: what runs is finished; time and messages go on. No outcome counts until a resume."""
+    """Let nothing new start in runs: what runs is finished, time and messages go on; none completes until a resume."""
     from watchbill.cli.acting import Action
 
     async def tell(_: Any, handle: Any) -> None:  # noqa: ANN401

@@ -36,7 +36,7 @@ def read_order(body: bytes) -> PauseOrder:
     return order if isinstance(order, PauseOrder) else PauseOrder(order or "")
 
 
-def pause_of(paused: bool, stored: int) -> Pause:  # noqa: FBT001 - as the columns are
+def pause_of(paused: bool, stored: int) -> Pause:
     """Give the pause that a run's row says; versions before this one wrote only whether it is paused."""
     return (Pause(stored) or Pause.OWN) if paused else Pause.NONE
 

@@ -41,7 +41,9 @@ def end(loaded: Loaded, term: int, batch: Batch) -> None:
     turn.journal.append(
         (run.num, seq, Kind.END.value, "", 0, 0, Outcome.CANCELLED.value, None, None, batch.now, reason)
     )
-    turn.runs.append(change_of(run)._replace(status=RunState.CANCELLED, wake_at=None, held=None, paused=False, pauses=0))
+    turn.runs.append(
+        change_of(run)._replace(status=RunState.CANCELLED, wake_at=None, held=None, paused=False, pauses=0)
+    )
     if run.parent is not None:
         batch.tell(run.num, ending_of(run.namespace, run.parent, run.id, RunState.CANCELLED, reason))
     for child in loaded.children or ():

@@ -4,7 +4,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from watchbill import events as happened
 from watchbill.clock import Micros, to_datetime
 from watchbill.events import Event
 from watchbill.flow.endings import Ending
@@ -75,7 +74,7 @@ def paused_by(run: int, fact: Fact, order: PauseOrder) -> DecisionRow:
 
 def resume_refused(run: int, fact: Fact) -> DecisionRow:
     """Record that a run was not resumed, because the run that started it is paused with all below it."""
-    said = f"a resume by {fact.actor} changed nothing: the run is paused with the run that started it"
+    said = f"a resume by {fact.actor} changed nothing: the run is paused with the run above it, and goes on with that"
     body = Decision(rule="the runs below a run are paused and resumed with it", chosen="refused", message=said)
     return DecisionRow(run, "", fact.id, OF_A_PERSON, "scheduler", _encode(body))
 

@@ -40,7 +40,12 @@ from watchbill.scheduler.stopping import Stopping
 from watchbill.store.protocol import Fact, Loaded
 
 LONGEST_SHOWN: Final = 200  # characters of an answer that does not fit
-HEARD_AT_THE_END: Final = (FactKind.CHILD, FactKind.REWIND, FactKind.PAUSE, FactKind.RESUME)  # by a run whose code has ended
+HEARD_AT_THE_END: Final = (
+    FactKind.CHILD,
+    FactKind.REWIND,
+    FactKind.PAUSE,
+    FactKind.RESUME,
+)  # by a run whose code has ended
 
 _encode = msgspec.json.Encoder().encode
 

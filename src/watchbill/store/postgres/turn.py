@@ -135,7 +135,9 @@ def turn_values(
     values |= _columns("decision", ("runs", "calls", "fences", "ns", "actors", "bodies"), turn.decisions)
     values |= _start_columns(turn, homes, Blobs(env)) if turn.starts else {}
     values |= _schedule_columns(turn, Blobs(env)) if turn.schedules else {}
-    values |= _columns("fact", ("runs", "namespaces", "ids", "kinds", "refs", "actors", "bodies", "childrens"), turn.facts)
+    values |= _columns(
+        "fact", ("runs", "namespaces", "ids", "kinds", "refs", "actors", "bodies", "childrens"), turn.facts
+    )
     values["untold"] = UNTOLD
     values["parked"] = AttemptState.PARKED
     values |= _columns("failed", ("runs", "steps", "undos", "bodies"), turn.failed)

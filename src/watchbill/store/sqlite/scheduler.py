@@ -547,9 +547,7 @@ def _tell(db: Writer, facts: Sequence[TurnFact], now: Micros) -> None:
     to_one = [(*fact[:-1], now) for fact in facts if not fact.children]
     if to_one:
         db.run_many("turn_facts", to_one)
-    to_children = [
-        (fact.run, fact.kind, fact.ref, fact.actor, fact.body, now) for fact in facts if fact.children
-    ]
+    to_children = [(fact.run, fact.kind, fact.ref, fact.actor, fact.body, now) for fact in facts if fact.children]
     if to_children:
         db.run_many("turn_facts_children", to_children)
 
