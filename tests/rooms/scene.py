@@ -6,7 +6,7 @@ from typing import Any
 
 from watchbill import App, Event, Handle, RunStatus
 
-LONG = 12  # seconds: reached only by a test that fails
+LONG = 120  # seconds: reached only by a test that fails
 LOOK_EVERY = 0.005  # whoever looks without a pause takes the time of what is waited for
 
 

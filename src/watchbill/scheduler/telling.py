@@ -121,6 +121,7 @@ class Telling:
             if heard and fact.kind is FactKind.ANSWER:
                 self._too_late(resident, fact, batch)
             elif over and fact.kind is FactKind.CANCEL and resident.outcome_waits:
+                batch.turn.decisions.append(asked_by(resident.num, fact))
                 resident.ends_paused = True  # with the outcome that it has reached: the cancel comes after that
                 self._advance.rest(resident, batch)
         if heard:

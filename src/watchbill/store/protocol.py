@@ -743,8 +743,8 @@ class SchedulerStore(Protocol):
         """Read the next page of a run's journal; there is none when that is empty."""
         ...
 
-    async def children(self, families: Mapping[int, int]) -> dict[int, list[str]]:
-        """Read the ids of the open runs that runs (num -> root) have started; who has none is left out."""
+    async def children(self, parents: Sequence[int]) -> dict[int, list[str]]:
+        """Read the ids of the open runs that runs have started; a run without open children is left out."""
         ...
 
     async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:

@@ -150,9 +150,9 @@ class SqliteScheduler:
         """Read the next page of a run's journal."""
         return await self._lanes.read(lambda db: journal_page(db, num, after)[0])
 
-    async def children(self, families: Mapping[int, int]) -> dict[int, list[str]]:
+    async def children(self, parents: Sequence[int]) -> dict[int, list[str]]:
         """Read the ids of the open runs that runs have started."""
-        wanted: Named = {"families": json_text(list(families.items()))}
+        wanted: Named = {"parents": json_text(parents)}
         children: dict[int, list[str]] = {}
         for parent, id in await self._lanes.read(lambda db: db.run("children", wanted).fetchall()):
             children.setdefault(parent, []).append(id)
