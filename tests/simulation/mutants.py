@@ -28,6 +28,7 @@ from watchbill.model.schedule import slot_id
 from watchbill.model.verdict import AskPerson, Climb, TryLater
 from watchbill.scheduler import advance, residence, resolving, scheduler, schedules
 from watchbill.scheduler.advance import Advance
+from watchbill.scheduler.children import Children
 from watchbill.scheduler.entering import Entering
 from watchbill.scheduler.leases import Leases
 from watchbill.scheduler.residence import Resident

@@ -79,6 +79,7 @@ ILL_BRED: Final = frozenset({"hog", "deaf", "stubborn", "stuck"})  # steps that 
 REPORTED_WITHIN: Final = 0.25  # seconds: that an attempt has ended waits a moment for others, and is then under way
 PAUSED_WITHIN: Final = 10.0  # seconds: what was leased before its run was paused has begun by then
 _CANCELS: Final = b'"chosen":"cancel"'
+_RESUMES: Final = b'"chosen":"resume"'
 FORSAKEN_FOR: Final = 90.0  # seconds: a child whose parent has ended has heard of it by then
 UNDO: Final = "undo:"  # how the key of an undo begins
 MOST_UNDOS: Final = 4 + QUARANTINE_AT  # attempts of one: the retries of the workload, and losses
@@ -207,8 +208,7 @@ class Checker:
                     self.slots.changed(change)
                 case DecisionSeen():
                     self.decided(change)
-                    if not change.call and _CANCELS in change.body:
-                        self._stopped.add(change.run)
+                    self._decided_of_run(change)
                     self.remedies.saw_decision(change, lambda seen=change: self._begun_of(seen))  # type: ignore[misc]
                 case ResolveSeen():
                     self.remedies.saw_resolve(change)
@@ -221,6 +221,12 @@ class Checker:
         self._check_limits()
         self._check_paused_ends()
         self.remedies.committed()
+
+    def _decided_of_run(self, decision: DecisionSeen) -> None:
+        if not decision.call and _CANCELS in decision.body:
+            self._stopped.add(decision.run)
+        elif not decision.call and _RESUMES in decision.body and decision.run in self._ended_paused:
+            self._ended_paused.remove(decision.run)  # by the same transaction, before its end
 
     def _check_paused_ends(self) -> None:
         for num in self._ended_paused:
@@ -241,13 +247,7 @@ class Checker:
     def _run(self, run: RunSeen) -> None:
         before = self.runs.get(run.num)
         self.runs[run.num] = run
-        if run.parent is not None:
-            self.parents.add(run.parent)
-        if not run.paused:
-            self._paused_at.pop(run.num, None)
-        elif run.num not in self._paused_at:
-            self._paused_at[run.num] = self._now()
-            self.counts["runs paused" if run.parent is None else "children paused"] += 1
+        self._pause(run)
         if before is None:
             self.nums[run.id] = run.num
             self.inserted[run.id] = self._now()
@@ -272,6 +272,15 @@ class Checker:
         if new.terminal:
             self.counts[f"runs {new.word}"] += 1
             self.slots.ended(run)
+
+    def _pause(self, run: RunSeen) -> None:
+        if run.parent is not None:
+            self.parents.add(run.parent)
+        if not run.paused:
+            self._paused_at.pop(run.num, None)
+        elif run.num not in self._paused_at:
+            self._paused_at[run.num] = self._now()
+            self.counts["runs paused" if run.parent is None else "children paused"] += 1
 
     def _journalled(self, entry: EntrySeen) -> None:
         if entry.run not in self.runs:

@@ -82,8 +82,8 @@ _OVERTAKEN: Final = """
         AND step IN (SELECT value FROM json_each(:steps))
         AND (avoid IS NOT :agent OR avoid_until <= :now)
 """
-# Children that are paused by their parent, or will be when they have read what it has told them last, and should not be;
-# and those that should be and are not.
+# Children that are paused by their parent and should not be, or should be and are not, when they have read the last
+# fact that it has sent them.
 _ESCAPED: Final = """
     SELECT child.id
     FROM main.run AS child
