@@ -31,7 +31,7 @@ from watchbill.testing.conformance.scene import HandClock, Scene, a_verdict
 SHOP = [sys.executable, "-m", "tests.house.shop"]
 LISTED = [
     *("id", "workflow", "version", "state", "health", "paused", "priority", "tags", "parent"),
-    *("created_at", "ended_at", "waiting_for", "progress"),
+    *("created_at", "ended_at", "waiting_for", "progress", "paused_by", "paused_why", "paused_with"),
 ]
 
 
@@ -95,6 +95,9 @@ def test_the_fields_of_a_listed_run_say_what_happened(listed):
         "ended_at": "",
         "waiting_for": None,
         "progress": {"done": 2, "total": 2, "note": "2 of 2 steps seen"},
+        "paused_by": None,
+        "paused_why": None,
+        "paused_with": None,
     }
     assert nap["ended_at"] is None
     assert nap["waiting_for"].startswith("time, until ")

@@ -35,6 +35,7 @@ from watchbill import (
 from watchbill.events import RUN_PAUSED, RUN_UNPAUSED
 from watchbill.flow import copies
 from watchbill.model.facts import FactKind
+from watchbill.model.run import FOR_RESUME
 
 
 class Shop:
@@ -150,7 +151,9 @@ async def test_time_and_messages_go_on_while_a_run_is_paused(app: App) -> None:
         await run.pause()
         await becomes(run, lambda status: status.paused)
         await run.send("m", "hello")
-        assert await ends(run) == ["hello"], "it starts nothing, so nothing holds it back"
+        await becomes(run, lambda status: status.waiting_for == FOR_RESUME)
+        await run.resume()
+        assert await ends(run) == ["hello"]
 
 
 # --- retry

@@ -249,7 +249,7 @@ async def test_a_child_that_ends_while_its_parent_is_paused_and_was_loaded_again
     async with before.rooms():
         run = await before.start(family(before), id="p")
         await becomes(run, lambda status: status.waiting_for == "run 'p/child'")
-        await run.pause("wait")
+        await run.pause("wait", children=False)
         await becomes(run, lambda status: status.paused)
     after = App(kept)
     family(after)

@@ -123,6 +123,54 @@ async def fails() -> None:
     raise ValueError("always")
 
 
+@app.step
+async def is_paused(id: str) -> None:
+    """Wait until a run is paused."""
+    while not (await app.handle(id).status()).paused:
+        await asyncio.sleep(1)
+    world.append(f"paused: {id}")
+
+
+@app.step
+async def orders(id: str, act: str) -> None:
+    world.append(act)
+    await (app.handle(id).pause("a flood") if act == "pause" else app.handle(id).resume())
+
+
+@app.workflow
+async def operator(top: str, below: list[str]) -> None:
+    """Pauses a run, waits until all below it are paused, and resumes it after a while."""
+    await sleep(1)
+    await orders(top, "pause")
+    await asyncio.gather(*(is_paused(one) for one in (top, *below)))
+    await sleep(10)
+    await orders(top, "resume")
+
+
+@app.step
+async def engages(id: str, below: list[str]) -> None:
+    await app.start(operator, id, below, id="operator")
+
+
+@app.workflow
+async def child() -> int:
+    for n in range(3):
+        await act(f"child {n}")
+        await sleep(2)
+    return 3
+
+
+@app.workflow
+async def parent() -> int:
+    return await child()
+
+
+@app.workflow
+async def grandparent() -> int:
+    await engages("crash-everywhere", ["crash-everywhere/parent", "crash-everywhere/parent/child"])
+    return await parent()
+
+
 def test_a_step_runs_twice_only_when_its_outcome_is_not_recorded(watch: Watch) -> None:
     runs: list[CrashedRun] = []
     points = watch.crash_everywhere(one, (), lambda result, run: runs.append(run))
@@ -182,6 +230,17 @@ def test_what_is_to_stop_before_an_undo_is_asked_to_by_whoever_comes_next(watch:
         assert set(world) == {"undone: None"}, "nobody has waited for its end"
 
     watch.crash_everywhere(travels, (), check, fresh=world.clear)
+
+
+def test_a_pause_reaches_the_runs_below_a_run_whenever_its_process_dies(watch: Watch) -> None:
+    def check(result: int, run: CrashedRun) -> None:
+        assert result == 3
+        paused, resumed = world.index("paused: crash-everywhere/parent/child"), world.index("resume")
+        assert set(world) >= {f"child {n}" for n in range(3)}
+        assert not [word for word in world[paused:resumed] if word.startswith("child")]
+        assert [word for word in world[resumed:] if word.startswith("child")], "the child ended before it was paused"
+
+    assert watch.crash_everywhere(grandparent, (), check, fresh=world.clear) > 20
 
 
 def test_the_same_crashes_come_in_the_same_order_every_time(watch: Watch) -> None:

@@ -29,6 +29,7 @@ from watchbill.model.schedule import slot_id
 from watchbill.model.verdict import AskPerson, Climb, TryLater
 from watchbill.scheduler import advance, residence, resolving, scheduler, schedules
 from watchbill.scheduler.advance import Advance
+from watchbill.scheduler.children import Children
 from watchbill.scheduler.entering import Entering
 from watchbill.scheduler.leases import Leases
 from watchbill.scheduler.residence import Resident
@@ -732,6 +733,23 @@ def children_from_before_are_forgotten(patch: Patch) -> None:
     patch.setattr(Entering, "_take_up_children", forget)
 
 
+def a_pause_misses_children_that_are_started_later(patch: Patch) -> None:
+    """A paused run goes on to start children, and tells only those that were there when it was paused."""
+    dispatch = Advance.dispatch
+
+    def start(self, resident, call, batch):
+        paused, resident.paused = resident.paused, resident.paused and call.kind is not Kind.CHILD
+        dispatch(self, resident, call, batch)
+        resident.paused = paused
+
+    patch.setattr(Advance, "dispatch", start)
+    patch.setattr(Children, "put_off_starts", lambda self, resident, batch: None)
+
+
+def a_paused_run_completes(patch: Patch) -> None:
+    patch.setattr(Resident, "outcome_waits", False)
+
+
 def what_does_not_fit_is_taken(patch: Patch) -> None:
     """What a person gives as a result is believed, whatever it is."""
     patch.setattr(resolving, "_provided", lambda body, call, what, *, shows: Provided(body))
@@ -809,6 +827,8 @@ MUTANTS = (
     Mutant("pause unheard", what_is_paused_is_leased, frozenset({"I12"}), is_troubled),
     Mutant("not verified", a_result_is_not_verified, frozenset({"I2"}), is_troubled),
     Mutant("unknown not undone", what_may_have_taken_effect_is_not_undone, frozenset({"I14"}), is_troubled),
+    Mutant("children escape a pause", a_pause_misses_children_that_are_started_later, frozenset({"I26"})),
+    Mutant("completes while paused", a_paused_run_completes, frozenset({"I26"})),
     Mutant("does not fit", what_does_not_fit_is_taken, frozenset({"I2"}), is_troubled),
     Mutant("look cut off", a_look_cut_off_is_not_followed, frozenset({"I2"}), is_embedded),
 )

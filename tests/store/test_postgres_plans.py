@@ -100,7 +100,7 @@ INDEXES: Mapping[str, set[str]] = {
     },
     "answer": {"attempt_pkey (id)", "run_pkey (num)", "fact_run_kind_ref_key (run, kind, ref)"},
     "delete_root": {"run_pkey (num)", "run_tree (root)"},
-    "children": {"run_tree (root)"},
+    "children": {"run_children (parent)"},
     "delete_next": {"run_tree (root)"},
     "delete_decisions": {"decision_pkey (run)"},
     "delete_attempts": {"attempt_run (run)"},
@@ -853,7 +853,7 @@ async def a_life(scene: Scene, num: int) -> None:
     await doors.scheduler.look(shards, KNOWN, 100)
     await doors.scheduler.live(shards, KNOWN, num - 1, 5, due=True)
     await doors.scheduler.load([num])
-    await doors.scheduler.children({num: num})
+    await doors.scheduler.children([num])
     await doors.scheduler.onsets([(num, "charge", num)])
     row = scene.a_row(run)
     begin = scene.a_turn(attempts=[row], runs=[a_change(run, RunState.RUNNING)], doing={run.shard: num})

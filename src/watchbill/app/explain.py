@@ -15,6 +15,7 @@ import msgspec
 from watchbill.app.aftermath import cured_words, decided_by, undone_words
 from watchbill.app.open_call import is_unwatched, standstill_of, stopped_by
 from watchbill.app.opened import decision_in, error_in, reason_in
+from watchbill.app.pauses import pauses_in
 from watchbill.app.policy_words import policy_words, told_policy
 from watchbill.app.report import held_reason, status_of
 from watchbill.app.standstill import (
@@ -46,7 +47,7 @@ from watchbill.model.facts import FactKind
 from watchbill.model.failure import RunError
 from watchbill.model.member import waits_for_person
 from watchbill.model.resolution import Action
-from watchbill.model.run import FOR_ANSWER, FOR_MESSAGE, FOR_RUN, WAITS_FOR_CODE, cause_of_hold, code_name
+from watchbill.model.run import FOR_ANSWER, FOR_MESSAGE, FOR_RESUME, FOR_RUN, WAITS_FOR_CODE, cause_of_hold, code_name
 from watchbill.model.sealed import is_sealed, shown
 from watchbill.model.states import AttemptState, RunState
 from watchbill.scheduler.plan import LOST_AND_SEALED, QUARANTINED
@@ -295,28 +296,23 @@ def _because(fact: Fact) -> str:
 
 
 def _paused(record: Record, facts: dict[str, Any]) -> Iterator[Standstill]:
-    if not record.run.paused:
-        return
-    by = None
-    for row, at in record.decisions:
-        decision = decision_in(row.body)
-        if row.call == "" and decision.chosen == FactKind.PAUSE:
-            by = row.actor, decision.message, at
-    facts["paused"] = True
-    resumes = "whoever resumes it"
-    if by is None:
-        said = "It is paused: nothing new starts until somebody resumes it."
-        yield Standstill(Because.PAUSED, said, resumes)
-        return
-    actor, reason, at = by
-    facts["paused_by"], facts["paused_at"], facts["paused_because"] = actor, to_datetime(at), reason or None
-    because = f": {reason}" if reason else ""
-    yield Standstill(
-        Because.PAUSED,
-        f"It has been paused by {actor} for {since(at, record.now)}{because}."
-        " What runs is finished; nothing new starts until somebody resumes it.",
-        resumes,
-    )
+    pauses = pauses_in(record)
+    if pauses:
+        first = pauses[0]
+        at = None if first.at is None else to_datetime(first.at)
+        facts["paused"] = True
+        facts["paused_by"], facts["paused_at"], facts["paused_because"] = first.by, at, first.reason
+        facts["paused_with"] = next((pause.run for pause in pauses if pause.with_parent), None)
+    for pause in pauses:
+        above = f" with run {pause.run!r}, which is above it," if pause.with_parent and pause.run else ""
+        by = "" if pause.by is None else f" by {pause.by}"
+        lasting = "" if pause.at is None else f" for {since(pause.at, record.now)}"
+        because = f": {pause.reason}" if pause.reason else ""
+        resumed = f"run {pause.run!r}" if above else "it"
+        said = f"It has been paused{above}{by}{lasting}{because}." if above or by else "It is paused."
+        if pause is pauses[-1]:
+            said += f" What runs is finished; nothing new starts until somebody resumes {resumed}."
+        yield Standstill(Because.PAUSED, said, f"whoever resumes {resumed}")
 
 
 # --- where it stands
@@ -452,7 +448,11 @@ def _scheduled(record: Record, facts: dict[str, Any]) -> Standstill:
 
 def _waiting(record: Record, facts: dict[str, Any], rows: Sequence[AttemptRow]) -> Iterator[Standstill]:
     run = record.run
-    if run.waits is not None:
+    if run.waits == FOR_RESUME:
+        facts["waits"] = run.waits
+        said = "Its code has ended. The run ends with that outcome when it is resumed."
+        yield Standstill(Because.PAUSED, said, "whoever resumes it")
+    elif run.waits is not None:
         facts["waits"] = run.waits
         because, next = _awaited(run.id, run.waits)
         asked = any(row.kind == RowKind.ASK for row in rows)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from watchbill.app.status import AttemptLog, Explanation, RunStatus, TimelineEvent
 from watchbill.env import Env
+from watchbill.errors import InvalidOptionError
 from watchbill.flow.language import check_topic
 from watchbill.flow.workflows import Workflow
 from watchbill.model.duration import Duration
 from watchbill.model.facts import FactKind
+from watchbill.model.pausing import PauseOrder
 from watchbill.model.run import NewRun
 
 if TYPE_CHECKING:
@@ -186,13 +188,18 @@ class Handle(Generic[T]):
         """Ask for the run to be cancelled: durable when this returns; CancelledError is raised where it waits."""
         await self._client.tell(self.id, FactKind.CANCEL, str(reason), by=self.by)
 
-    async def pause(self, reason: str = "") -> None:
-        """Let nothing new start: what runs is finished and recorded; time and messages go on."""
-        await self._client.tell(self.id, FactKind.PAUSE, str(reason), by=self.by)
+    async def pause(self, reason: str = "", children: bool = True) -> None:
+        """Let nothing new start, also in all runs below it: what runs is finished, time and messages go on.
+
+        A paused run does not complete: its outcome waits for a resume. `children=False`: the runs below it go on.
+        """
+        if not isinstance(children, bool):
+            raise InvalidOptionError(f"pause(children=) is True or False, got {children!r:.240}")
+        await self._client.tell(self.id, FactKind.PAUSE, PauseOrder(str(reason), children), by=self.by)
 
     async def resume(self) -> None:
-        """Let a paused run go on."""
-        await self._client.tell(self.id, FactKind.RESUME, "", by=self.by)
+        """Let a paused run go on, and the runs below it that were paused with it."""
+        await self._client.tell(self.id, FactKind.RESUME, PauseOrder(), by=self.by)
 
     async def extend(self, by: Duration, *, reason: str, call: str | None = None) -> None:
         """Give the run more time before its deadline, or with `call` that call before its timeout."""

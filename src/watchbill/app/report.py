@@ -4,6 +4,7 @@ from typing import Final
 
 from watchbill.app.expected import DONE, expected_end, percent_done
 from watchbill.app.opened import decision_in
+from watchbill.app.pauses import pauses_in
 from watchbill.app.status import AttemptLog, Health, RunStatus, State, StepState, StepStatus
 from watchbill.app.steps import steps_of
 from watchbill.clock import Micros, to_datetime
@@ -55,6 +56,7 @@ def status_of(record: Record) -> RunStatus:
     state = State(run.status.word)
     if state is State.RUNNING and live and all(is_with_people(row) for row in live):
         state = State.WAITING
+    pauses = pauses_in(record)
     expected = None if held is not None else expected_end(record, steps)
     return RunStatus(
         id=run.id,
@@ -69,6 +71,9 @@ def status_of(record: Record) -> RunStatus:
         held=held,
         expected_end=expected,
         percent=percent_done(record, steps, expected),
+        paused_by=pauses[0].by if pauses else None,
+        paused_why=pauses[0].reason if pauses else None,
+        paused_with=next((pause.run for pause in pauses if pause.with_parent), None),
     )
 
 

@@ -90,6 +90,9 @@ class RunStatus(msgspec.Struct, frozen=True):
     held: str | None  # why nothing moves it, when it is held
     expected_end: datetime | None = None  # when it will probably have ended; None: nobody knows
     percent: int | None = None  # that is done: by that time, or else of the calls seen so far
+    paused_by: str | None = None  # who has paused it, or the run above it
+    paused_why: str | None = None
+    paused_with: str | None = None  # the run above it that was paused with all below it
 
 
 class TimelineEvent(msgspec.Struct, frozen=True):

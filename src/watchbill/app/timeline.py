@@ -237,6 +237,8 @@ def _ending(entry: JournalEntry, ended_as: RunState) -> tuple[str, str]:
 
 def _decided(row: DecisionRow, decision: Decision, at: Micros, outcome: str) -> TimelineEvent:
     by = "" if row.actor in HOUSE else f"by {row.actor}"
+    if decision.run:
+        by = f"{by}, with run {decision.run!r}".removeprefix(", ")
     note = decision.rule if row.actor in (SUPERVISOR, OBSERVER) else decision.message
     said = ": ".join(part for part in (by, note) if part)
     if decision.override:

@@ -29,8 +29,8 @@ from watchbill.cli.options import (
 def add_acts(runs: typer.Typer) -> None:
     """Add the commands that do something with runs."""
     _add_told(runs, "cancel", "Ask for runs to be cancelled: CancelledError is raised where they wait, then they undo.")
-    _add_told(runs, "pause", "Let nothing new start in runs: what runs is finished; time and messages go on.")
-    _add_told(runs, "resume", "Let paused runs go on.")
+    runs.command("pause")(pause)
+    _add_told(runs, "resume", "Let paused runs go on, and the runs below them that were paused with them.")
     runs.command("retry")(retry)
     runs.command("delete")(delete)
     runs.command("start")(start)
@@ -63,10 +63,41 @@ def _add_told(runs: typer.Typer, name: str, help: str) -> None:
             await hall.tell(handle.id, FactKind(name), reason, by=handle.by)
 
         def fits(record: Any) -> bool:  # noqa: ANN401
-            return not record.run.status.terminal and (name == "cancel" or record.run.paused is (name == "resume"))
+            return not record.run.status.terminal and (name == "cancel" or record.run.paused)
 
         choice = _choice(ids, status, workflow, tag, older_than)
         _act(Action(name, tell, fits), choice, dry_run, yes, (store, namespace, program), output)
+
+
+def pause(  # noqa: PLR0913
+    ids: RunIds = None,
+    children: Annotated[
+        bool,
+        typer.Option("--children/--no-children", help="Also all runs below them, those that they start later too."),
+    ] = True,
+    status: Status = None,
+    workflow: WorkflowName = None,
+    tag: Tags = None,
+    older_than: OlderThan = None,
+    reason: Reason = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    namespace: Namespace = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Let nothing new start in runs: what runs is finished, time and messages go on; none completes until a resume."""
+    from watchbill.cli.acting import Action
+
+    async def tell(_: Any, handle: Any) -> None:  # noqa: ANN401
+        await handle.pause(reason, children=children)
+
+    def fits(record: Any) -> bool:  # noqa: ANN401
+        return not record.run.status.terminal and not record.run.paused
+
+    choice = _choice(ids, status, workflow, tag, older_than)
+    _act(Action("pause", tell, fits), choice, dry_run, yes, (store, namespace, program), output)
 
 
 def retry(  # noqa: PLR0913

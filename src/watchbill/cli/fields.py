@@ -38,6 +38,9 @@ class RunFields(msgspec.Struct, frozen=True):
     ended_at: datetime | None
     waiting_for: str | None
     progress: Progress | None
+    paused_by: str | None
+    paused_why: str | None
+    paused_with: str | None
 
 
 class ErrorFields(msgspec.Struct, frozen=True):
@@ -184,6 +187,9 @@ def run_fields(record: Record) -> RunFields:
         ended_at=to_datetime(run.ended_at) if run.ended_at is not None else None,
         waiting_for=status.waiting_for,
         progress=status.progress,
+        paused_by=status.paused_by,
+        paused_why=status.paused_why,
+        paused_with=status.paused_with,
     )
 
 

@@ -175,6 +175,9 @@ def _standing(record: Record, status: RunStatus) -> Iterator[Text]:
     if status.expected_end is not None:
         left = span(to_datetime(record.now), status.expected_end)
         yield _labelled("expected end", _cell(f"{moment(status.expected_end)}, in {left}"))
+    if status.paused and status.paused_by is not None:
+        said = f"by {status.paused_by}" + (f": {status.paused_why}" if status.paused_why else "")
+        yield _labelled("paused", Text(visible(said)))
     if status.held is not None:
         reason = f"\n{LABEL.format('')}".join(visible_lines(status.held))
         yield _labelled("waiting for", _cell("a person"))
@@ -627,10 +630,14 @@ def _state(record: Record, status: RunStatus) -> Text:
     """Say where a run is, and whatever else is out of the ordinary."""
     notes = [
         *([status.health] if status.health is not Health.OK else []),
-        *(["paused"] if status.paused else []),
+        *([_paused(status)] if status.paused else []),
         *(["cancel asked for"] if record.cancelling and not record.run.status.terminal else []),
     ]
     return Text(", ".join([status.state, *notes]), style=_STYLES.get(status.state, ""))
+
+
+def _paused(status: RunStatus) -> str:
+    return "paused" if status.paused_with is None else f"paused with {status.paused_with}"
 
 
 def _labelled(label: str, text: Text) -> Text:

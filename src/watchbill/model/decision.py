@@ -50,6 +50,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     since: Micros | None = None  # when what was found had gone wrong, where that is known and is not its end
     undecided: str | None = None  # the group of people who have not decided in the time they had
     probed: str = ""  # of a probe, not an attempt: what it said (done, not_done, unknown), or that it failed
+    run: str = ""  # of a pause or resume: the run above this one for which it was ordered
     beyond: str = ""  # which learned limit was passed without consequence: the mode, and the rule
 
 

@@ -22,6 +22,7 @@ WAITS_FOR_CODE: Final = "waits for code"
 FOR_MESSAGE: Final = "a message on "
 FOR_RUN: Final = "run "
 FOR_ANSWER: Final = "an answer to "
+FOR_RESUME: Final = "a resume: its code has ended"
 _OURS: Final = r"[/~@]"
 _NOT_IN_IDS: Final = r"[^A-Za-z0-9._:@~/-]"
 _COPY: Final = r"~\d+\Z"
@@ -91,6 +92,7 @@ class RunRow(msgspec.Struct, frozen=True):
     slot: Micros | None = None
     parent_id: str | None = None
     copied: int = 0  # entries at the beginning of its journal that were copied from another run's
+    pauses: int = 0  # by which orders it is paused
 
 
 class CurrentRun(msgspec.Struct, frozen=True):
@@ -124,6 +126,7 @@ class RunChange(NamedTuple):
     published: bytes | None = None
     early: bool = False
     waits: str | None = None
+    pauses: int = 0
 
 
 def change_of(run: RunRow) -> RunChange:
@@ -140,6 +143,7 @@ def change_of(run: RunRow) -> RunChange:
         run.published,
         run.early,
         run.waits,
+        run.pauses,
     )
 
 

@@ -399,7 +399,9 @@ class Advance:
         """Write down for what a run waits, if that is news, and let it leave memory if it will be for long."""
         loop = resident.loop
         status, wake_at = (RunState.RUNNING, None) if resident.steps_open else (RunState.WAITING, resident.wakes_at())
-        if loop.undoing is not None or loop.ended is not None:
+        if loop.ended is not None and resident.outcome_waits and resident.status is not RunState.UNDOING:
+            status, wake_at = RunState.WAITING, None
+        elif loop.undoing is not None or loop.ended is not None:
             status, wake_at = RunState.UNDOING, None
         waits = None if status is RunState.RUNNING else resident.waits_for()
         if (
@@ -501,6 +503,9 @@ class Advance:
         if self._stopping.lingers(resident):
             if resident.paused:
                 batch.turn.holds.append((resident.num, False))  # what it waits for must be judged, or asked about
+            self._wait(resident, batch)
+            return
+        if resident.outcome_waits:
             self._wait(resident, batch)
             return
         outcome, body = end_of(resident.workflow, resident.loop, ended, resident.cancel_reason or "")

@@ -74,6 +74,16 @@ class Children:
         self.cancel_run(resident, id, batch)
         return True
 
+    def put_off_starts(self, resident: Resident, batch: Batch) -> None:
+        """Start no children by this turn: their parent is paused, and starts them when it is resumed."""
+        starts = batch.turn.starts
+        for start in [start for start in starts if start.parent == resident.num]:
+            key = (resident.children or {}).get(start.id)
+            call = None if key is None else resident.loop.calls.get(key)
+            if call is not None:
+                starts.remove(start)
+                resident.put_off(call)
+
     def cancel_run(self, resident: Resident, id: str, batch: Batch) -> None:
         """Have a run cancelled: by a fact, like everybody else."""
         batch.turn.terms[resident.shard] = resident.term

@@ -8,11 +8,13 @@ from watchbill.flow.parts import message_body, told_message, why_stopping
 from watchbill.flow.values import plain
 from watchbill.model.call import JournalRow, Kind, Outcome
 from watchbill.model.facts import FactKind
+from watchbill.model.pausing import pause_of
 from watchbill.model.run import change_of
 from watchbill.model.sealed import is_sealed
 from watchbill.model.states import RunState
 from watchbill.scheduler.batch import Batch
-from watchbill.scheduler.notes import asked_by, cancelling, ending_of, paused_event, rewind_refused
+from watchbill.scheduler.notes import asked_by, cancelling, ending_of, rewind_refused
+from watchbill.scheduler.pausing import let_children_go, take_in
 from watchbill.scheduler.plan import readable
 from watchbill.store.protocol import Fact, Loaded
 
@@ -34,11 +36,14 @@ def end(loaded: Loaded, term: int, batch: Batch) -> None:
     batch.put(turn.dropped, run.num, [row.id for row in loaded.attempts])
     if run.paused:
         turn.holds.append((run.num, False))  # nobody can resume what has ended
+        let_children_go(run.num, run.id, pause_of(run.paused, run.pauses), batch)
     seq = _newest(loaded) + 1
     turn.journal.append(
         (run.num, seq, Kind.END.value, "", 0, 0, Outcome.CANCELLED.value, None, None, batch.now, reason)
     )
-    turn.runs.append(change_of(run)._replace(status=RunState.CANCELLED, wake_at=None, held=None))
+    turn.runs.append(
+        change_of(run)._replace(status=RunState.CANCELLED, wake_at=None, held=None, paused=False, pauses=0)
+    )
     if run.parent is not None:
         batch.tell(run.num, ending_of(run.namespace, run.parent, run.id, RunState.CANCELLED, reason))
     for child in loaded.children or ():
@@ -69,11 +74,8 @@ def tell(loaded: Loaded, term: int, batch: Batch) -> bool:
             turn.journal.append(_entry(run.num, seq, Kind.MESSAGE, message.topic, batch, message_body(message)))
             change = change._replace(early=run.status is RunState.SCHEDULED)
         elif fact.kind in (FactKind.PAUSE, FactKind.RESUME):
-            paused = fact.kind is FactKind.PAUSE
-            change = change._replace(paused=paused)
-            turn.holds.append((run.num, paused))
-            turn.decisions.append(asked_by(run.num, fact))
-            batch.events.append(paused_event(run.id, fact, batch))
+            pause = take_in(run.num, run.id, pause_of(change.paused, change.pauses), fact, batch)
+            change = change._replace(paused=bool(pause), pauses=int(pause))
         elif fact.kind is FactKind.EXTEND:
             turn.decisions.append(asked_by(run.num, fact))  # its row has the later deadline
         elif run.status is not RunState.SCHEDULED:

@@ -11,11 +11,13 @@ from watchbill.flow.values import encode_hidden
 from watchbill.model.call import Kind, Outcome
 from watchbill.model.failed import LONGEST_STEP, NewFailed
 from watchbill.model.failure import FinalFailure
+from watchbill.model.pausing import Pause
 from watchbill.model.run import cause_of_hold, code_name
 from watchbill.model.secret import redacted
 from watchbill.model.states import RunState
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.notes import ending_of, event_of
+from watchbill.scheduler.pausing import let_children_go
 from watchbill.scheduler.residence import Residence, Resident
 
 _ENDINGS = {
@@ -53,6 +55,8 @@ class Leaving:
         if resident.paused:
             # What it wants no more may still have to be asked about, and nobody can resume what has ended.
             batch.turn.holds.append((resident.num, False))
+            let_children_go(resident.num, resident.id, resident.pause, batch)
+            resident.put_pause(Pause.NONE)
         batch.portion.add(resident.num, len(body))
         batch.append(resident, Kind.END, "", 0, outcome, body)
         batch.change(resident)

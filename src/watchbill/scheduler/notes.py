@@ -4,7 +4,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from watchbill import events as happened
 from watchbill.clock import Micros, to_datetime
 from watchbill.events import Event
 from watchbill.flow.endings import Ending
@@ -26,6 +25,7 @@ from watchbill.model.extension import extended_words, read_extended
 from watchbill.model.facts import FactKind, read_retry
 from watchbill.model.failure import Cause, Failure
 from watchbill.model.override import span_words
+from watchbill.model.pausing import PauseOrder
 from watchbill.model.question import Question
 from watchbill.model.states import RunState
 from watchbill.scheduler.batch import Batch
@@ -52,12 +52,6 @@ def event_of(  # noqa: PLR0913 - the form every event has
     )
 
 
-def paused_event(run: str, fact: Fact, batch: Batch) -> Event:
-    """Make the event of a pause, or of its end."""
-    kind = happened.RUN_PAUSED if fact.kind is FactKind.PAUSE else happened.RUN_UNPAUSED
-    return Event(kind, batch.now, "scheduler", run, cause=fact.actor, note=str(plain(fact.body)))
-
-
 def asked_by(run: int, fact: Fact) -> DecisionRow:
     """Write down what a person asked for, and why; the fact's number is unlike any other's: nothing is overwritten."""
     if fact.kind is FactKind.RETRY:
@@ -69,8 +63,24 @@ def asked_by(run: int, fact: Fact) -> DecisionRow:
     else:
         told = plain(fact.body)
         said = "" if told is None else str(told)
-    body = Decision(rule="somebody asked for it", chosen=fact.kind.value, message=said)
-    return DecisionRow(run, "", fact.id, OF_A_PERSON, fact.actor, _encode(body))
+    return _asked(run, fact, Decision(rule="somebody asked for it", chosen=fact.kind.value, message=said))
+
+
+def paused_by(run: int, fact: Fact, order: PauseOrder) -> DecisionRow:
+    """Record who has paused or resumed a run, and why; `order.run`: the run above it for which that was ordered."""
+    rule = "the runs below a run are paused and resumed with it" if order.run else "somebody asked for it"
+    return _asked(run, fact, Decision(rule=rule, chosen=fact.kind.value, message=order.reason, run=order.run))
+
+
+def resume_refused(run: int, fact: Fact) -> DecisionRow:
+    """Record that a run was not resumed, because the run that started it is paused with all below it."""
+    said = f"a resume by {fact.actor} changed nothing: the run is paused with the run above it, and goes on with that"
+    body = Decision(rule="the runs below a run are paused and resumed with it", chosen="refused", message=said)
+    return DecisionRow(run, "", fact.id, OF_A_PERSON, "scheduler", _encode(body))
+
+
+def _asked(run: int, fact: Fact, decision: Decision) -> DecisionRow:
+    return DecisionRow(run, "", fact.id, OF_A_PERSON, fact.actor, _encode(decision))
 
 
 def rewind_refused(run: int, fact: Fact, why: str) -> DecisionRow:

@@ -12,7 +12,8 @@ from watchbill.flow.replay import Call, WorkflowLoop
 from watchbill.flow.workflows import Workflow
 from watchbill.model.attempt import AttemptRow, first_fence
 from watchbill.model.call import Kind
-from watchbill.model.run import FOR_ANSWER, FOR_MESSAGE, FOR_RUN, RunChange, RunRow, child_id
+from watchbill.model.pausing import Pause, pause_of
+from watchbill.model.run import FOR_ANSWER, FOR_MESSAGE, FOR_RESUME, FOR_RUN, RunChange, RunRow, child_id
 from watchbill.model.stop import Stops
 from watchbill.scheduler.plan import SUSPECT_FROM
 
@@ -55,6 +56,7 @@ class Resident:
         "cancel_reason",
         "children",
         "deadline",
+        "ends_paused",
         "fading",
         "fence",
         "finishing",
@@ -71,6 +73,7 @@ class Resident:
         "num",
         "parent",
         "part",
+        "pause",
         "paused",
         "priority",
         "published",
@@ -120,7 +123,8 @@ class Resident:
         self.parent, self.root, self.priority = run.parent, run.root, run.priority
         self.deadline = None if run.deadline is None else Deadline(run.deadline)
         self.settled: Settled | None = None  # what has to be undone waits for that
-        self.paused = run.paused
+        self.put_pause(pause_of(run.paused, run.pauses))
+        self.ends_paused = False  # it was cancelled while its outcome waited
         self.waiting: list[Call] | None = None  # calls that begin when the run goes on
         self.fading: dict[int, Fading] | None = None  # by row: cancelled calls whose attempts may still run
         self.children: dict[str, str] | None = None  # runs that it waits for: id -> key
@@ -144,6 +148,7 @@ class Resident:
             self.paused,
             self.published,
             waits=self.waits,
+            pauses=int(self.pause),
         )
 
     def began_at(self, row: AttemptRow) -> Micros | None:
@@ -176,6 +181,8 @@ class Resident:
 
     def waits_for(self) -> str | None:
         """Say for what beside time it waits, of much the first."""
+        if self.loop.ended is not None and self.outcome_waits:
+            return FOR_RESUME
         said = []
         for call in islice(self.loop.calls.values(), MOST_SAID):
             if call.kind is Kind.MESSAGE:
@@ -207,6 +214,16 @@ class Resident:
             self.rows[call] = new
         if self.fading and old in self.fading:
             self.fading = {new if id == old else id: fading for id, fading in self.fading.items()}
+
+    def put_pause(self, pause: Pause) -> None:
+        """Have this pause from now on."""
+        self.pause, self.paused = pause, bool(pause)
+
+    @property
+    def outcome_waits(self) -> bool:
+        """True if the outcome that its code has reached waits until the run is resumed. A stopped run ends at once."""
+        stopping = self.loop.stopping
+        return self.paused and not self.ends_paused and (stopping is None or stopping is Kind.LATE)
 
     def put_off(self, call: Call) -> None:
         """Keep a call that was to begin until the run goes on."""

@@ -521,10 +521,10 @@ class Scheduler(Loop):
         are read, so that whatever becomes of it is known.
         """
         loaded = await self._store.load(nums) if nums else []
-        families = {one.run.num: one.run.root for one in loaded if self._has_a_family(one)}
+        families = {one.run.num for one in loaded if self._has_a_family(one)}
         if not families:
             return loaded
-        children = await self._store.children(families)
+        children = await self._store.children(sorted(families))
         again = {one.run.num: one for one in await self._store.load(sorted(families))}
         return [
             msgspec.structs.replace(again.get(num, one), children=tuple(children.get(num, ())))

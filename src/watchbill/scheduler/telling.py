@@ -30,7 +30,8 @@ from watchbill.scheduler.arrivals import FROM_STORE
 from watchbill.scheduler.batch import Batch
 from watchbill.scheduler.children import Children
 from watchbill.scheduler.leaving import Leaving
-from watchbill.scheduler.notes import answered_by, asked_by, event_of, paused_event, rewind_refused, stopped_at
+from watchbill.scheduler.notes import answered_by, asked_by, event_of, rewind_refused, stopped_at
+from watchbill.scheduler.pausing import take_in
 from watchbill.scheduler.plan import readable, ready_row
 from watchbill.scheduler.residence import Deadline, Residence, Resident, Settled
 from watchbill.scheduler.resolving import Edited, Provided, Refused, asked_again, decided, fitted, refused
@@ -39,7 +40,12 @@ from watchbill.scheduler.stopping import Stopping
 from watchbill.store.protocol import Fact, Loaded
 
 LONGEST_SHOWN: Final = 200  # characters of an answer that does not fit
-HEARD_AT_THE_END: Final = (FactKind.CHILD, FactKind.REWIND)  # by a run whose code has ended
+HEARD_AT_THE_END: Final = (
+    FactKind.CHILD,
+    FactKind.REWIND,
+    FactKind.PAUSE,
+    FactKind.RESUME,
+)  # by a run whose code has ended
 
 _encode = msgspec.json.Encoder().encode
 
@@ -114,6 +120,10 @@ class Telling:
             heard = over or resident.status.terminal  # too late, and without effect
             if heard and fact.kind is FactKind.ANSWER:
                 self._too_late(resident, fact, batch)
+            elif over and fact.kind is FactKind.CANCEL and resident.outcome_waits:
+                batch.turn.decisions.append(asked_by(resident.num, fact))
+                resident.ends_paused = True  # with the outcome that it has reached: the cancel comes after that
+                self._advance.rest(resident, batch)
         if heard:
             batch.turn.terms[resident.shard] = resident.term
             batch.put(batch.turn.facts_done, resident.num, (fact.id,))
@@ -184,16 +194,17 @@ class Telling:
 
     def _pause(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Start nothing more, or go on; what runs goes on in both cases."""
-        paused = fact.kind is FactKind.PAUSE
-        if paused is resident.paused:
+        pause = take_in(resident.num, resident.id, resident.pause, fact, batch)
+        if pause == resident.pause:
             return
-        resident.paused = paused
-        batch.turn.decisions.append(asked_by(resident.num, fact))
+        changes = bool(pause) is not resident.paused
+        resident.put_pause(pause)
         batch.change(resident)
-        batch.turn.holds.append((resident.num, paused))
-        batch.events.append(paused_event(resident.id, fact, batch))
-        self._advance.dispatch_waiting(resident, batch)
-        self._advance.rest(resident, batch)
+        if changes:
+            if resident.paused:
+                self._children.put_off_starts(resident, batch)
+            self._advance.dispatch_waiting(resident, batch)
+            self._advance.rest(resident, batch)
 
     def _retry(self, resident: Resident, fact: Fact, batch: Batch) -> None:
         """Try again what is parked: quarantined, or between two tries; all of it, or of one step."""
@@ -363,6 +374,6 @@ def _why_not_rewound(resident: Resident) -> str | None:
     if resident.loop.undoing is not None:
         return "the run is being undone"
     stopping = resident.loop.stopping
-    if stopping is None and resident.loop.ended is not None:
+    if stopping is None and resident.loop.ended is not None and not resident.outcome_waits:
         return "it has failed, and ends when what it has stopped has ended"
     return None if stopping is None else f"the run is being stopped: {STOPS[stopping]}"

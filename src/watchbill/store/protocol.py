@@ -110,7 +110,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class TurnFact(NamedTuple):
-    """Something that a turn tells another run, by its number or by its id."""
+    """Something that a turn tells another run, by its number or by its id, or all open children of a run."""
 
     run: int | None
     namespace: str
@@ -119,6 +119,7 @@ class TurnFact(NamedTuple):
     ref: str
     actor: str
     body: bytes
+    children: bool = False  # of that run, by its number; without those that this very turn starts
 
 
 class Told(StrEnum):
@@ -772,8 +773,8 @@ class SchedulerStore(Protocol):
         """Read the next page of a run's journal; there is none when that is empty."""
         ...
 
-    async def children(self, families: Mapping[int, int]) -> dict[int, list[str]]:
-        """Read the ids of the open runs that runs (num -> root) have started; who has none is left out."""
+    async def children(self, parents: Sequence[int]) -> dict[int, list[str]]:
+        """Read the ids of the open runs that runs have started; a run without open children is left out."""
         ...
 
     async def turn(self, turn: Turn, *, again: bool = False) -> TurnAnswer:

@@ -14,14 +14,14 @@ _LOG: Final = (
 _TRIGGERS: Final = (
     """
     CREATE TEMP TRIGGER run_inserted AFTER INSERT ON main.run BEGIN
-        INSERT INTO change (what, a, b, c, d, e, f)
-        VALUES ('run', new.num, new.id, new.workflow, new.status, new.losses, new.held);
+        INSERT INTO change (what, a, b, c, d, e, f, g, h)
+        VALUES ('run', new.num, new.id, new.workflow, new.status, new.losses, new.held, new.paused, new.parent);
     END
     """,
     """
     CREATE TEMP TRIGGER run_updated AFTER UPDATE ON main.run BEGIN
-        INSERT INTO change (what, a, b, c, d, e, f)
-        VALUES ('run', new.num, new.id, new.workflow, new.status, new.losses, new.held);
+        INSERT INTO change (what, a, b, c, d, e, f, g, h)
+        VALUES ('run', new.num, new.id, new.workflow, new.status, new.losses, new.held, new.paused, new.parent);
     END
     """,
     """
@@ -137,6 +137,8 @@ class RunSeen(NamedTuple):
     status: int
     losses: int
     held: str | None
+    paused: int
+    parent: int | None
 
 
 class EntrySeen(NamedTuple):

@@ -34,6 +34,8 @@ I22 a run of which the store refuses every entry is held, with the words of the 
 I25 a store in a file never goes back in time, and never follows a clock that was wrong for a moment; nothing starts or
     ends early by more than clocks.md allows, by the true time; a server's clock that was ahead moves nothing for good
 I24 an id that is drawn twice loses nothing: no run, child, slot or row, and no process drops what it has in memory
+I26 the children of a run are paused with it, whenever they were started; of a paused run nothing begins, and it does
+    not end by itself
 I23 a store that has lost its last commits goes on from what it kept: nothing is written of a run that it lost, fences
     and terms stay above all that were ever issued, and what was lost is done again or asked for again
 """
@@ -76,6 +78,9 @@ CURSED: Final = "cursed-"  # how the ids of runs begin of which the store refuse
 HERD: Final = 4  # rows that come back at once
 ILL_BRED: Final = frozenset({"hog", "deaf", "stubborn", "stuck"})  # steps that block, do not stop, or stand still
 REPORTED_WITHIN: Final = 0.25  # seconds: that an attempt has ended waits a moment for others, and is then under way
+PAUSED_WITHIN: Final = 10.0  # seconds: what was leased before its run was paused has begun by then
+_CANCELS: Final = b'"chosen":"cancel"'
+_RESUMES: Final = b'"chosen":"resume"'
 FORSAKEN_FOR: Final = 90.0  # seconds: a child whose parent has ended has heard of it by then
 UNDO: Final = "undo:"  # how the key of an undo begins
 MOST_UNDOS: Final = 4 + QUARANTINE_AT  # attempts of one: the retries of the workload, and losses
@@ -163,6 +168,10 @@ class Checker:
         self.frozen: set[str] = set()  # processes that stood still for a while: what they do later nobody can prevent
         self._calls: dict[tuple[int, int, str], Call] = {}  # by run, part and key
         self._parts: dict[int, int] = {}  # of runs that have more than one
+        self.parents: set[int] = set()  # runs that have started others
+        self._paused_at: dict[int, float] = {}  # runs that are paused
+        self._stopped: set[int] = set()  # runs that were cancelled, or stopped by a person
+        self._ended_paused: list[int] = []  # by this transaction
         self._ends: dict[str, float] = {}  # when runs ended, by their ids
         self._undone: dict[int, list[str]] = {}  # calls whose undo has begun, in that order
         self._rows: dict[int, AttemptSeen] = {}
@@ -202,6 +211,7 @@ class Checker:
                     self.slots.changed(change)
                 case DecisionSeen():
                     self.decided(change)
+                    self._decided_of_run(change)
                     self.remedies.saw_decision(change, lambda seen=change: self._begun_of(seen))  # type: ignore[misc]
                 case ResolveSeen():
                     self.remedies.saw_resolve(change)
@@ -212,7 +222,20 @@ class Checker:
                 case _:
                     assert_never(change)
         self._check_limits()
+        self._check_paused_ends()
         self.remedies.committed()
+
+    def _decided_of_run(self, decision: DecisionSeen) -> None:
+        if not decision.call and _CANCELS in decision.body:
+            self._stopped.add(decision.run)
+        elif not decision.call and _RESUMES in decision.body and decision.run in self._ended_paused:
+            self._ended_paused.remove(decision.run)  # by the same transaction, before its end
+
+    def _check_paused_ends(self) -> None:
+        for num in self._ended_paused:
+            if num not in self._stopped:
+                self._violated("I26", f"{self.runs[num].id} has ended by itself while it was paused")
+        self._ended_paused.clear()
 
     def _begun_of(self, decision: DecisionSeen) -> int:
         return len(self._call(decision.run, decision.call, self._parts.get(decision.run, 0)).entries)
@@ -227,6 +250,7 @@ class Checker:
     def _run(self, run: RunSeen) -> None:
         before = self._before(run)
         self.runs[run.num] = run
+        self._pause(run)
         if before is None:
             self.nums[run.id] = run.num
             self.inserted[run.id] = self._now()
@@ -252,6 +276,15 @@ class Checker:
             self.counts[f"runs {new.word}"] += 1
             self.slots.ended(run)
 
+    def _pause(self, run: RunSeen) -> None:
+        if run.parent is not None:
+            self.parents.add(run.parent)
+        if not run.paused:
+            self._paused_at.pop(run.num, None)
+        elif run.num not in self._paused_at:
+            self._paused_at[run.num] = self._now()
+            self.counts["runs paused" if run.parent is None else "children paused"] += 1
+
     def _journalled(self, entry: EntrySeen) -> None:
         if entry.run not in self.runs:
             self._violated("I23", f"{entry} is of a run that does not exist")
@@ -269,6 +302,8 @@ class Checker:
             self._ended(run, entry)
         elif entry.kind == Kind.STEP:
             self._outcome(run, entry)
+        elif entry.kind in (Kind.CANCEL, Kind.STOPPED):
+            self._stopped.add(entry.run)
         elif entry.kind == Kind.SPARED:
             self._call(entry.run, entry.key, self._parts.get(entry.run, 0)).asked_again = True
         elif entry.kind == Kind.TIMER:
@@ -279,6 +314,8 @@ class Checker:
 
     def _ended(self, run: RunSeen, entry: EntrySeen) -> None:
         """Check that all that had to be undone was, and nothing else; and that nobody has forgotten it."""
+        if run.paused and entry.outcome != Outcome.CANCELLED:
+            self._ended_paused.append(run.num)
         self._ends[run.id] = self._now()
         forsaken = self._now() - self._ends.get(run.id.rpartition("/")[0], self._now())
         if entry.outcome == Outcome.OK and forsaken > FORSAKEN_FOR:
@@ -702,6 +739,9 @@ class Checker:
             self._check_again(attempts[-1], entry)
         if entry.call.startswith(UNDO):
             self._check_undo(num, entry)
+        paused_for = self._now() - self._paused_at.get(num, self._now())
+        if paused_for > PAUSED_WITHIN and not self.was_hurt(entry.life):
+            self._violated("I26", f"{entry} began when its run had been paused for {paused_for:.0f} s")
         self._check_gate(entry)
 
     def _check_gate(self, entry: Entry) -> None:

@@ -5,18 +5,22 @@ longer than an outage, a reservation that takes its time, more runs at once than
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
+from watchbill.model.facts import FactKind
 from watchbill.scheduler.scheduler import LOOK_LIMIT
 from watchbill.testing.chance import Chance
 from watchbill.testing.nemesis import Plan, Style
 from watchbill.testing.troubles import DOGGED, banking, buying
-from watchbill.testing.workload import STATES, Wish, chain, paced, saga
+from watchbill.testing.workload import STATES, Wish, Word, chain, lineage, paced, saga
 
 PACED: Final = 2  # runs that always have an attempt with a timeout under way
 ENDURING: Final = 2  # attempts that are longer than a lease and the silence after it
 SLOW_SAGAS: Final = 0.5  # of stormy worlds
 SLOW_BOOKINGS: Final = (1, 4, 10)  # each is sold out at the second try
+PAUSED_LINEAGES: Final = 0.15  # of stormy worlds
+LINEAGES: Final = 4
 BURST: Final = 40  # more than one look takes in
 CROWD: Final = 24  # transfers that arrive while the bank is down
 KNOCKS: Final = 2  # transfers whose failures open the breaker: so few that the crowd is more than was steady
@@ -35,6 +39,8 @@ def situations(chance: Chance, planned: Plan) -> list[Wish]:
         case Style.MIXED | Style.HUNT | Style.DEPLOY | Style.FEUD:
             if planned.troubles is None and chance.fork("booked").happens(SLOW_SAGAS):
                 wanted += _slow_bookings(chance.fork("bookings"), planned)
+            if chance.fork("lineages").happens(PAUSED_LINEAGES):
+                wanted += _paused_lineages(chance.fork("paused lineages"), planned)
         case _:
             pass  # agents of their own have enough to do
     if planned.troubles is not None:
@@ -65,6 +71,21 @@ def _slow_bookings(chance: Chance, planned: Plan) -> Iterator[Wish]:
         args = (first, 1, chance.within(10, 25), "fails")
         at = chance.within(0, planned.storm * 0.5)
         yield Wish(f"{saga.name}-slow-{number}", saga, args, at, (), STATES[saga.name])
+
+
+def _paused_lineages(chance: Chance, planned: Plan) -> Iterator[Wish]:
+    """Draw runs with children that a person pauses twice, while a step or a child is under way, and resumes."""
+    for number in range(LINEAGES):
+        first, seconds = 10 + chance.below(40), chance.choose((1.5, 4.0))
+        again = Word(chance.within(0, seconds), FactKind.PAUSE, "wait again", then=_a_resume(chance, seconds))
+        resume = replace(_a_resume(chance, seconds), then=again)
+        word = Word(chance.within(0.2, 3 * seconds), FactKind.PAUSE, "wait", then=resume)
+        at = chance.within(0, planned.storm * 0.7)
+        yield Wish(f"{lineage.name}-{number}", lineage, (first, 2, seconds), at, (first + 4,), words=(word,))
+
+
+def _a_resume(chance: Chance, seconds: float) -> Word:
+    return Word(chance.within(seconds, 4 * seconds), FactKind.RESUME, "go on")
 
 
 def _customers(chance: Chance, outages: tuple[tuple[float, float], ...]) -> Iterator[Wish]:

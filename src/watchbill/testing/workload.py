@@ -525,6 +525,14 @@ async def _voyage(first: int, many: int, seconds: float, ending: str) -> int:
     return first
 
 
+async def _lineage(n: int, rounds: int, seconds: float) -> int:
+    """A step and a child in turn: what is paused during a step would start a child after it."""
+    for _ in range(rounds):
+        n = await work(n, seconds, [])
+        n = await errand(n, seconds)
+    return n
+
+
 async def _dawdle(n: int) -> int:
     """Nothing that could be undone, and that does not stop when asked to."""
     return await stubborn(n, [])
@@ -533,6 +541,7 @@ async def _dawdle(n: int) -> int:
 chain = Workflow(_chain, name="chain")
 errand = Workflow(_errand, name="errand")
 family = Workflow(_family, name="family")
+lineage = Workflow(_lineage, name="lineage")
 forsaking = Workflow(_forsaking, name="forsaking")
 listener = Workflow(_listener, name="listener")
 relay = Workflow(_relay, name="relay")
@@ -602,6 +611,7 @@ WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
     chain,
     errand,
     family,
+    lineage,
     forsaking,
     listener,
     relay,

@@ -31,7 +31,7 @@ from watchbill.scheduler.share import shares
 from watchbill.store.protocol import EVERY, NewFact, Store, Submitted, Told
 from watchbill.store.sqlite.database import json_text
 from watchbill.testing.chance import Chance
-from watchbill.testing.changes import Changes
+from watchbill.testing.changes import Change, Changes, RunSeen
 from watchbill.testing.envs import DAWN, Ids, Machine, SimClock, SimEnv, StoreThreads
 from watchbill.testing.invariants import Checker, Violation
 from watchbill.testing.ledger import LEDGER, Ledger
@@ -82,6 +82,26 @@ _OVERTAKEN: Final = """
         AND queue IN (SELECT value FROM json_each(:queues))
         AND step IN (SELECT value FROM json_each(:steps))
         AND (avoid IS NOT :agent OR avoid_until <= :now)
+"""
+# Children that are paused by their parent and should not be, or should be and are not, when they have read the last
+# fact that it has sent them.
+_ESCAPED: Final = """
+    SELECT child.id
+    FROM main.run AS child
+    INNER JOIN main.run AS parent ON parent.num = child.parent
+    WHERE (child.num IN (SELECT value FROM json_each(:nums)) OR parent.num IN (SELECT value FROM json_each(:nums)))
+        AND child.status < 10
+        AND (parent.status < 10 AND parent.paused AND parent.pauses & 6 <> 0) <> coalesce(
+            (
+                SELECT fact.kind = 'pause'
+                FROM main.fact AS fact
+                WHERE fact.run = child.num
+                    AND fact.ref LIKE 'parent _%'
+                ORDER BY fact.id DESC
+                LIMIT 1
+            ),
+            child.paused AND child.pauses & 4 <> 0
+        )
 """
 KEPT_FOR: Final[Micros] = 10 * SECOND  # runs of schedules, after their end
 
@@ -302,11 +322,20 @@ class World:
             if left := self._connection.execute(_OVERTAKEN, given).fetchall():
                 self.checker.violated("I18", f"{agent} got rows up to rank {max(ranks)}, and not {left}")
 
+    def _check_families(self, changes: Sequence[Change]) -> None:
+        """Check that the open children of the runs that have changed are paused if their parents are."""
+        assert self._connection is not None  # noqa: S101 - the world is open
+        changed = [run for run in changes if isinstance(run, RunSeen)]
+        nums = [run.num for run in changed if run.parent is not None or run.num in self.checker.parents]
+        if nums and (escaped := self._connection.execute(_ESCAPED, {"nums": json_text(nums)}).fetchall()):
+            self.checker.violated("I26", f"these are not paused as their parents are: {escaped}")
+
     def _transacted(self) -> None:
         changes = None if self._changes is None else self._changes.take()
         if changes:
             self.trace.append((self.loop.now, "commit", tuple(changes)))
             self.checker.committed(changes)
+            self._check_families(changes)
             if self.committed is not None:
                 self.committed()
 

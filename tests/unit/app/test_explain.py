@@ -23,8 +23,10 @@ from watchbill.model.call import Kind, Outcome
 from watchbill.model.decision import Decision, DecisionRow
 from watchbill.model.facts import FactKind
 from watchbill.model.failure import Cause, Failure, RunError
+from watchbill.model.pausing import Pause
 from watchbill.model.policy import Policy
 from watchbill.model.question import Question
+from watchbill.model.run import FOR_RESUME
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Record
 
@@ -36,8 +38,9 @@ def said(record: Record) -> str:
     return str(explain(record))
 
 
-def decided(chosen: str, message: str, actor: str = "scheduler") -> DecisionRow:
-    return DecisionRow(1, "", 1, 1, actor, msgspec.json.encode(Decision(rule="r", chosen=chosen, message=message)))
+def decided(chosen: str, message: str, actor: str = "scheduler", run: str = "") -> DecisionRow:
+    body = msgspec.json.encode(Decision(rule="r", chosen=chosen, message=message, run=run))
+    return DecisionRow(1, "", 1, 1, actor, body)
 
 
 def test_a_run_that_is_scheduled_says_when_it_begins():
@@ -168,7 +171,27 @@ def test_paused_says_by_whom_since_when_and_why():
     first, *_ = explain(record).sentences
     assert first.startswith("It has been paused by ada for 1m 30s: stock-taking.")
     assert explain(record).facts["paused_by"] == "ada"
-    assert said(a_record(paused=True)).startswith("It is paused: nothing new starts")
+    assert said(a_record(paused=True)).startswith("It is paused. What runs is finished; nothing new starts")
+
+
+def test_paused_with_a_run_above_it_says_which_run_to_resume():
+    own, above = decided("pause", "stock-taking", "ada"), decided("pause", "a flood", "bob", run="year")
+    record = a_record(paused=True, pauses=Pause.PARENT, decisions=[own, above])
+    explained = explain(record)
+    assert explained.sentences[0] == (
+        "It has been paused with run 'year', which is above it, by bob for 1m 30s: a flood."
+        " What runs is finished; nothing new starts until somebody resumes run 'year'."
+    )
+    assert explained.reasons[0].next == "whoever resumes run 'year'"
+    both = explain(a_record(paused=True, pauses=Pause.PARENT | Pause.OWN, decisions=[own, above]))
+    assert both.sentences[0] == "It has been paused by ada for 1m 30s: stock-taking."
+    assert both.sentences[1].startswith("It has been paused with run 'year'")
+    assert (both.facts["paused_by"], both.facts["paused_with"]) == ("ada", "year")
+
+
+def test_an_outcome_that_waits_for_a_resume_is_named():
+    record = a_record(paused=True, status=RunState.WAITING, waits=FOR_RESUME)
+    assert "Its code has ended. The run ends with that outcome when it is resumed." in said(record)
 
 
 def test_waiting_says_for_what_and_until_when():

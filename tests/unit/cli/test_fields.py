@@ -14,7 +14,7 @@ from watchbill.model.states import RunState
 
 LISTED = [
     *("id", "workflow", "version", "state", "health", "paused", "priority", "tags", "parent"),
-    *("created_at", "ended_at", "waiting_for", "progress"),
+    *("created_at", "ended_at", "waiting_for", "progress", "paused_by", "paused_why", "paused_with"),
 ]
 
 
@@ -46,6 +46,9 @@ def test_a_listed_run_has_these_fields():
         "ended_at": "2027-01-15T12:00:01Z",
         "waiting_for": None,
         "progress": None,
+        "paused_by": None,
+        "paused_why": None,
+        "paused_with": None,
     }
 
 

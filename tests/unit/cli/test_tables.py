@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from tests.unit.cli.records import (
@@ -19,7 +20,9 @@ from tests.unit.cli.records import (
 from watchbill.app.words import span
 from watchbill.cli.tables import LONGEST_CELL, LONGEST_RESULT, drawn, list_of_runs, page_of_run
 from watchbill.clock import SECOND
+from watchbill.model.decision import OF_A_PERSON, Decision, DecisionRow
 from watchbill.model.failure import RunError
+from watchbill.model.pausing import Pause
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.protocol import Record
 
@@ -68,6 +71,17 @@ def test_an_empty_list_says_so():
 def test_what_is_out_of_the_ordinary_stands_beside_the_state():
     late = a_record(attempts=[an_attempt(watch_at=NOON, policy=b'{"timeout":1}')], paused=True, cancelling=True)
     assert "  running, late, paused, cancel asked for  " in listed(late)[1]
+
+
+def test_a_run_that_is_paused_with_another_one_names_it():
+    by_bob = DecisionRow(
+        1, "", 9, OF_A_PERSON, "bob", msgspec.json.encode(Decision("", "pause", message="a flood", run="year"))
+    )
+    record = a_record(paused=True, pauses=Pause.PARENT, decisions=[by_bob])
+    assert "  running, paused with year  " in listed(record)[1]
+    page = drawn(page_of_run(record))
+    assert "paused       by bob: a flood" in page
+    assert "by bob, with run 'year': a flood" in page
 
 
 def test_ids_are_never_cut_or_folded_off_a_terminal():

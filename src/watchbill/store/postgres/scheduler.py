@@ -199,9 +199,9 @@ class PostgresScheduler:
         found = await self._lines.door(lambda: self._lines.rows(self._lines.loads, "load_journal", page))
         return tuple(journal_entries(found))
 
-    async def children(self, families: Mapping[int, int]) -> dict[int, list[str]]:
+    async def children(self, parents: Sequence[int]) -> dict[int, list[str]]:
         """Read the ids of the open runs that runs have started."""
-        wanted = {"parents": list(families), "roots": list(families.values())}
+        wanted = {"parents": list(parents)}
         found = await self._lines.door(lambda: self._lines.rows(self._lines.loads, "children", wanted))
         children: dict[int, list[str]] = {}
         for parent, id in cast(Sequence[tuple[int, str]], found):

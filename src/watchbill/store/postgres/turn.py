@@ -68,6 +68,8 @@ _USUAL: Final = {
     "run_parts": 0,
     "run_pauseds": False,
     "run_earlies": False,
+    "run_pauses": 0,
+    "fact_childrens": False,
 }
 # What changes rows that are there. A pause concerns all of a run, whatever else becomes of them: it asks these parts.
 _MOVES: Final = ("finals_done", "dropped", "decided", "released", "asked_again")
@@ -133,7 +135,9 @@ def turn_values(
     values |= _columns("decision", ("runs", "calls", "fences", "ns", "actors", "bodies"), turn.decisions)
     values |= _start_columns(turn, homes, Blobs(env)) if turn.starts else {}
     values |= _schedule_columns(turn, Blobs(env)) if turn.schedules else {}
-    values |= _columns("fact", ("runs", "namespaces", "ids", "kinds", "refs", "actors", "bodies"), turn.facts)
+    values |= _columns(
+        "fact", ("runs", "namespaces", "ids", "kinds", "refs", "actors", "bodies", "childrens"), turn.facts
+    )
     values["untold"] = UNTOLD
     values["parked"] = AttemptState.PARKED
     values |= _columns("failed", ("runs", "steps", "undos", "bodies"), turn.failed)
@@ -204,6 +208,7 @@ def _run_columns(turn: Turn) -> dict[str, object]:
         "publisheds",
         "earlies",
         "waits",
+        "pauses",
     )
     columns = _columns("run", names, changes)
     columns["run_sources"] = [source_bits(change.status) for change in changes]

@@ -45,13 +45,13 @@ def run_rows(db: Database, cursor: Raw) -> list[RunRow]:
             num, shard, namespace, id, workflow, version, RunState(status), part, losses, priority,
             wake_at, held, bool(paused), db.whole(num, input), created_at, begun_at, ended_at,
             deadline, parent, root, _tags(tags), published, bool(early), waits, slot, parent_id,
-            copied,
+            copied, pauses,
         )
         for (
             num, shard, namespace, id, workflow, version, status, part, losses, priority,
             wake_at, held, paused, input, created_at, begun_at, ended_at,
             deadline, parent, root, tags, published, early, waits, slot, parent_id,
-            copied,
+            copied, pauses,
         ) in cursor
     ]  # fmt: skip
 

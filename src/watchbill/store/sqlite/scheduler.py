@@ -40,6 +40,7 @@ from watchbill.store.protocol import (
     Swept,
     Turn,
     TurnAnswer,
+    TurnFact,
 )
 from watchbill.store.sqlite.burial import bury
 from watchbill.store.sqlite.client import insert_once
@@ -168,9 +169,9 @@ class SqliteScheduler:
         """Read the next page of a run's journal."""
         return await self._lanes.read(lambda db: journal_page(db, num, after)[0])
 
-    async def children(self, families: Mapping[int, int]) -> dict[int, list[str]]:
+    async def children(self, parents: Sequence[int]) -> dict[int, list[str]]:
         """Read the ids of the open runs that runs have started."""
-        wanted: Named = {"families": json_text(list(families.items()))}
+        wanted: Named = {"parents": json_text(parents)}
         children: dict[int, list[str]] = {}
         for parent, id in await self._lanes.read(lambda db: db.run("children", wanted).fetchall()):
             children.setdefault(parent, []).append(id)
@@ -582,10 +583,19 @@ def _append(db: Writer, turn: Turn, now: Micros) -> None:
     for change in turn.schedules:
         _decide(db, change, now)
     if turn.facts:
-        db.run_many("turn_facts", [(*fact, now) for fact in turn.facts])
+        _tell(db, turn.facts, now)
     if turn.runs:
         changed = db.run_many("turn_runs", [_run_values(change, now) for change in turn.runs])
         _check(changed, len(turn.runs), "a run may not go there from where it is", turn.runs)
+
+
+def _tell(db: Writer, facts: Sequence[TurnFact], now: Micros) -> None:
+    to_one = [(*fact[:-1], now) for fact in facts if not fact.children]
+    if to_one:
+        db.run_many("turn_facts", to_one)
+    to_children = [(fact.run, fact.kind, fact.ref, fact.actor, fact.body, now) for fact in facts if fact.children]
+    if to_children:
+        db.run_many("turn_facts_children", to_children)
 
 
 def _key_is_there(db: Database, turn: Turn, error: sqlite3.IntegrityError) -> ValueError:
@@ -638,10 +648,10 @@ def _attempt_values(db: Writer, row: NewAttempt, now: Micros) -> tuple[Value, ..
 
 def _run_values(change: RunChange, now: Micros) -> tuple[Value, ...]:
     # Only plain numbers and texts: to bind a None, a boolean or an enum takes sqlite3 as long as all the rest.
-    num, status, wake_at, losses, held, begun_at, part, paused, published, early, waits = change
+    num, status, wake_at, losses, held, begun_at, part, paused, published, early, waits, pauses = change
     return (
         num, int(status), wake_at or 0, losses, held or "", begun_at or 0, part, int(paused), published or "",
-        int(early), waits or "", source_bits(status), now,
+        int(early), waits or "", source_bits(status), now, int(pauses),
     )  # fmt: skip
 
 

@@ -173,6 +173,32 @@ async def test_a_fact_is_told_once_and_not_to_those_who_have_ended_or_never_were
     assert await facts_of(scene) == [(1, FactKind.CHILD, "r", b"1")]
 
 
+async def test_a_turn_tells_all_open_children_of_a_run_once(scene):
+    kin = [(2, "o-1/a", 1), (3, "o-1/b", 1), (4, "o-1/c", 1), (5, "o-1/a/x", 2)]
+    [run, *_] = await scene.submit(a_run(1), a_run(9))
+    starts = [msgspec.structs.replace(a_run(num, id), parent=parent, root=1) for num, id, parent in kin]
+    await scene.turn(runs=[a_change(run, RunState.RUNNING)], starts=starts)
+    await scene.turn(runs=[a_change(4, RunState.CANCELLED)])
+    pause = a_fact(1, FactKind.PAUSE)._replace(children=True)
+    for _ in range(2):
+        assert (await scene.turn(facts=[pause, a_fact(9, ref="one")])).applied
+    assert sorted(await facts_of(scene)) == [
+        (2, FactKind.PAUSE, "r", b"1"),
+        (3, FactKind.PAUSE, "r", b"1"),
+        (9, FactKind.CHILD, "one", b"1"),
+    ]
+
+
+async def test_a_refused_turn_tells_no_children(scene):
+    [run] = await scene.submit(a_run(1))
+    child = msgspec.structs.replace(a_run(2, "o-1/a"), parent=1, root=1)
+    await scene.turn(runs=[a_change(run, RunState.RUNNING)], starts=[child])
+    lost = {shard: term + 1 for shard, term in scene.terms.items()}
+    turn = scene.a_turn(facts=[a_fact(1, FactKind.PAUSE)._replace(children=True)])
+    assert not (await scene.store.scheduler.turn(msgspec.structs.replace(turn, terms=lost))).applied
+    assert await facts_of(scene) == []
+
+
 async def test_a_client_tells_with_a_reference(scene):
     await scene.submit(a_run(1))
     await scene.store.client.tell([NewFact("default", "o-1", FactKind.SEND, "m-1", "ada", b'["t",1]')])
@@ -185,11 +211,15 @@ async def test_a_client_tells_with_a_reference(scene):
 async def test_rows_of_a_paused_run_are_held_back_until_it_goes_on(scene):
     [run, other] = await scene.submit(a_run(1), a_run(2))
     await scene.turn(attempts=[scene.a_row(run), scene.a_row(other)])
-    change = a_change(run, RunState.RUNNING)._replace(paused=True)
+    change = a_change(run, RunState.RUNNING)._replace(paused=True, pauses=5)
     await scene.turn(runs=[change], holds=[(run.num, True)])
-    assert (await scene.run_row(run.id)).paused
+    paused = await scene.run_row(run.id)
+    assert (paused.paused, paused.pauses) == (True, 5)
+    [loaded] = await scene.store.scheduler.load([run.num])
+    assert loaded.run.pauses == 5
     assert [row.run for row in await scene.lease()] == [other.num]
-    await scene.turn(runs=[change._replace(paused=False)], holds=[(run.num, False)])
+    await scene.turn(runs=[change._replace(paused=False, pauses=0)], holds=[(run.num, False)])
+    assert (await scene.run_row(run.id)).pauses == 0
     assert [row.run for row in await scene.lease()] == [run.num]
 
 

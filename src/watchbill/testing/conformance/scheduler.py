@@ -395,7 +395,7 @@ async def test_the_open_children_of_a_run_are_found(scene):
     )
     await scene.turn(runs=[a_change(ended, RunState.RUNNING)])
     await scene.turn(runs=[a_change(ended, RunState.CANCELLED)])
-    assert await scene.store.scheduler.children({1: 1, 2: 2, 11: 1}) == {1: [one.id, "o-12"], 11: ["o-13"]}
+    assert await scene.store.scheduler.children([1, 2, 11]) == {1: [one.id, "o-12"], 11: ["o-13"]}
 
 
 # --- the turn

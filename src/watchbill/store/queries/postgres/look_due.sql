@@ -3,7 +3,7 @@
 SELECT
     num, shard, namespace, id, workflow, version, status, part, losses, priority, wake_at, held,
     paused, watchbill.whole(num, input), created_at, begun_at, ended_at,
-    deadline, parent, root, tags, published, early, waits, slot, parent_id, copied
+    deadline, parent, root, tags, published, early, waits, slot, parent_id, copied, pauses
 FROM watchbill.run
 WHERE num = ANY (:nums::bigint[])
     AND status = ANY (:woken_by_time::smallint[])

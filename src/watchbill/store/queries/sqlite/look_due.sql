@@ -5,7 +5,7 @@ SELECT
     run.losses, run.priority, run.wake_at, run.held, run.paused, run.input, run.created_at,
     run.begun_at, run.ended_at,
     run.deadline, run.parent, run.root, run.tags, run.published, run.early, run.waits,
-    run.slot, run.parent_id, run.copied
+    run.slot, run.parent_id, run.copied, run.pauses
 FROM json_each(:shards) AS mine
 CROSS JOIN run
 WHERE run.num IN (

@@ -2,7 +2,7 @@
 SELECT
     num, shard, namespace, id, workflow, version, status, part, losses, priority, wake_at, held,
     paused, input, created_at, begun_at, ended_at,
-    deadline, parent, root, tags, published, early, waits, slot, parent_id, copied
+    deadline, parent, root, tags, published, early, waits, slot, parent_id, copied, pauses
 FROM run
 WHERE namespace = :namespace
     AND (created_at, num) < (:before, :before_num)
