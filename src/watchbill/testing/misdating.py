@@ -278,7 +278,7 @@ class WrongServer(WrongClock):
         since = max(ends)
         # No process could see that it was due while the last one that had it was dead, and not missed yet.
         late = until - since - wish.args[1] - self._world.orphaned(wish.id, since + wish.args[1], until)
-        if since >= self._healed_at + HEARD_WITHIN and late > LATE_BY:
+        if since >= self._healed_at + self.stale - HEARD_WITHIN and late > LATE_BY:
             self._violated(
                 f"{wish.id} waited for {until - since:.3f} s, not {wish.args[1]:g} s, and the clock was right again"
                 f" {since - self._healed_at:.3f} s before"
