@@ -5,6 +5,7 @@ import getpass
 import json
 import os
 import pty
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -320,11 +321,33 @@ def test_on_a_terminal_somebody_is_asked_before_many(tmp_path: Path) -> None:
 def test_the_doctor_finds_what_stands_still(desk: Desk) -> None:
     desk.json("run", "start", "mail", "--id", "o")
     lines = desk("doctor")
-    assert lines.code == 0
-    found = {line["check"]: line for line in desk.json("doctor")}
+    assert lines.code == 1
+    found = {line["check"]: line for line in json.loads(desk("doctor", "-o", "json").out)}
     assert found["store"]["level"] == "ok"
-    assert (found["schedulers"]["level"], "1 runs are open" in found["schedulers"]["said"]) == ("warn", True)
-    assert "start a process" in found["schedulers"]["remedy"]
+    said = "no scheduler is alive; 1 run is open"
+    assert (found["schedulers"]["level"], found["schedulers"]["said"]) == ("bad", said)
+    assert "watchbill up" in found["schedulers"]["remedy"]
+    said = "no supervisor is alive; 1 run is open"
+    assert (found["supervision"]["level"], found["supervision"]["said"]) == ("bad", said)
+
+
+def test_doctor_names_a_killed_process_and_is_bad_as_long_as_runs_are_open(desk: Desk) -> None:
+    def found() -> tuple[int, dict[tuple[str, str], str]]:
+        told = desk("doctor", "-o", "json")
+        return told.code, {(line["check"], line["level"]): line["said"] for line in told.json}
+
+    desk.json("run", "start", "mail", "--id", "o")
+    with driven(desk.url):
+        until(lambda: desk("run", "show", "o", "-o", "json"), lambda run: run["state"] == "waiting")
+        code, well = found()
+        assert code == 0
+        who = well["schedulers", "ok"].partition(" knows ")[0]
+        assert re.fullmatch(rf"process \d+ on {re.escape(os.uname().nodename)}", who)
+    code, after = found()
+    assert code == 1
+    assert after["schedulers", "warn"] == after["supervision", "warn"] == f"{who} is dead"
+    assert after["schedulers", "bad"] == "no scheduler is alive; 1 run is open"
+    assert after["supervision", "bad"] == "no supervisor is alive; 1 run is open"
 
 
 def test_the_doctor_says_that_a_store_is_not_there(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ class Checkup(msgspec.Struct, frozen=True):
     held: tuple[tuple[str, str | None], ...]  # runs that nothing moves, and why: some of them
     quarantined: tuple[tuple[str, str], ...]  # runs and calls: some of them
     overdue: Micros = 0  # how long the row has waited that is due for a look longest: no supervisor has come
-    watchers: tuple[Watcher, ...] = ()  # supervisors that divide the work; who is embedded does not say so
+    watchers: tuple[Watcher, ...] = ()  # supervisors, of all ways and regions
     shards: tuple[int, ...] = ()  # that they divide
     orphans: tuple[OrphanCount, ...] = ()  # found and repaired, ever
     unsent: int = 0  # alerts that are tried again
