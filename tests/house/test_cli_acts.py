@@ -194,6 +194,12 @@ def test_a_question_is_listed_answered_refused_and_answered_again(desk: Desk) ->
         assert (asked["run"], asked["question"], asked["to"]) == ("a-1", "ship it?", "team")
         assert "ship it?" in desk("inbox", "list").out
         assert desk.json("inbox", "list", "--to", "others") == []
+        assert desk.json("inbox", "show", asked["id"]) == asked
+        page = desk("inbox", "show", asked["id"]).out
+        assert "answer       true or false" in page
+        assert f"to answer    watchbill inbox answer {asked['id']} true" in page
+        none = desk("inbox", "show", "1f")
+        assert (none.code, "nothing waits for a decision as '1f'" in none.err) == (1, True)
         desk.json("inbox", "answer", asked["id"], '"perhaps"', "--by", "ada")
         [again] = until(lambda: desk("inbox", "list", "-o", "json"), lambda items: items and items[0]["refused"])
         assert "by ada was refused" in again["refused"]
@@ -356,6 +362,24 @@ def test_the_doctor_says_that_a_store_is_not_there(tmp_path: Path) -> None:
     [finding] = told.json
     assert (finding["check"], finding["level"]) == ("store", "bad")
     assert "is not there" in finding["said"]
+
+
+def test_plural_nouns_alone_list(desk: Desk) -> None:
+    desk.json("run", "start", "mail", "--id", "o")
+    for noun in ("agents", "gates", "incidents", "inbox", "schedules"):
+        bare, whole = desk(noun), desk(noun, "list")
+        assert (bare.code, bare.out, bare.err) == (0, whole.out, whole.err)
+        assert desk.json(noun) == desk.json(noun, "list") == []
+        assert "Commands:" in desk(noun, "--help").out
+
+
+def test_help_describes_each_command_whole_and_those_that_serve_a_program_first() -> None:
+    said = watchbill("--help").out
+    assert "..." not in said.replace("[ARGS]...", "")
+    assert re.findall(r"^([A-Z].*):$", said, re.MULTILINE)[1:] == [
+        "Serve a program", "Runs", "What waits for people", "Operation", "Store",
+    ]  # fmt: skip
+    assert "..." not in watchbill("run", "--help").out.replace("[ID...]", "").replace("[ARGS]...", "")
 
 
 def test_completion_and_help_name_every_command() -> None:
