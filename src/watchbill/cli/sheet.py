@@ -1,8 +1,8 @@
 """Sheet: a table that fits its terminal. Identifiers stay whole; text is wrapped between words.
 
 If all columns fit, each row is one line. Else empty columns go first. Then the longest text is wrapped in the room that
-is left or, if that is little, written below its row. Then names are cut, and cells of several words are wrapped. Only if
-that is not enough is the first column broken.
+is left or, if that is little, written below its row. Then names are cut, and cells of several words are wrapped. The
+first column is broken only if that is not enough.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,17 +48,7 @@ class Sheet:
         if _total(natural) > width:
             columns = [column for column in columns if any(row[column].cell_len for row in self._rows)] or columns[:1]
             natural = [self._natural(column) for column in columns]
-        below: list[int] = []
-        while _total(natural) > width and (texts := self._texts(columns[1:])):
-            widest = max(texts, key=lambda column: natural[columns.index(column)])
-            at = columns.index(widest)
-            room = width - (_total(natural) - natural[at])
-            if room >= LEAST_ROOM:
-                natural[at] = room
-                break
-            below.append(widest)
-            del columns[at], natural[at]
-        below.sort()
+        below = self._put_below(columns, natural, width)
         widths = self._shrunk(columns, natural, width)
         cut = [self._headers[column] in self._names for column in columns]
         yield from _row(console, [Text(self._headers[column], style="bold") for column in columns], widths, cut)
@@ -74,6 +64,20 @@ class Sheet:
                     label = Text(self._labels.get(self._headers[column], ""), style="dim")
                     for line in _wrapped(console, label + row[column], width - INDENT):
                         yield Text(INDENT * " ") + line
+
+    def _put_below(self, columns: list[int], natural: list[int], width: int) -> list[int]:
+        """Take columns of text out of the rows until the rest fits, or has room for one of them; gives those taken."""
+        below: list[int] = []
+        while _total(natural) > width and (texts := self._texts(columns[1:])):
+            widest = max(texts, key=lambda column: natural[columns.index(column)])
+            at = columns.index(widest)
+            room = width - (_total(natural) - natural[at])
+            if room >= LEAST_ROOM:
+                natural[at] = room
+                break
+            below.append(widest)
+            del columns[at], natural[at]
+        return sorted(below)
 
     def _texts(self, columns: Sequence[int]) -> list[int]:
         return [column for column in columns if self._headers[column] in self._text]

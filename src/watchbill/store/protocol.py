@@ -360,8 +360,10 @@ class ClientStore(Protocol):
         """
         ...
 
-    async def delete(self, root: int, limit: int) -> Deleted:
+    async def delete(self, root: int, limit: int, order: LogEntry | None = None) -> Deleted:
         """Delete a run that has ended and the tree under it, with all that belongs to them: so many rows at a time.
+
+        `order` is written into the audit log with the first rows that are deleted; nothing if none can be.
 
         Children go first; of each run its last journal entry goes with its row, so that who is there has a result.
         """
