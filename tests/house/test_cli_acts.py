@@ -111,7 +111,7 @@ def test_a_run_is_started_with_json_and_options(desk: Desk) -> None:
     ("args", "said"),
     [
         (["order"], "missing"),
-        (["order", "seven"], "is no JSON"),
+        (["order", "seven"], "is not valid JSON"),
         (["order", '"seven"'], "int"),
         (["oder", "7"], "did you mean 'order'"),
         (["order", "7", "--delay", "soon"], "delay"),
@@ -315,7 +315,7 @@ def test_on_a_terminal_somebody_is_asked_before_many(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/x.db"
     watchbill("run", "start", "mail", "--id", "o", "--app", str(DESK), "--store", url)
     said = in_terminal("run", "cancel", "--workflow", "mail", "--store", url, answer="n\n")
-    assert "cancel 1 runs? [y/N]" in said
+    assert "cancel 1 run? [y/N]" in said
     assert watchbill("run", "explain", "o", "--store", url).out.count("asked to be cancelled") == 0
     in_terminal("run", "cancel", "--workflow", "mail", "--store", url, answer="y\n")
     assert watchbill("run", "explain", "o", "--store", url).out.count("asked to be cancelled") == 1

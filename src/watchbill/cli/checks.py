@@ -175,7 +175,7 @@ def writes(condition: Condition | None) -> Iterator[Finding]:
         return
     if condition.trouble:
         lasted = f"for {condition.lasted / SECOND:.0f} s: " if condition.lasted else ""
-        remedy = "mend that; the owner tries again every few seconds, and goes on by itself"
+        remedy = "fix that; the owner tries again every few seconds, and continues by itself"
         yield Finding("writes", BAD, f"the owner cannot write, {lasted}{condition.trouble}", remedy)
     else:
         yield Finding("writes", OK, "the owner's last commit succeeded")
@@ -366,7 +366,7 @@ def alerts(seen: Checkup) -> Finding:
         return Finding("alerts", OK, "none waits to be sent")
     tried = f"{seen.unsent:,} could not be sent yet, and will be tried again" if seen.unsent else ""
     lost = f"{seen.given_up:,} given up within a day, and told to nobody" if seen.given_up else ""
-    remedy = "mend the addresses of App(alerts=); the log of the process with the supervisor says what they answered"
+    remedy = "fix the addresses of App(alerts=); the log of the process with the supervisor has their answers"
     return Finding("alerts", WARN, "; ".join(said for said in (lost, tried) if said), remedy)
 
 

@@ -1,4 +1,4 @@
-"""Starting: runs of the user's program, with arguments as JSON."""
+"""Starting: runs of the user's program, with arguments as JSON, or as plain text for a `str` parameter."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,7 +23,11 @@ def started(
     """Start a run; gives all about it."""
     app = needed_app(program, "run start")
     code = app.registry.workflow(workflow)
-    args = [read_json(text, f"argument {n}") for n, text in enumerate(arguments, 1)]
+    given_to = [parameter.annotation for parameter in code.signature.parameters.values()]
+    args = [
+        read_argument(text, f"argument {n}", is_text=given_to[n - 1 : n] in ([str], ["str"]))
+        for n, text in enumerate(arguments, 1)
+    ]
     where = Where(app.url if place[0] is None else place[0], place[1] or app.namespace, program)
     given = {name: value for name, value in wish.items() if value is not None}
 
@@ -41,13 +45,23 @@ def started(
     return at_the_hall(where, starting, app.registry)
 
 
+def read_argument(text: str, what: str, *, is_text: bool) -> Any:  # noqa: ANN401 - whatever JSON can be
+    """Read an argument; for a `str` parameter, text that is no JSON string is taken as it is."""
+    if not is_text:
+        return read_json(text, what)
+    try:
+        return msgspec.json.decode(text, type=str)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return text
+
+
 def read_json(text: str, what: str) -> Any:  # noqa: ANN401 - whatever JSON can be
     """Read a value that somebody typed."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise InvalidOptionError(
-            f"{what} is no JSON: {text!r:.200} ({error}); text needs its quotes, as '\"text\"'"
+            f"{what} is not valid JSON: {text!r:.200} ({error}); text needs its quotes, as '\"text\"'"
         ) from error
     except RecursionError as error:
         raise InvalidOptionError(
