@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import os
+import select
 import selectors
 import signal
 import socket
@@ -561,11 +562,20 @@ class SystemChild(FramedWire):
 
 
 class Served:
-    """A program of ours in a process of its own, which ends when it is told to."""
+    """A program of ours in a process of its own, which ends when it is told to, or when this process has ended.
 
-    def __init__(self, *arguments: str) -> None:
-        # A session of its own: Ctrl-C is for whoever started it, who decides what becomes of it.
-        self._process = subprocess.Popen([sys.executable, *arguments], start_new_session=True)
+    Its first argument is the number of a pipe that stays open for as long as this process lives: see
+    `when_employer_is_gone`. Its stdin is ours, so that a debugger works in it.
+    """
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        theirs, self._lifeline = os.pipe()
+        command = [sys.executable, "-m", module, str(theirs), *arguments]
+        try:
+            # A session of its own: Ctrl-C is for whoever started it, who decides what becomes of it.
+            self._process = subprocess.Popen(command, start_new_session=True, pass_fds=(theirs,))
+        finally:
+            os.close(theirs)
 
     @property
     def ended(self) -> bool:
@@ -574,14 +584,48 @@ class Served:
 
     def end(self, grace: float) -> None:
         """Ask it to end, and wait; kill it when it has not after the grace."""
-        if self.ended:
-            return
-        self._process.terminate()
-        try:
-            self._process.wait(grace)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        if not self.ended:
+            self._process.terminate()
+            try:
+                self._process.wait(grace)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        os.close(self._lifeline)
+
+
+class Terminal:
+    """The terminal or pipe that this process was started with, if its closing is to end the process.
+
+    With SIGHUP ignored, as by `nohup`, it is not.
+    """
+
+    def __init__(self) -> None:
+        self._watched = not ignores_hangup() and not _is_hung_up(0)
+
+    @property
+    def gone(self) -> bool:
+        """True when it was open and has been closed since."""
+        return self._watched and _is_hung_up(0)
+
+
+def ignores_hangup() -> bool:
+    """True when this process was started to survive its terminal."""
+    return signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def release_closed_outputs() -> None:
+    """Write nothing more to a terminal or pipe that is closed: each write to it would fail, those of steps as well."""
+    for file in (0, 1, 2):
+        if _is_hung_up(file):
+            with contextlib.suppress(OSError), open(os.devnull, "r+b") as nothing:
+                os.dup2(nothing.fileno(), file)
+
+
+def _is_hung_up(file: int) -> bool:
+    look = select.poll()
+    look.register(file, 0)  # POLLHUP and POLLERR are always reported
+    return any(event & (select.POLLHUP | select.POLLERR) for _, event in look.poll(0))
 
 
 class Employed:
@@ -627,22 +671,23 @@ async def employ(*arguments: str, environment: Mapping[str, str] | None = None) 
     )
 
 
-def when_employer_is_gone(tell: Callable[[], None]) -> None:
+def when_employer_is_gone(tell: Callable[[], None], lifeline: int = 0) -> None:
     """Call back on the event loop when the process that employed this one has died, however it did.
 
+    `lifeline` is the pipe that the employer keeps open.
     Where the kernel can say so, it does, too: the pipe may have been inherited by a fork that lives on. By SIGHUP,
     which nobody counts: when a process with threads dies, it may come several times.
     """
     loop = asyncio.get_running_loop()
 
     def hear() -> None:
-        if not os.read(0, UNREAD):
-            loop.remove_reader(0)
+        if not os.read(lifeline, UNREAD):
+            loop.remove_reader(lifeline)
             tell()
 
     loop.add_signal_handler(signal.SIGHUP, tell)
     _be_told_of_parents_death(signal.SIGHUP)
-    loop.add_reader(0, hear)
+    loop.add_reader(lifeline, hear)
 
 
 class Companion:

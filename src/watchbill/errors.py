@@ -235,7 +235,7 @@ class StoreFailingError(StoreUnreachableError):
     """The disk refuses the store's file for now. The request may be repeated; a process that serves tries again."""
 
     def __init__(
-        self, url: str, detail: str, remedy: str = "mend the disk", trouble: str = "cannot use its disk"
+        self, url: str, detail: str, remedy: str = "repair the disk", trouble: str = "cannot use its disk"
     ) -> None:
         self.url = url
         super().__init__(

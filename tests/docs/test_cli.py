@@ -18,7 +18,8 @@ def test_every_command_of_the_page_works(tmp_path: Path) -> None:
     assert len(given) == 19
     for command in given:
         said = run_command(tuple(shlex.split(command)), environment(), tmp_path)
-        assert (said.code, said.err) == (0, ""), command
+        unserved = command.startswith("doctor")  # the run is open, and no process serves it
+        assert (said.code, said.err) == (int(unserved), ""), command
         assert said.out
 
 

@@ -5,6 +5,7 @@ import getpass
 import json
 import os
 import pty
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -110,7 +111,7 @@ def test_a_run_is_started_with_json_and_options(desk: Desk) -> None:
     ("args", "said"),
     [
         (["order"], "missing"),
-        (["order", "seven"], "is no JSON"),
+        (["order", "seven"], "is not valid JSON"),
         (["order", '"seven"'], "int"),
         (["oder", "7"], "did you mean 'order'"),
         (["order", "7", "--delay", "soon"], "delay"),
@@ -193,6 +194,12 @@ def test_a_question_is_listed_answered_refused_and_answered_again(desk: Desk) ->
         assert (asked["run"], asked["question"], asked["to"]) == ("a-1", "ship it?", "team")
         assert "ship it?" in desk("inbox", "list").out
         assert desk.json("inbox", "list", "--to", "others") == []
+        assert desk.json("inbox", "show", asked["id"]) == asked
+        page = desk("inbox", "show", asked["id"]).out
+        assert "answer       true or false" in page
+        assert f"to answer    watchbill inbox answer {asked['id']} true" in page
+        none = desk("inbox", "show", "1f")
+        assert (none.code, "nothing waits for a decision as '1f'" in none.err) == (1, True)
         desk.json("inbox", "answer", asked["id"], '"perhaps"', "--by", "ada")
         [again] = until(lambda: desk("inbox", "list", "-o", "json"), lambda items: items and items[0]["refused"])
         assert "by ada was refused" in again["refused"]
@@ -308,7 +315,7 @@ def test_on_a_terminal_somebody_is_asked_before_many(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/x.db"
     watchbill("run", "start", "mail", "--id", "o", "--app", str(DESK), "--store", url)
     said = in_terminal("run", "cancel", "--workflow", "mail", "--store", url, answer="n\n")
-    assert "cancel 1 runs? [y/N]" in said
+    assert "cancel 1 run? [y/N]" in said
     assert watchbill("run", "explain", "o", "--store", url).out.count("asked to be cancelled") == 0
     in_terminal("run", "cancel", "--workflow", "mail", "--store", url, answer="y\n")
     assert watchbill("run", "explain", "o", "--store", url).out.count("asked to be cancelled") == 1
@@ -320,11 +327,33 @@ def test_on_a_terminal_somebody_is_asked_before_many(tmp_path: Path) -> None:
 def test_the_doctor_finds_what_stands_still(desk: Desk) -> None:
     desk.json("run", "start", "mail", "--id", "o")
     lines = desk("doctor")
-    assert lines.code == 0
-    found = {line["check"]: line for line in desk.json("doctor")}
+    assert lines.code == 1
+    found = {line["check"]: line for line in json.loads(desk("doctor", "-o", "json").out)}
     assert found["store"]["level"] == "ok"
-    assert (found["schedulers"]["level"], "1 runs are open" in found["schedulers"]["said"]) == ("warn", True)
-    assert "start a process" in found["schedulers"]["remedy"]
+    said = "no scheduler is alive; 1 run is open"
+    assert (found["schedulers"]["level"], found["schedulers"]["said"]) == ("bad", said)
+    assert "watchbill up" in found["schedulers"]["remedy"]
+    said = "no supervisor is alive; 1 run is open"
+    assert (found["supervision"]["level"], found["supervision"]["said"]) == ("bad", said)
+
+
+def test_doctor_names_a_killed_process_and_is_bad_as_long_as_runs_are_open(desk: Desk) -> None:
+    def found() -> tuple[int, dict[tuple[str, str], str]]:
+        told = desk("doctor", "-o", "json")
+        return told.code, {(line["check"], line["level"]): line["said"] for line in told.json}
+
+    desk.json("run", "start", "mail", "--id", "o")
+    with driven(desk.url):
+        until(lambda: desk("run", "show", "o", "-o", "json"), lambda run: run["state"] == "waiting")
+        code, well = found()
+        assert code == 0
+        who = well["schedulers", "ok"].partition(" knows ")[0]
+        assert re.fullmatch(rf"process \d+ on {re.escape(os.uname().nodename)}", who)
+    code, after = found()
+    assert code == 1
+    assert after["schedulers", "warn"] == after["supervision", "warn"] == f"{who} is dead"
+    assert after["schedulers", "bad"] == "no scheduler is alive; 1 run is open"
+    assert after["supervision", "bad"] == "no supervisor is alive; 1 run is open"
 
 
 def test_the_doctor_says_that_a_store_is_not_there(tmp_path: Path) -> None:
@@ -333,6 +362,24 @@ def test_the_doctor_says_that_a_store_is_not_there(tmp_path: Path) -> None:
     [finding] = told.json
     assert (finding["check"], finding["level"]) == ("store", "bad")
     assert "is not there" in finding["said"]
+
+
+def test_plural_nouns_alone_list(desk: Desk) -> None:
+    desk.json("run", "start", "mail", "--id", "o")
+    for noun in ("agents", "gates", "incidents", "inbox", "schedules"):
+        bare, whole = desk(noun), desk(noun, "list")
+        assert (bare.code, bare.out, bare.err) == (0, whole.out, whole.err)
+        assert desk.json(noun) == desk.json(noun, "list") == []
+        assert "Commands:" in desk(noun, "--help").out
+
+
+def test_help_describes_each_command_whole_and_those_that_serve_a_program_first() -> None:
+    said = watchbill("--help").out
+    assert "..." not in said.replace("[ARGS]...", "")
+    assert re.findall(r"^([A-Z].*):$", said, re.MULTILINE)[1:] == [
+        "Serve a program", "Runs", "What waits for people", "Operation", "Store",
+    ]  # fmt: skip
+    assert "..." not in watchbill("run", "--help").out.replace("[ID...]", "").replace("[ARGS]...", "")
 
 
 def test_completion_and_help_name_every_command() -> None:

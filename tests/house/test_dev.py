@@ -1,9 +1,13 @@
 """`watchbill dev` and `watchbill check`, as a person uses them: real processes, and source that changes under them."""
 
+import fcntl
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked import Said, environment, run_command
+from tests.house.commands import children_of, is_alive
 from tests.house.conftest import Kept
 
 PATIENCE = 120  # seconds: only a failing test waits that long
@@ -113,6 +118,53 @@ def test_a_change_is_noticed_and_open_runs_go_on(shop: Shop, dev: Dev) -> None:
     until(lambda: shop.state("o") == "completed")
     assert json.loads(shop.command("run", "show", "o", "-o", "json")[1])["result"] == 70
     assert dev.stop() == 0
+
+
+@pytest.mark.parametrize("how", ["terminal closed", "terminal closed in silence", "hangup", "killed"])
+def test_dev_and_its_children_end_cleanly_with_their_terminal(tmp_path: Path, how: str) -> None:
+    shop = Shop(tmp_path, f"sqlite:///{tmp_path}/shop.db")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "watchbill.cli.main", "dev", "shop.py"],
+        cwd=tmp_path, env=shop.environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) if how == "terminal closed" else None,
+    )  # fmt: skip
+    os.close(theirs)
+    said = b""
+    while b"rooms are open" not in said:
+        said += os.read(ours, 4096)
+    [serving] = children_of(process.pid)
+    assert shop.command("run", "start", "order", "7", "--id", "o")[0] == 0
+    until(lambda: shop.state("o") == "waiting")
+    match how:
+        case "terminal closed" | "terminal closed in silence":
+            os.close(ours)
+        case "hangup":
+            process.send_signal(signal.SIGHUP)
+        case _:
+            process.kill()
+    assert process.wait(PATIENCE) == (-signal.SIGKILL if how == "killed" else 0)
+    until(lambda: not is_alive(serving))
+    if how in ("hangup", "killed"):
+        os.close(ours)
+    found = {one["check"]: one["said"] for one in json.loads(shop.command("doctor", "-o", "json")[1])}
+    assert found["schedulers"] == "no scheduler is alive; 1 run is open", "it has left, and did not die"
+
+
+def test_dev_under_nohup_survives_its_terminal(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, f"sqlite:///{tmp_path}/shop.db")
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        dev = Dev(shop)
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        dev.says("rooms are open")
+        dev.process.send_signal(signal.SIGHUP)
+        shop.change("return paid", "return 10 * paid")
+        dev.says("rooms are open", times=2)
+    finally:
+        assert dev.stop() == 0
 
 
 def test_a_program_that_cannot_be_read_waits_for_a_better_one(shop: Shop, dev: Dev) -> None:

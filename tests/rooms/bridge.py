@@ -74,14 +74,12 @@ class Watchman:
         self.told: list[Event] = []
         events.subscribe(self.told.extend)
         self.identity = env.process_identity()
-        self.roster = None
-        if bridge.way is not Supervision.EMBEDDED:
-            self.roster = Roster(env, doors, process=number, way=bridge.way)
+        self.roster = Roster(env, doors, process=number, way=bridge.way)
         self.room = Supervisor(env, events, store=doors, lasting=HOST_LEASE, roster=self.roster, routes=ROUTES)
 
     @property
     def watched(self) -> tuple[int, ...] | None:
-        return None if self.roster is None else self.roster.shards
+        return self.roster.shards
 
     def heard(self, kind: str) -> list[Event]:
         return [event for event in self.told if event.kind == kind]

@@ -157,7 +157,7 @@ async def test_who_refuses_it_is_told_a_few_times_and_is_not_told_of_the_end(pos
     first, last = [event.note for event in post.told if event.kind == "alert.failed"]
     assert first == (
         "that incident 1 is opened could not be told: http://127.0.0.1/... answered 404; it is tried again, 10 times"
-        " in all: mend the address, or who answers there"
+        " in all: check the address and the server that answers there"
     )
     assert last.endswith("answered 404; given up after 10 tries")
     assert len(post.listener.answers) == 40

@@ -65,7 +65,7 @@ async def test_after_the_retries_a_switch_tries_other_arguments_with_a_fresh_bud
     [step] = status.steps
     assert [(one.number, one.rung) for one in step.attempts] == [(1, 0), (2, 0), (3, 1), (4, 1), (5, 1), (6, 2)]
     assert [event.note for event in await handle.timeline() if event.kind == "switch"] == [
-        "all 1 retries are used up: codec='safe'",
+        "its only retry is used up: codec='safe'",
         "all 2 retries are used up: codec='slow', loud=True",
     ]
 

@@ -712,7 +712,7 @@ async def test_waiting_for_a_held_run_costs_nothing(app: App, ear: Ear, monkeypa
 # --- deleting
 
 
-async def test_who_deleted_a_run_and_why_is_logged_once_it_is_gone(
+async def test_deletion_of_a_run_is_logged_and_kept_in_the_logbook(
     app: App, ear: Ear, caplog: pytest.LogCaptureFixture
 ) -> None:
     @app.workflow
@@ -734,6 +734,9 @@ async def test_who_deleted_a_run_and_why_is_logged_once_it_is_gone(
         assert [(event.run, event.actor, event.cause, event.note) for event in ear.of("run.deleted")] == [
             ("r", "ada", "ada", "wrong prices")
         ]
+        [kept] = await app.logbook()
+        assert (kept.by, kept.kind, kept.name, kept.act, kept.detail) == ("ada", "run", "r", "delete", "order")
+        assert kept.reason == "wrong prices"
         await live.cancel()
     assert "run.deleted r (ada): wrong prices" in [record.getMessage() for record in caplog.records]
 

@@ -15,7 +15,7 @@ from watchbill.model.agent import Act, Report
 from watchbill.model.incident import told_by
 from watchbill.model.policy import Cures, Policy, Rung
 from watchbill.model.states import AttemptState, RunState
-from watchbill.model.watcher import SLACK, Supervision
+from watchbill.model.watcher import EMBEDDED_LEASE, SLACK, Supervision
 from watchbill.store.open import open_store
 from watchbill.store.protocol import EVERY
 from watchbill.supervisor.lookout import GRACE, LOOK_EVERY, Lookout
@@ -107,11 +107,8 @@ async def test_a_program_differs_in_nothing_but_this_word(kept: str, way: str) -
         status = await app.supervision()
     assert status.overdue.total_seconds() < 1
     assert status.orphans == {}
-    if way == Supervision.EMBEDDED:
-        assert status.supervisors == []
-    else:
-        [one] = status.supervisors
-        assert (one.way, one.leads, len(one.shards), one.pid) == (way, True, status.shards, os.getpid())
+    [one] = status.supervisors
+    assert (one.way, one.leads, len(one.shards), one.pid) == (way, True, status.shards, os.getpid())
     with pytest.raises(InvalidOptionError, match="embedded, centralized, distributed"):
         async with app.rooms(supervision="shared"):
             pass
@@ -130,6 +127,21 @@ async def test_after_the_death_of_any_one_others_are_at_work_within_ten_seconds(
     assert [await bridge.chosen(row) for row in before] == [["retry later"]] * len(before)
     assert all(len(by) >= 1 for by in bridge.shared_out().values())
     assert await bridge.judged_twice() == []
+
+
+async def test_living_supervisors_keep_their_rows_and_those_that_die_or_leave_lose_them(bridge: Bridge) -> None:
+    async def listed() -> list[bytes]:
+        return [watcher.info for watcher in (await bridge.store.client.checkup("default", 1)).watchers]
+
+    assert len(await listed()) == THREE
+    await bridge.passes(2 * EMBEDDED_LEASE)
+    assert len(await listed()) == THREE
+    victim = bridge.watchmen[0]
+    bridge.dies(victim)
+    await bridge.passes(EMBEDDED_LEASE)
+    assert victim.identity not in await listed()
+    await bridge.leaves(bridge.watchmen[0])
+    assert len(await listed()) == THREE - 2
 
 
 async def test_one_that_freezes_is_followed_and_what_it_writes_when_it_wakes_is_refused(bridge: Bridge) -> None:

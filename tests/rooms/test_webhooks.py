@@ -109,6 +109,11 @@ async def test_address_of_notify_is_shown_and_stored_nowhere(
     seen += [watchbill(*words, "-o", "json", WATCHBILL_STORE=url) for words in commands]
     for one in seen:
         assert "hushhush" not in repr(one)
+    listed = [
+        [run["id"] for run in watchbill("run", "list", *words, "-o", "json", WATCHBILL_STORE=url).json]
+        for words in ((), ("--all",), ("--workflow", "watchbill:notify"))
+    ]
+    assert listed == [["r"], ["r@notify", "r"], ["r@notify"]]
     stored = await everything_stored(url)
     assert "hushhush" not in stored
     assert b"hushhush".hex() not in stored

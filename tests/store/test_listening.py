@@ -260,14 +260,14 @@ async def test_doctor_and_metrics_name_processes_that_live_on_polling_and_no_oth
         assert (await store.client.checkup("default", 10)).polling == (), "one heartbeat after it listens again"
 
 
-async def test_doctor_names_an_embedded_supervisor_only_while_it_lives_on_polling(stage: Stage):
+async def test_doctor_names_an_embedded_supervisor_as_polling_only_while_it_hears_no_hints(stage: Stage):
     async with an_ear(stage) as (ear, wire):
         store = ear.store
 
         async def named() -> list[str]:
-            await store.supervisor.watch(10)
+            await store.supervisor.stand(Watcher(8, Supervision.EMBEDDED, "", b"{}"), 60 * SECOND)
             seen = await store.client.checkup("default", 10)
-            assert seen.watchers == (), "it divides no work"
+            assert [watcher.id for watcher in seen.watchers] == [8]
             return [who.split()[0] for who in seen.polling]
 
         assert await named() == []
@@ -283,7 +283,7 @@ async def test_doctor_names_an_embedded_supervisor_only_while_it_lives_on_pollin
         async with asyncio.timeout(PATIENCE):
             while not store._hints.listens:
                 await asyncio.sleep(0.01)
-        assert await named() == [], "one look after it listens again"
+        assert await named() == [], "one heartbeat after it listens again"
 
 
 async def test_doctor_names_processes_behind_a_transaction_pooler(stage: Stage):

@@ -510,14 +510,15 @@ class Hall:
             return await client.backlog(self.namespace)
 
     async def delete(self, id: str, reason: str = "", by: str = "client") -> None:
-        """Delete a run that has ended, with all the runs under it; who did it, and why, is told to the log."""
+        """Delete a run that has ended, with all the runs under it; the audit log keeps who did it, when and why."""
         record = await self.record(id)
         run = record.run
         if run.parent is not None:
             raise InvalidOptionError(
                 f"run {id!r} was started by another one, and goes with it: delete the run at the top of its tree"
             )
-        deleted = Deleted.MORE
+        order = LogEntry("run", id, "delete", by, reason, run.workflow)
+        deleted = await self.write(lambda client: client.delete(run.num, DELETED_AT_ONCE, order))
         while deleted is Deleted.MORE:
             deleted = await self.write(lambda client: client.delete(run.num, DELETED_AT_ONCE))
         if deleted is Deleted.LIVE:

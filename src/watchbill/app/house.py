@@ -92,10 +92,8 @@ class House:
             self.rooms.append(Teacher(env, events, store=store.agent, namespace=namespace, lessons=room.lessons))
             self._add(Hint.AGENT, room)
         if supervisor:
-            roster = None
-            if supervision is not Supervision.EMBEDDED:
-                shared = lasting is not None
-                roster = Roster(env, store.supervisor, process=process, way=supervision, region=region, shared=shared)
+            shared = lasting is not None
+            roster = Roster(env, store.supervisor, process=process, way=supervision, region=region, shared=shared)
             self._supervise(env, events, lasting, roster, routes=routes, ping=ping, audits=audits)
             self.rooms.append(Gauge(env, events, store=store.client, namespace=namespace, roster=roster))
         if scheduler:
@@ -135,7 +133,7 @@ class House:
         env: Env,
         events: Events,
         lasting: Micros | None,
-        roster: Roster | None,
+        roster: Roster,
         *,
         routes: Sequence[Route],
         ping: str | None,

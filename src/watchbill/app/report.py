@@ -7,6 +7,7 @@ from watchbill.app.opened import decision_in
 from watchbill.app.pauses import pauses_in
 from watchbill.app.status import AttemptLog, Health, RunStatus, State, StepState, StepStatus
 from watchbill.app.steps import steps_of
+from watchbill.app.words import moment
 from watchbill.clock import Micros, to_datetime
 from watchbill.model.agent import AttemptLog as StoredLog
 from watchbill.model.attempt import STARVED, AttemptRow, Progress
@@ -141,7 +142,7 @@ def _waiting_for(record: Record, live: list[AttemptRow], held: str | None) -> st
     if not record.known:
         return f"code: no scheduler that is running knows workflow {run.workflow!r}"
     if run.status is RunState.WAITING and (run.wake_at is not None or run.waits is not None):
-        until = None if run.wake_at is None else f"time, until {to_datetime(run.wake_at).isoformat()}"
+        until = None if run.wake_at is None else f"time, until {moment(to_datetime(run.wake_at))}"
         return ", or ".join(said for said in (run.waits, until) if said is not None)
     if live:
         return ", ".join(sorted({row.call for row in live}))

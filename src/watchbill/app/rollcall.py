@@ -1,7 +1,7 @@
 """Rollcall: shows how supervision stands from what the store says of it. Pure."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
@@ -27,8 +27,12 @@ def _shown(watcher: Watcher, seen: Checkup) -> SupervisorStatus:
     match watcher.way:
         case Supervision.DISTRIBUTED:
             watched = shares(group, seen.shards)[watcher.id]
-        case _:
+        case Supervision.EMBEDDED:
+            watched, leads = seen.shards, True
+        case Supervision.CENTRALIZED:
             watched = seen.shards if leads else ()
+        case _:
+            assert_never(watcher.way)
     info = _read(watcher.info)
     return SupervisorStatus(
         id=f"{watcher.id:x}",

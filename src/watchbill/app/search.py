@@ -1,7 +1,7 @@
 """Search: which runs are meant: what their rows say, and what only their whole record says."""
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -15,6 +15,8 @@ from watchbill.model.run import RunRow
 from watchbill.model.states import RunState
 from watchbill.store.protocol import ClientStore, Record
 
+OWN: Final = "watchbill:"  # so the names of our own workflows begin
+
 W = TypeVar("W", State, Health)
 
 Place = tuple[Micros, int]  # behind which the next page begins
@@ -27,6 +29,7 @@ class Search(msgspec.Struct, frozen=True):
     health: Health | None = None
     workflow: str | None = None
     tags: tuple[str, ...] = ()
+    internal: bool = True  # also runs of Watchbill's own workflows, such as those that post webhooks
 
     @property
     def needs_records(self) -> bool:
@@ -35,6 +38,8 @@ class Search(msgspec.Struct, frozen=True):
 
     async def means(self, client: ClientStore, row: RunRow) -> bool:
         """Say whether a run is one of those, reading no more than that takes."""
+        if not self._may_mean(row):
+            return False
         if not self.needs_records:
             return True
         record = await client.record(row.namespace, row.id)
@@ -42,8 +47,13 @@ class Search(msgspec.Struct, frozen=True):
 
     def fits(self, record: Record) -> bool:
         """Say whether a run is one of those."""
+        if not self._may_mean(record.run):
+            return False
         status = status_of(record)
         return self.status in (None, status.state) and self.health in (None, status.health)
+
+    def _may_mean(self, row: RunRow) -> bool:
+        return self.internal or self.workflow is not None or not row.workflow.startswith(OWN)
 
     async def page(self, client: ClientStore, namespace: str, before: Place | None, limit: int) -> list[RunRow]:
         """Read rows that may be meant, newest first."""

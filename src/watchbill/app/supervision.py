@@ -6,10 +6,10 @@ import msgspec
 
 
 class SupervisorStatus(msgspec.Struct, frozen=True):
-    """A supervisor that divides the work with others."""
+    """A supervisor whose lease has not expired."""
 
     id: str
-    way: str  # centralized or distributed
+    way: str  # embedded, centralized or distributed
     region: str
     host: str
     pid: int | None
@@ -23,5 +23,5 @@ class SupervisionStatus(msgspec.Struct, frozen=True):
 
     overdue: timedelta  # how long the row has waited that is due for a look longest
     shards: int  # there are so many
-    supervisors: list[SupervisorStatus]  # those who divide the work; who is embedded watches everything, unannounced
+    supervisors: list[SupervisorStatus]
     orphans: dict[str, int]  # found and repaired ever, by what was wrong

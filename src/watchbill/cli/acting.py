@@ -20,6 +20,7 @@ from watchbill.clock import Micros
 from watchbill.errors import InvalidOptionError, StoreError, WatchbillError
 from watchbill.events import Events
 from watchbill.flow.registry import Registry
+from watchbill.model.counted import counted
 from watchbill.model.keys import given_keys
 from watchbill.store.open import is_memory
 from watchbill.store.protocol import EVERY, ClientStore, Record
@@ -98,8 +99,10 @@ async def _chosen(doors: ClientStore, namespace: str, action: Action, choice: Ch
 def _confirm(action: str, count: int) -> None:
     """Ask a person; where there is none, refuse."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InvalidOptionError(f"{action} {count} runs? Nobody can be asked here: add --yes, or look with --dry-run")
-    if not typer.confirm(f"{action} {count} runs?", err=True):
+        raise InvalidOptionError(
+            f"{action} {counted(count, 'run')}? Nobody can be asked here: add --yes, or look with --dry-run"
+        )
+    if not typer.confirm(f"{action} {counted(count, 'run')}?", err=True):
         raise typer.Exit(1)
 
 

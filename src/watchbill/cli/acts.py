@@ -8,7 +8,7 @@ import typer
 from watchbill.cli.options import (
     DryRun,
     Format,
-    LoggedReason,
+    KeptReason,
     Namespace,
     OlderThan,
     Output,
@@ -135,7 +135,7 @@ def delete(  # noqa: PLR0913
     workflow: WorkflowName = None,
     tag: Tags = None,
     older_than: OlderThan = None,
-    reason: LoggedReason = "",
+    reason: KeptReason = "",
     dry_run: DryRun = False,
     yes: Yes = False,
     store: StoreUrl = None,

@@ -4,10 +4,11 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from watchbill.cli.groups import PluralNoun
 from watchbill.cli.options import By, Format, KeptReason, Namespace, Output, ProgramName, StoreUrl
 
 agents = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Look at the agents that run steps, and say what they should do."
+    cls=PluralNoun, rich_markup_mode=None, help="Look at the agents that run steps, and say what they should do."
 )
 
 Name: TypeAlias = Annotated[

@@ -4,9 +4,9 @@ import asyncio
 import shlex
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -22,6 +22,7 @@ from watchbill.env import SystemEnv
 from watchbill.errors import StoreError
 from watchbill.model.breaker import BreakerState
 from watchbill.model.chain import Chained
+from watchbill.model.counted import are, counted
 from watchbill.model.gate import GateRow
 from watchbill.model.incident import Incident
 from watchbill.model.report_card import Metrics
@@ -49,6 +50,8 @@ ANSWER: Final = 5.0  # seconds within which a living owner says whether it can w
 LOW_DISK: Final = 1 << 30
 NO_DISK: Final = 100 << 20
 LONG_LOG: Final = 2 * LOG_LIMIT  # a log is cut off at its limit when nothing holds it back
+
+IsDead: TypeAlias = Callable[[bytes], bool]  # true only with proof: of a process on this machine
 
 _decode_identity = msgspec.json.Decoder(dict[str, str | int]).decode
 
@@ -98,9 +101,9 @@ def look(where: Where, within: Micros, *, everything: bool = False) -> tuple[lis
             disk(shutil.disk_usage(file.parent).free),
         ]
     findings += [
-        *schedulers(seen),
+        *schedulers(seen, env.is_dead),
         *listening(seen),
-        *supervision(seen),
+        *supervision(seen, env.is_dead),
         audit(seen),
         decisions(chains),
         code(seen),
@@ -172,7 +175,7 @@ def writes(condition: Condition | None) -> Iterator[Finding]:
         return
     if condition.trouble:
         lasted = f"for {condition.lasted / SECOND:.0f} s: " if condition.lasted else ""
-        remedy = "mend that; the owner tries again every few seconds, and goes on by itself"
+        remedy = "fix that; the owner tries again every few seconds, and continues by itself"
         yield Finding("writes", BAD, f"the owner cannot write, {lasted}{condition.trouble}", remedy)
     else:
         yield Finding("writes", OK, "the owner's last commit succeeded")
@@ -208,41 +211,78 @@ def log(seen: Log) -> Finding:
     return Finding("log", WARN, held, f"end the long transaction of one of these processes: {pids}")
 
 
-def schedulers(seen: Checkup) -> Iterator[Finding]:
-    """Say who drives runs."""
-    open_runs = sum(count for _, _, count in seen.code)
-    if not seen.schedulers:
-        said = f"none attends; {open_runs} runs are open"
-        remedy = "start a process that opens its rooms: app.run(), or `async with app.rooms()`"
-        yield Finding("schedulers", WARN, said, remedy) if open_runs else Finding("schedulers", OK, said)
-        return
+def schedulers(seen: Checkup, is_dead: IsDead) -> Iterator[Finding]:
+    """Name the schedulers, and report when none is alive although runs are open."""
+    alive = [member for member in seen.schedulers if not is_dead(member.info)]
     for member in seen.schedulers:
-        yield Finding("schedulers", OK, f"{member.id:x} attends, and knows {_some(list(member.knows)) or 'nothing'}")
+        who = place_of(member.info) or f"scheduler {member.id:x}"
+        if member in alive:
+            yield Finding("schedulers", OK, f"{who} knows {_some(list(member.knows)) or 'no workflow'}")
+        else:
+            yield Finding("schedulers", WARN, f"{who} is dead")
+    if not alive:
+        remedy = "start one: `watchbill up APP`, or a program that calls app.run() or `async with app.rooms()`"
+        yield _missing("schedulers", "scheduler", seen, remedy)
 
 
 def listening(seen: Checkup) -> Iterator[Finding]:
     """Name the processes that hear no hints."""
+    places = {f"scheduler {member.id:x}": place_of(member.info) for member in seen.schedulers}
+    places |= {f"supervisor {watcher.id:x}": place_of(watcher.info) for watcher in seen.watchers}
     for who in seen.polling:
-        said = f"{who} hears no hints and polls once a second: each of its steps may wait that long"
+        named = f"the {who.split()[0]} in {places[who]}" if places.get(who) else who
+        said = f"{named} hears no hints and polls once a second: each of its steps may wait that long"
         remedy = "read its log; behind a transaction pooler (?pooler=transaction) no process can listen"
         yield Finding("hints", WARN, said, remedy)
 
 
-def supervision(seen: Checkup) -> Iterator[Finding]:
-    """Say whether somebody looks for trouble, how late, and who divides that work."""
-    overdue = seen.overdue / SECOND
-    if seen.overdue > MOST_OVERDUE:
-        remedy = "start a process with a supervisor: `watchbill up APP --rooms supervisor`"
-        yield Finding("supervision", WARN, f"what is due for a look waits for {overdue:.1f} s: nobody looks", remedy)
-    else:
-        yield Finding("supervision", OK, f"nothing waits for a look longer than {MOST_OVERDUE / SECOND:g} s")
+def supervision(seen: Checkup, is_dead: IsDead) -> Iterator[Finding]:
+    """Name the supervisors and how late each is, and report when none is alive although runs are open."""
+    dead = {f"{watcher.id:x}" for watcher in seen.watchers if is_dead(watcher.info)}
     for one in supervision_of(seen).supervisors:
-        place = f" (process {one.pid} on {one.host or 'its host'})" if one.pid is not None else ""
-        said = f"{one.id}{place} watches {len(one.shards)} of {len(seen.shards)} shards, {one.way}"
+        who = _place(one.pid, one.host) or f"supervisor {one.id}"
+        if one.id in dead:
+            yield Finding("supervision", WARN, f"{who} is dead")
+            continue
+        said = f"{who} watches {len(one.shards)} of {counted(len(seen.shards), 'shard')}, {one.way}"
         lag = one.lag.total_seconds()
         late = lag * SECOND > MOST_OVERDUE
         remedy = "it has too much to do, or its machine has: start another one" if late else ""
-        yield Finding("supervision", WARN if late else OK, f"{said}; {lag:.1f} s late at worst", remedy)
+        yield Finding("supervision", WARN if late else OK, f"{said}; at worst {lag:.1f} s late", remedy)
+    remedy = "start one: `watchbill up APP --rooms supervisor`"
+    if len(dead) == len(seen.watchers):
+        yield _missing("supervision", "supervisor", seen, remedy)
+    if seen.overdue > MOST_OVERDUE:
+        said = f"an attempt has been due for a look for {seen.overdue / SECOND:.1f} s: no supervisor looks at it"
+        yield Finding("supervision", WARN, said, remedy)
+    elif len(dead) < len(seen.watchers):
+        yield Finding(
+            "supervision", OK, f"no attempt has been due for a look for more than {MOST_OVERDUE / SECOND:g} s"
+        )
+
+
+def _missing(check: str, component: str, seen: Checkup, remedy: str) -> Finding:
+    """Report that no process serves a component: bad if runs are open."""
+    open_runs = sum(count for _, _, count in seen.code)
+    if not open_runs:
+        return Finding(check, OK, f"no {component} is alive; no run is open")
+    said = f"no {component} is alive; {counted(open_runs, 'run')} {are(open_runs)} open"
+    return Finding(check, BAD, said, remedy)
+
+
+def place_of(info: bytes) -> str:
+    """Name a process by its number and host; empty if its identity cannot be read."""
+    try:
+        identity = _decode_identity(info)
+    except msgspec.DecodeError:
+        return ""
+    return _place(identity.get("pid"), identity.get("host"))
+
+
+def _place(pid: object, host: object) -> str:
+    if pid is None:
+        return ""
+    return f"process {pid} on {host}" if host else f"process {pid}"
 
 
 def audit(seen: Checkup) -> Finding:
@@ -326,7 +366,7 @@ def alerts(seen: Checkup) -> Finding:
         return Finding("alerts", OK, "none waits to be sent")
     tried = f"{seen.unsent:,} could not be sent yet, and will be tried again" if seen.unsent else ""
     lost = f"{seen.given_up:,} given up within a day, and told to nobody" if seen.given_up else ""
-    remedy = "mend the addresses of App(alerts=); the log of the process with the supervisor says what they answered"
+    remedy = "fix the addresses of App(alerts=); the log of the process with the supervisor has their answers"
     return Finding("alerts", WARN, "; ".join(said for said in (lost, tried) if said), remedy)
 
 

@@ -5,10 +5,11 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from watchbill.cli.groups import PluralNoun
 from watchbill.cli.options import By, Format, Namespace, Output, ProgramName, StoreUrl
 
 gates = typer.Typer(
-    no_args_is_help=True,
+    cls=PluralNoun,
     rich_markup_mode=None,
     help="Look at limits and dependencies, and pause what must not start.",
 )

@@ -3,14 +3,13 @@
 import asyncio
 import contextlib
 import os
-import signal
 from typing import Any
 
 import typer
 
 from watchbill.app.host import Employment, hosting
 from watchbill.cli.employing import HANDED_OVER, check_address
-from watchbill.cli.stopping import until_first
+from watchbill.cli.stopping import until_first, when_asked_to_stop
 from watchbill.clock import SECOND
 from watchbill.env import SystemEnv, when_employer_is_gone
 from watchbill.errors import InvalidOptionError
@@ -123,8 +122,7 @@ def _hear_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
         heard += 1
         (stop if heard == 1 else again).set()
 
-    for sign in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(sign, hear)
+    when_asked_to_stop(hear, stop.set)  # a terminal that is closed may send SIGHUP twice: that is no hurry
 
 
 def _say(text: str) -> None:

@@ -1,15 +1,16 @@
-"""Inbox: `watchbill inbox list|claim|answer`: what waits for a person."""
+"""Inbox: `watchbill inbox list|show|claim|answer`: what waits for a person."""
 
 from typing import Annotated
 
 import typer
 
+from watchbill.cli.groups import PluralNoun
 from watchbill.cli.options import Format, Namespace, Output, ProgramName, StoreUrl
 
 By = Annotated[str | None, typer.Option(metavar="NAME", help="Who it is; else who gives the command.")]
 ItemId = Annotated[str, typer.Argument(metavar="ID", help="The item's id.")]
 
-inbox = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Answer what runs ask people.")
+inbox = typer.Typer(cls=PluralNoun, rich_markup_mode=None, help="Answer what runs ask people.")
 
 
 @inbox.command("list")
@@ -31,6 +32,31 @@ def list_questions(
     with damage_told(where.url):
         items = opened_questions(read(where.url, lambda doors: doors.inbox(where.namespace, EVERY)))
     print_questions([question_fields(item) for item in items if group is None or item.to == group], output)
+
+
+@inbox.command("show")
+def show_item(
+    id: ItemId,
+    store: StoreUrl = None,
+    program: ProgramName = None,
+    namespace: Namespace = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Show all about one item that waits for a person: what is asked, the form of the answer, and how to answer."""
+    from watchbill.cli.fields import question_fields
+    from watchbill.cli.output import print_question
+    from watchbill.cli.place import found
+    from watchbill.cli.reading import damage_told, opened_questions, read
+    from watchbill.errors import ItemNotFound
+    from watchbill.store.protocol import EVERY
+
+    where = found(store, namespace, program)
+    with damage_told(where.url):
+        asked = read(where.url, lambda doors: doors.inbox(where.namespace, EVERY))
+        there = opened_questions([one for one in asked if f"{one.id:x}" == id])
+    if not there:
+        raise ItemNotFound(id, where.namespace)
+    print_question(question_fields(there[0]), output)
 
 
 @inbox.command("claim")

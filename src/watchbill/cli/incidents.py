@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from watchbill.cli.groups import PluralNoun
 from watchbill.cli.options import Format, Namespace, Output, ProgramName, StoreUrl
 
 SHOWN_CALLS: Final = 20  # of an incident: of 4,000 that failed alike more would tell nothing new
@@ -17,7 +18,7 @@ PerSecond = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Also if somebody else holds the item.")]
 
-incidents = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="See and decide what nobody could cure.")
+incidents = typer.Typer(cls=PluralNoun, rich_markup_mode=None, help="See and decide what nobody could cure.")
 
 
 @incidents.command("list")

@@ -16,7 +16,7 @@ def logbook(
 ) -> None:
     """List what people ordered of gates, policies, agents, schedules and incidents, newest first, for a year.
 
-    What was ordered of a run is in its own timeline: see `watchbill run show`.
+    Which runs they deleted is listed, too. What else was ordered of a run is in its own timeline: `watchbill run show`.
     """
     from watchbill.cli.output import print_logbook
     from watchbill.cli.place import found

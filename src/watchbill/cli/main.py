@@ -19,6 +19,7 @@ from watchbill.cli.doctor import doctor
 from watchbill.cli.escape import visible
 from watchbill.cli.fleet import fleet
 from watchbill.cli.gates import gates
+from watchbill.cli.groups import Root
 from watchbill.cli.inbox import inbox
 from watchbill.cli.incidents import incidents
 from watchbill.cli.logbook import logbook
@@ -36,7 +37,9 @@ USAGE: Final = 2
 UNREACHABLE: Final = 3
 
 # Plain help, and no pretty tracebacks: both would import rich before anybody has asked for a table.
-commands = typer.Typer(name="watchbill", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+commands = typer.Typer(
+    name="watchbill", cls=Root, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+)
 commands.add_typer(runs, name="run")
 commands.add_typer(inbox, name="inbox")
 commands.add_typer(incidents, name="incidents")

@@ -67,8 +67,5 @@ OlderThan: TypeAlias = Annotated[
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before acting on many runs.")]
 Reason: TypeAlias = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept with the run.")]
-LoggedReason: TypeAlias = Annotated[
-    str, typer.Option("--reason", metavar="TEXT", help="Why; it is logged on stderr, with your name: nothing is kept.")
-]
 By: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="Who wants it; else who gives the command.")]
 KeptReason: TypeAlias = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: the logbook keeps it.")]

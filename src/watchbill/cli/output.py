@@ -1,6 +1,8 @@
 """Output: how a command prints: tables for people, JSON for programs."""
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -23,6 +25,7 @@ from watchbill.cli.fields import (
 )
 from watchbill.cli.fitting import Checked
 from watchbill.cli.options import Drawn, Format
+from watchbill.cli.times import date_of_today, without_date
 from watchbill.model.gate import GateRow
 from watchbill.model.graph import Graph
 from watchbill.model.incident import Incident
@@ -74,9 +77,27 @@ def print_explanation(explained: Explanation, format: Format) -> None:
     """Print why a run stands as it does."""
 
     def lines() -> str:
-        return "\n".join(line for sentence in explained.sentences for line in visible_lines(sentence))
+        today = date_of_today()
+        return wrapped(
+            [without_date(line, today) for sentence in explained.sentences for line in visible_lines(sentence)]
+        )
 
     _print_one(format, lines, lambda: {"sentences": explained.sentences, "facts": explained.facts})
+
+
+def wrapped(lines: Sequence[str], width: int | None = None) -> str:
+    """Give lines of text; on a terminal none breaks a word, but one that is longer than a line.
+
+    `width`: of a terminal, as a test has it.
+    """
+    if width is None and not sys.stdout.isatty():
+        return "\n".join(lines)
+    width = shutil.get_terminal_size().columns if width is None else width
+    return "\n".join(
+        part
+        for line in lines
+        for part in textwrap.wrap(line, width, break_on_hyphens=False, break_long_words=False) or [""]
+    )
 
 
 def print_logs(logs: Sequence[AttemptLog], format: Format) -> None:
@@ -136,6 +157,17 @@ def print_questions(questions: Sequence[Question], format: Format) -> None:
         return drawn(list_of_questions(questions))
 
     _print_list(format, table, lambda: list(questions))
+
+
+def print_question(asked: Question, format: Format) -> None:
+    """Print all about one item of the inbox."""
+
+    def page() -> str:
+        from watchbill.cli.tables import drawn, page_of_question
+
+        return drawn(page_of_question(asked))
+
+    _print_one(format, page, lambda: asked)
 
 
 def print_gates(gates: Sequence[GateRow], format: Format) -> None:

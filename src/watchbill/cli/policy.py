@@ -4,9 +4,11 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from watchbill.cli.groups import Noun
 from watchbill.cli.options import By, Format, Namespace, Output, ProgramName, StoreUrl
 
 policy = typer.Typer(
+    cls=Noun,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Change timeouts and retries of steps, also for runs that are live.",

@@ -5,9 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
+from watchbill.cli.groups import Noun
 from watchbill.cli.options import By, Format, KeptReason, Namespace, Output, ProgramName, StoreUrl
 
 quota = typer.Typer(
+    cls=Noun,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Bound how many runs of a namespace may be open, and how many of its attempts may run at once.",

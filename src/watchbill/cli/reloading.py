@@ -9,7 +9,7 @@ from typing import Final
 
 import typer
 
-from watchbill.env import Served
+from watchbill.env import Served, Terminal, ignores_hangup
 
 LOOK_EVERY: Final = 0.3  # seconds between two looks at the files
 GRACE: Final = 15  # seconds for what runs to end; a second change, or Ctrl-C, does not wait
@@ -20,25 +20,27 @@ Sources = dict[str, int]
 
 def reload_on_change(program: str, store: str | None) -> int:
     """Serve a program until somebody stops it; gives the exit code."""
-    stopped = threading.Event()
-    for sign in (signal.SIGINT, signal.SIGTERM):
+    stopped, terminal = threading.Event(), Terminal()
+    for sign in (signal.SIGINT, signal.SIGTERM, *(() if ignores_hangup() else (signal.SIGHUP,))):
         signal.signal(sign, lambda _number, _frame: stopped.set())
     folder = folder_of(program)
-    command = ["-m", "watchbill.cli.serve", program, *([] if store is None else [store])]
     while True:
         before = sources(folder)
-        serving = Served(*command)
-        changed = _watch(folder, before, serving, stopped)
+        serving = Served("watchbill.cli.serve", program, *([] if store is None else [store]))
+        changed = _watch(folder, before, serving, stopped, terminal)
         serving.end(GRACE)
-        if stopped.is_set():
+        if changed is None:
             return 0
         typer.echo(f"watchbill: {changed} changed; starting again", err=True)
 
 
-def _watch(folder: Path, before: Sources, serving: Served, stopped: threading.Event) -> str:
-    """Wait until a source changes, or somebody stops us; a program that has ended waits for a change, too."""
+def _watch(folder: Path, before: Sources, serving: Served, stopped: threading.Event, terminal: Terminal) -> str | None:
+    """Wait until a source changes, and name it; None: a signal or the end of the terminal stops this process.
+
+    A program that has ended waits for a change, too.
+    """
     told = False
-    while not stopped.wait(LOOK_EVERY):
+    while not stopped.wait(LOOK_EVERY) and not terminal.gone:
         now = sources(folder)
         if now != before:
             differ = {file for file, _ in now.items() ^ before.items()}
@@ -46,7 +48,7 @@ def _watch(folder: Path, before: Sources, serving: Served, stopped: threading.Ev
         if serving.ended and not told:
             told = True
             typer.echo("watchbill: the program has ended; change it, and it is started again", err=True)
-    return ""
+    return None
 
 
 def folder_of(program: str) -> Path:

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 import typer
 
 from watchbill.cli.acts import add_acts
+from watchbill.cli.groups import Noun
 from watchbill.cli.options import (
     Drawn,
     Format,
@@ -21,7 +22,7 @@ from watchbill.cli.options import (
 
 DEFAULT_LIMIT: Final = 50  # a screen full; health and progress cost a read for each
 
-runs = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at runs, and act on them.")
+runs = typer.Typer(cls=Noun, no_args_is_help=True, rich_markup_mode=None, help="Look at runs, and act on them.")
 
 # What reads and prints is imported by the command that was asked for: help and completion do not wait for it.
 
@@ -33,18 +34,24 @@ def list_runs(  # noqa: PLR0913 - each option is one
     workflow: WorkflowName = None,
     tag: Tags = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=1_000_000, help="At most so many.")] = DEFAULT_LIMIT,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also runs that post webhooks of others (ID@notify).")
+    ] = False,
     store: StoreUrl = None,
     program: ProgramName = None,
     namespace: Namespace = None,
     output: Output = Format.TABLE,
 ) -> None:
     """List runs, newest first."""
+    import msgspec
+
     from watchbill.app.search import searched
     from watchbill.cli.output import print_runs
     from watchbill.cli.place import found
     from watchbill.cli.reading import damage_told, newest_runs, opened, read
 
-    where, search = found(store, namespace, program), searched(status, health, workflow, tag or ())
+    search = msgspec.structs.replace(searched(status, health, workflow, tag or ()), internal=everything)
+    where = found(store, namespace, program)
     with damage_told(where.url):
         records = read(where.url, lambda doors: newest_runs(doors, where.namespace, search, limit))
         print_runs(opened(records), output)

@@ -4,9 +4,10 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from watchbill.cli.groups import PluralNoun
 from watchbill.cli.options import By, Format, KeptReason, Namespace, Output, ProgramName, StoreUrl
 
-schedules = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at schedules, and look after them.")
+schedules = typer.Typer(cls=PluralNoun, rich_markup_mode=None, help="Look at schedules, and look after them.")
 
 Name: TypeAlias = Annotated[
     str, typer.Argument(metavar="NAME", help="The schedule's name: its id, or that of its workflow.")

@@ -13,6 +13,7 @@ from watchbill.app.waiting import ENDS
 from watchbill.cli.main import complain
 from watchbill.cli.program import load_app
 from watchbill.cli.stopping import stop_signal, until_first
+from watchbill.env import release_closed_outputs, when_employer_is_gone
 from watchbill.errors import WatchbillError
 from watchbill.events import Event
 from watchbill.flow.guard import GUARD
@@ -48,9 +49,15 @@ class Rechecks:
             )
 
 
-async def serve(app: App, url: str) -> None:
-    """Open the rooms until SIGTERM or Ctrl-C."""
+async def serve(app: App, url: str, lifeline: int) -> None:
+    """Open the rooms until SIGTERM or Ctrl-C, or until the process that keeps the lifeline open has ended."""
     stop = stop_signal()
+
+    def leave() -> None:
+        release_closed_outputs()
+        stop.set()
+
+    when_employer_is_gone(leave, lifeline)
     hall = Hall(url, app.namespace, app.registry, app.events, retention=app.retention, keys=app.keys)
     app.meet_in(hall)
     async with app.rooms():
@@ -60,12 +67,12 @@ async def serve(app: App, url: str) -> None:
         await until_first(stop.wait(), hall.failed())
 
 
-def main(program: str, store: str | None = None) -> None:
+def main(lifeline: str, program: str, store: str | None = None) -> None:
     """Serve a program."""
     try:
         app = load_app(program)
         with GUARD.on():
-            asyncio.run(serve(app, app.url if store is None else store))
+            asyncio.run(serve(app, app.url if store is None else store, int(lifeline)))
     except WatchbillError as error:
         complain(error)
 

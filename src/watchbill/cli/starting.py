@@ -1,4 +1,4 @@
-"""Starting: runs and schedules of the user's program, with arguments as JSON."""
+"""Starting: runs and schedules of the user's program; arguments are JSON, or plain text for a `str` parameter."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from watchbill.cli.acting import at_the_hall
 from watchbill.cli.place import Where
 from watchbill.cli.program import needed_app
 from watchbill.errors import InvalidOptionError
+from watchbill.flow.workflows import Workflow
 from watchbill.store.protocol import Record
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ def started(
     """Start a run; gives all about it."""
     app = needed_app(program, "run start")
     code = app.registry.workflow(workflow)
-    args = [read_json(text, f"argument {n}") for n, text in enumerate(arguments, 1)]
+    args = read_arguments(code, arguments)
 
     async def starting(beside: App, hall: Any) -> Record:  # noqa: ANN401 - the hall
         handle = await beside.start(code, *args, **_given(wish))
@@ -46,7 +47,7 @@ def scheduled(
     """Create a schedule; gives how it stands."""
     app = needed_app(program, "schedules create")
     code = app.registry.workflow(workflow)
-    args = [read_json(text, f"argument {n}") for n, text in enumerate(arguments, 1)]
+    args = read_arguments(code, arguments)
 
     async def scheduling(beside: App, _: Any) -> ScheduleStatus:  # noqa: ANN401 - the hall
         return await beside.schedule(code, *args, **_given(wish))
@@ -79,13 +80,32 @@ def _asked_beside(
     return at_the_hall(where, asking, app.registry)
 
 
+def read_arguments(code: Workflow[..., Any], arguments: Sequence[str]) -> list[Any]:
+    """Read the arguments of a workflow, in their order."""
+    given_to = [parameter.annotation for parameter in code.signature.parameters.values()]
+    return [
+        read_argument(text, f"argument {n}", is_text=given_to[n - 1 : n] in ([str], ["str"]))
+        for n, text in enumerate(arguments, 1)
+    ]
+
+
+def read_argument(text: str, what: str, *, is_text: bool) -> Any:  # noqa: ANN401 - whatever JSON can be
+    """Read an argument; for a `str` parameter, text that is no JSON string is taken as it is."""
+    if not is_text:
+        return read_json(text, what)
+    try:
+        return msgspec.json.decode(text, type=str)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return text
+
+
 def read_json(text: str, what: str) -> Any:  # noqa: ANN401 - whatever JSON can be
     """Read a value that somebody typed."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise InvalidOptionError(
-            f"{what} is no JSON: {text!r:.200} ({error}); text needs its quotes, as '\"text\"'"
+            f"{what} is not valid JSON: {text!r:.200} ({error}); text needs its quotes, as '\"text\"'"
         ) from error
     except RecursionError as error:
         raise InvalidOptionError(

@@ -1,6 +1,7 @@
 """Tables: what people read. Everything is `Text` whose characters are safe: no markup and no control sequence acts."""
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -8,7 +9,6 @@ from typing import Final, TypeAlias
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from watchbill.app.agents import AgentStatus
@@ -19,6 +19,9 @@ from watchbill.app.timeline import timeline_of
 from watchbill.app.words import moment, said_of, span, told_of
 from watchbill.cli.escape import visible, visible_json, visible_lines
 from watchbill.cli.fields import HOW_IT_IS, ErrorFields, Finding, IncidentPage, Question, ending_of
+from watchbill.cli.forms import example, form_fields
+from watchbill.cli.sheet import Labelled, Sheet
+from watchbill.cli.times import date_of_today
 from watchbill.clock import EPOCH, to_datetime
 from watchbill.model.alarms import LATELY
 from watchbill.model.attempt import Progress
@@ -32,30 +35,18 @@ from watchbill.model.quota import QuotaRow
 from watchbill.model.suggestion import Budget, Suggestion
 from watchbill.store.protocol import MOST_COUNTED, Record
 
-Block: TypeAlias = Table | Text
+Block: TypeAlias = Sheet | Labelled | Text
 
 UNBOUNDED: Final = 100_000  # columns of what is no terminal: no line is folded there
-# Columns that give way on a narrow terminal.
-ELASTIC: Final = frozenset(
+# Columns of sentences: they are wrapped between words. All others are identifiers, numbers and times.
+SENTENCES: Final = frozenset(
     {
-        *("ID", "NAME", "WORKFLOW", "WAITING FOR", "STEP", "OUTCOME", "NEXT SLOTS", "STANDING"),
-        *(
-            "NOTE",
-            "INCIDENT",
-            "QUESTION",
-            "ANSWER",
-            "FINDING",
-            "RUN",
-            "PROGRESS",
-            "CALL",
-            "AFTER",
-            "STEPS",
-            "HAS",
-            "HOST",
-        ),
+        *("WAITING FOR", "OUTCOME", "NEXT SLOTS", "STANDING", "NOTE", "INCIDENT", "QUESTION", "ANSWER"),
+        *("FINDING", "PROGRESS", "WAITED FOR", "STEPS", "HAS", "POLICY", "ORDER"),
     }
 )
-NARROWEST: Final = 11  # columns that are left to the last of a table
+NAMES: Final = frozenset({"WORKFLOW", "HOST"})  # another command has the whole of what is cut
+LABELS: Final = {"STEPS": "runs ", "HAS": "has ", "NEXT SLOTS": "next "}  # of texts below their rows
 LONGEST_CELL: Final = 300  # characters, more than any id has; JSON has the rest
 LONGEST_RESULT: Final = 20_000  # characters, some screens full; JSON has the rest
 LONGEST_TIMELINE: Final = 200  # events, some screens full
@@ -89,17 +80,22 @@ _STYLES: Final = {
 }
 
 
-def drawn(blocks: Sequence[Block]) -> str:
-    """Draw for stdout: with colours and folded cells on a terminal; elsewhere plainly, each line whole."""
+def drawn(blocks: Sequence[Block], width: int | None = None, today: str | None = None) -> str:
+    """Draw for stdout: with colours, and in its width, on a terminal; elsewhere plainly, each line whole.
+
+    `width`: of a terminal, and `today`: the date that is left out of times, as a test has them.
+    """
     console = Console(
         color_system=None if os.environ.get("NO_COLOR") else "auto",
-        width=None if sys.stdout.isatty() else UNBOUNDED,
+        width=width if width is not None or sys.stdout.isatty() else UNBOUNDED,
         markup=False,
         highlight=False,
         emoji=False,
     )
     with console.capture() as captured:
         for block in blocks:
+            if isinstance(block, Sheet | Labelled):
+                block.leave_out(date_of_today() if today is None else today)
             console.print(block, soft_wrap=isinstance(block, Text))
     # Every cell is padded to the width of its column, also the last of a line.
     return "\n".join(line.rstrip(" ") for line in captured.get().rstrip("\n").split("\n"))
@@ -118,7 +114,6 @@ def list_of_runs(records: Sequence[Record]) -> list[Block]:
         created, now = to_datetime(run.created_at), to_datetime(record.now)
         steps = status.progress
         waiting_for = _cell(f"{status.waiting_for or ''}{_next(record)}".removeprefix("; "))
-        waiting_for.no_wrap, waiting_for.overflow = True, "ellipsis"  # a run is one line; its page has the whole
         table.add_row(
             _cell(run.id),
             _cell(run.workflow),
@@ -158,7 +153,7 @@ def page_of_run(record: Record) -> list[Block]:
     return blocks
 
 
-def _standing(record: Record, status: RunStatus) -> Iterator[Text]:
+def _standing(record: Record, status: RunStatus) -> Iterator[Labelled]:
     run, created = record.run, to_datetime(record.run.created_at)
     yield _labelled("run", _cell(run.id, style="bold"))
     yield _labelled("workflow", _cell(f"{run.workflow}, version {run.version}"))
@@ -179,7 +174,7 @@ def _standing(record: Record, status: RunStatus) -> Iterator[Text]:
         said = f"by {status.paused_by}" + (f": {status.paused_why}" if status.paused_why else "")
         yield _labelled("paused", Text(visible(said)))
     if status.held is not None:
-        reason = f"\n{LABEL.format('')}".join(visible_lines(status.held))
+        reason = "\n".join(visible_lines(status.held))
         yield _labelled("waiting for", _cell("a person"))
         yield _labelled("held", Text(reason, style="red"))
     elif status.waiting_for is not None:
@@ -277,20 +272,48 @@ def _error(error: ErrorFields) -> Iterator[Text]:
 
 
 def list_of_questions(questions: Sequence[Question]) -> list[Block]:
-    """Give a line for each question."""
+    """Give a line for each item of the inbox; how it can be answered, `inbox show` says."""
     if not questions:
         return [Text("no questions")]
-    table = _table("ID", "KIND", "TO", "ASKED", "RUN", "QUESTION", "ANSWER", "NOTE")
+    table = _table("ID", "KIND", "TO", "ASKED", "RUN", "NOTE", "QUESTION")
     for asked in questions:
-        # How it can be answered: by what its form says, or by one of these actions.
-        form = msgspec.json.encode(asked.form).decode() if asked.kind == "question" else "|".join(asked.actions)
         table.add_row(
             *(_cell(text) for text in (asked.id, asked.kind, asked.to, moment(asked.asked_at), asked.run)),
-            _cell(asked.question),
-            _cell(form),
             _cell(_note(asked)),
+            _cell(asked.question),
         )
     return [table]
+
+
+def page_of_question(asked: Question) -> list[Block]:
+    """Give all about one item of the inbox, and the commands that answer it."""
+    blocks: list[Block] = [
+        _labelled("item", _cell(asked.id, style="bold")),
+        _labelled("kind", _cell(asked.kind)),
+        _labelled("question", Text("\n".join(visible_lines(asked.question)))),
+        _labelled("to", _cell(asked.to or "everybody")),
+        _labelled("run", _cell(f"{asked.run}, call {asked.call}")),
+        _labelled("asked", _cell(moment(asked.asked_at))),
+    ]
+    if note := _note(asked):
+        blocks.append(_labelled("note", Text(visible(note))))
+    if asked.incident is not None:
+        blocks.append(_labelled("incident", _cell(asked.incident)))
+    if asked.kind == "question":
+        fields = form_fields(asked.form)
+        blocks.append(_labelled("answer", Text(visible(fields) if isinstance(fields, str) else "JSON, an object of")))
+        if not isinstance(fields, str):
+            table = _table("FIELD", "TYPE", "NOTE")
+            for field in fields:
+                table.add_row(_cell(field.name, style="bold"), _cell(field.type), _cell(field.note))
+            blocks += [Text(), table, Text()]
+        commands = [f"watchbill inbox answer {asked.id} {shlex.quote(example(asked.form))}"]
+    else:
+        values = {"provide": " JSON"}
+        commands = [
+            f"watchbill incidents {action} {asked.id}{values.get(action, '')} --reason TEXT" for action in asked.actions
+        ]
+    return [*blocks, _labelled("to answer", Text("\n".join(visible(command) for command in commands)))]
 
 
 def _note(asked: Question) -> str:
@@ -526,7 +549,7 @@ def list_of_calls(graph: Graph) -> list[Block]:
     """Give a line for each call of a run, with those it waited for."""
     if not graph.nodes:
         return [Text("no calls")]
-    table = _table("CALL", "KIND", "STATE", "AFTER")
+    table = _table("CALL", "KIND", "STATE", "WAITED FOR")
     before: dict[str, list[str]] = {}
     for parent, key in graph.edges:
         before.setdefault(key, []).append(parent)
@@ -610,12 +633,8 @@ def _standing_of(schedule: ScheduleStatus) -> Iterator[str]:
 # --- cells
 
 
-def _table(*headers: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for header in headers:
-        least = NARROWEST if header == headers[-1] else None
-        table.add_column(header, no_wrap=header not in ELASTIC, min_width=least, overflow="fold")
-    return table
+def _table(*headers: str) -> Sheet:
+    return Sheet(*headers, text=SENTENCES, names=NAMES, labels=LABELS)
 
 
 def _cell(text: str, style: str = "") -> Text:
@@ -640,8 +659,8 @@ def _paused(status: RunStatus) -> str:
     return "paused" if status.paused_with is None else f"paused with {status.paused_with}"
 
 
-def _labelled(label: str, text: Text) -> Text:
-    return Text.assemble((LABEL.format(label), "dim"), text)
+def _labelled(label: str, text: Text) -> Labelled:
+    return Labelled(LABEL.format(label), text)
 
 
 def _when_exactly(at: datetime, created: datetime) -> str:

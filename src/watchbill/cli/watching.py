@@ -17,6 +17,7 @@ from watchbill.cli.options import Format
 from watchbill.cli.output import print_line, print_run, print_text
 from watchbill.cli.place import Where
 from watchbill.cli.reading import named, read
+from watchbill.cli.times import date_of_today, without_date
 from watchbill.clock import SECOND, Micros
 from watchbill.env import SystemEnv
 from watchbill.model.duration import to_micros
@@ -82,7 +83,8 @@ def _tell(event: TimelineEvent, format: Format) -> None:
         return
     words = [event.kind.replace("_", " "), event.step, f"#{event.attempt}" if event.attempt else ""]
     about = told_of(event.cause, event.note, event.rejected, "")
-    print_text(visible(f"{moment(event.at)}  {' '.join(word for word in words if word)}  {about}".rstrip()))
+    at = without_date(moment(event.at), date_of_today())
+    print_text(visible(f"{at}  {' '.join(word for word in words if word)}  {about}".rstrip()))
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from watchbill.errors import InvalidOptionError
 
 LONGEST_NAME: Final = 200  # characters: names are part of keys, which people read and every journal entry carries
 _NAME: Final = r"[\w.:-]+"  # patterns are compiled when they are first needed: importing us costs less
+CLOSE: Final = 0.65  # at 0.6, which is the default of difflib, gpu-9 is like cpu-1
 _NUMBERED: Final = r".*\.\d+"
 
 
@@ -16,7 +17,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     import difflib  # only for the error message
 
     choices = sorted(known)
-    if close := difflib.get_close_matches(str(name), choices):
+    if close := difflib.get_close_matches(str(name), choices, cutoff=CLOSE):
         # Of those that are alike the one that begins alike: people misspell the end of a word, not its beginning.
         meant = next((choice for choice in close if choice[:1] == str(name)[:1]), close[0])
         return f"; did you mean {meant!r}?"

@@ -4,11 +4,12 @@ A child process reads the file or module that defined a step. A script that call
 `if __name__` guard: reading stops there.
 """
 
+import asyncio
 import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, Final, NamedTuple
@@ -35,6 +36,18 @@ class StepNotReachableError(WatchbillError):
         self.step = step
         super().__init__(
             f"step {step!r} cannot run in a process of its own: {why}; define it, and its App, at module level"
+        )
+
+
+class UnguardedRunError(InvalidOptionError):
+    """A program starts an event loop while it is read for its definitions."""
+
+    def __init__(self, file: str, line: int) -> None:
+        self.file = file
+        self.line = line
+        super().__init__(
+            f"{file}, line {line}, calls asyncio.run() while the program is read for its definitions:"
+            ' put that line under `if __name__ == "__main__":`'
         )
 
 
@@ -146,11 +159,46 @@ def read_program(program: Program) -> ModuleType:
     """Read a program for its definitions: what it would run is not run."""
     token = _reading.set(True)
     try:
-        if program.module:
-            return _import(program)
-        return _execute(_READ_AS, program.file)
+        with _no_event_loops():
+            if program.module:
+                return _import(program)
+            return _execute(_READ_AS, program.file)
     finally:
         _reading.reset(token)
+
+
+@contextlib.contextmanager
+def _no_event_loops() -> Iterator[None]:
+    """Refuse asyncio.run() to a program that is being read: it would run the user's main function."""
+    run, run_in = asyncio.run, asyncio.Runner.run
+
+    def refuse(main: object) -> None:
+        if _reading.get():
+            if isinstance(main, Coroutine):
+                main.close()
+            raise UnguardedRunError(*_module_line())
+
+    def guarded(main: Any, **options: Any) -> Any:  # noqa: ANN401 - as asyncio.run
+        refuse(main)
+        return run(main, **options)
+
+    def guarded_in(runner: asyncio.Runner, main: Any, **options: Any) -> Any:  # noqa: ANN401 - as Runner.run
+        refuse(main)
+        return run_in(runner, main, **options)
+
+    asyncio.run, asyncio.Runner.run = guarded, guarded_in  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        asyncio.run, asyncio.Runner.run = run, run_in  # type: ignore[method-assign]
+
+
+def _module_line() -> tuple[str, int]:
+    """Find the line at module level that is being executed."""
+    frame = sys._getframe()  # noqa: SLF001 - what inspect does, without reading sources
+    while frame.f_code.co_name != "<module>" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def _import(program: Program) -> ModuleType:

@@ -1,6 +1,6 @@
 """Logbook: what people ordered that is about no single run: who, when, what and why; kept when it is over, too.
 
-What is ordered of a run is in its own timeline.
+What is ordered of a run is in its own timeline, but for its deletion, which takes the timeline with it.
 """
 
 from datetime import datetime
@@ -18,7 +18,7 @@ LONGEST: Final = 100_000  # lines that are read at once
 class LogEntry(NamedTuple):
     """An order, to be written with what it orders."""
 
-    kind: str  # gate, policy, agent, schedule or incident
+    kind: str  # gate, policy, quota, agent, schedule, incident or run
     name: str
     act: str
     by: str

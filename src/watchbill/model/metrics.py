@@ -4,6 +4,7 @@ Each attempt that did not succeed is one trouble. It is found when it is first j
 was cured. Nothing is counted while all goes well: all that is told here is read from what trouble leaves behind.
 """
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
@@ -264,8 +265,7 @@ def _recoveries(troubles: Iterable[Trouble], ends: Mapping[tuple[int, str], End]
 def _spans(spans: Sequence[Micros]) -> Spans | None:
     if not spans:
         return None
-    ordered = sorted(spans)
-    return Spans(len(ordered), _span(ordered[len(ordered) // 2]), _span(ordered[-1]))
+    return Spans(len(spans), _span(round(statistics.median(spans))), _span(max(spans)))
 
 
 def _span(span: Micros) -> timedelta:

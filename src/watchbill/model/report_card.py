@@ -10,7 +10,7 @@ CURES: Final = ("again", "elsewhere", "another_way", "probed", "by_person", "und
 
 
 class Spans(msgspec.Struct, frozen=True):
-    """How long something took, of those of which that is known; of an even number the median is the longer one."""
+    """How long something took, of those of which that is known; of an even number the median is between two."""
 
     count: int
     median: timedelta

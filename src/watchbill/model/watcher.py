@@ -17,6 +17,9 @@ from watchbill.errors import InvalidOptionError
 # by taking over from somebody who was merely slow, so it is short also for a process that runs steps.
 WATCH_LEASE: Final[Micros] = 6 * SECOND
 WATCH_BEAT: Final[Micros] = 2 * SECOND
+# An embedded supervisor divides nothing: nobody takes over from it, and its row is for people alone.
+EMBEDDED_LEASE: Final[Micros] = 30 * SECOND
+EMBEDDED_BEAT: Final[Micros] = 10 * SECOND
 SLACK: Final = 1  # shards above the even share that somebody may have: with none, far more would move at every change
 
 _BITS: Final = (1 << 64) - 1
@@ -38,7 +41,7 @@ def supervision_named(name: object) -> Supervision:
 
 
 class Watcher(msgspec.Struct, frozen=True):
-    """A supervisor that is there, among those that divide the work in the same way."""
+    """A supervisor that is there; others of its way divide the work with it, unless each is embedded."""
 
     id: int
     way: Supervision

@@ -212,7 +212,7 @@ class Checkup(msgspec.Struct, frozen=True):
     held: tuple[tuple[str, str | None], ...]  # runs that nothing moves, and why: some of them
     quarantined: tuple[tuple[str, str], ...]  # runs and calls: some of them
     overdue: Micros = 0  # how long the row has waited that is due for a look longest: no supervisor has come
-    watchers: tuple[Watcher, ...] = ()  # supervisors that divide the work; who is embedded does not say so
+    watchers: tuple[Watcher, ...] = ()  # supervisors, of all ways and regions
     shards: tuple[int, ...] = ()  # that they divide
     orphans: tuple[OrphanCount, ...] = ()  # found and repaired, ever
     unsent: int = 0  # alerts that are tried again
@@ -362,8 +362,10 @@ class ClientStore(Protocol):
         """
         ...
 
-    async def delete(self, root: int, limit: int) -> Deleted:
+    async def delete(self, root: int, limit: int, order: LogEntry | None = None) -> Deleted:
         """Delete a run that has ended and the tree under it, with all that belongs to them: so many rows at a time.
+
+        `order` is written into the audit log with the first rows that are deleted; nothing if none can be.
 
         Children go first; of each run its last journal entry goes with its row, so that who is there has a result.
         """

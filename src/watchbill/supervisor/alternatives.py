@@ -46,7 +46,7 @@ def alternatives(row: AttemptRow, policy: Policy, symptom: Symptom, verdict: Ver
         case TryNow():
             said = _asked(row, policy), f"quarantine: {_loss(row)}"
         case TryLater(free=free):
-            why = "it asks to be waited for" if free else f"not all {policy.retries} retries are used up"
+            why = "it asks to be waited for" if free else "retries are left"
             said = _asked(row, policy), f"{_next(row, policy)}: {why}"
         case Climb():
             said = _again(row, policy, symptom), "give up: another way is left"

@@ -64,6 +64,4 @@ def _remedy(id: int, *, undo: bool) -> str:
             f" watchbill incidents skip {id:x} --reason WHY, or do all of it again, as new runs:"
             f" watchbill incidents retry {id:x} --reason WHY"
         )
-    return (
-        f"mend what it says, then go on with them as new runs: watchbill incidents retry {id:x} --reason WHY; {leave}"
-    )
+    return f"fix the cause, then retry them as new runs: watchbill incidents retry {id:x} --reason WHY; {leave}"

@@ -151,7 +151,7 @@ def _event(alert: Alert, error: BaseException, now: Micros) -> Event:
     if next_try(alert.tries, refused=refused) is None:
         then = f"given up after {alert.tries} tries"
     elif refused:
-        then = f"it is tried again, {MOST_REFUSED} times in all: mend the address, or who answers there"
+        then = f"it is tried again, {MOST_REFUSED} times in all: check the address and the server that answers there"
     what = "incident" if text.question is None else "question"
     note = f"that {what} {text.incident} is {text.event} could not be told: {error}; {then}"
     return Event(happened.ALERT_FAILED, now, "supervisor", cause=text.cause, note=note)

@@ -6,6 +6,7 @@ import msgspec
 
 from watchbill.clock import SECOND, Micros, to_datetime
 from watchbill.model.attempt import AttemptRow, RowKind, how_far
+from watchbill.model.counted import used_up
 from watchbill.model.doubt import is_in_doubt
 from watchbill.model.failure import Cause, Doubt, Failure, Probed, Remedy
 from watchbill.model.limits import extended_by, learned_stall, learned_timeout, limits_of, mark_of
@@ -145,7 +146,7 @@ def _after_attempt(failure: Failure, row: AttemptRow, policy: Policy, chance: fl
     if failure.remedy is Remedy.NEXT_RUNG:
         return _next_rung(f"{failure.type} is left out by Retry(on=, never=)", failure, row, policy)
     if failures > policy.retries:
-        return _next_rung(f"all {policy.retries} retries are used up", failure, row, policy)
+        return _next_rung(used_up(policy.retries), failure, row, policy)
     return TryLater(f"retry {failures} of {policy.retries}", policy.delay_before(failures, chance))
 
 

@@ -1,15 +1,25 @@
 """Roster: what is ours to watch, as long as we may trust that; and how late we are.
 
-An embedded supervisor has none: it watches everything and asks nobody. The others say that they are there with a lease
-of their own, hear who else is, and compute from that list what is theirs: all of it, a share, or nothing. Who could not
-say so in time has nothing to watch until it has: it steps down first.
+Each supervisor says that it is there with a lease of its own. An embedded one watches everything and asks nobody: only
+`watchbill doctor` reads its row. The others hear who else is there, and compute from that list what is theirs: all of
+it, a share, or nothing. Who could not say so in time has nothing to watch until it has: it steps down first.
 """
 
 from typing import Final
 
 from watchbill.clock import SECOND, Micros
 from watchbill.env import Env
-from watchbill.model.watcher import WATCH_BEAT, WATCH_LEASE, Standing, Supervision, Watcher, leader, shares
+from watchbill.model.watcher import (
+    EMBEDDED_BEAT,
+    EMBEDDED_LEASE,
+    WATCH_BEAT,
+    WATCH_LEASE,
+    Standing,
+    Supervision,
+    Watcher,
+    leader,
+    shares,
+)
 from watchbill.store.protocol import SupervisorStore
 
 STANDBY_EVERY: Final[Micros] = SECOND  # so often who only waits looks whether it is its turn
@@ -23,7 +33,11 @@ class Roster:
     ) -> None:
         self._env = env
         self._store = store
-        self._lasting = WATCH_LEASE if shared else None
+        self._alone = way is Supervision.EMBEDDED or not shared
+        self._beat, lease = (
+            (EMBEDDED_BEAT, EMBEDDED_LEASE) if way is Supervision.EMBEDDED else (WATCH_BEAT, WATCH_LEASE)
+        )
+        self._lasting = lease if shared else None
         self._me = Watcher(process, way, region, env.process_identity())
         self._stood = False
         self._stand_at: Micros | None = 0
@@ -42,6 +56,11 @@ class Roster:
         return self._stand_at is not None and self._env.clock.boot() >= self._stand_at
 
     @property
+    def divides(self) -> bool:
+        """True when the work is divided with other supervisors."""
+        return self._me.way is not Supervision.EMBEDDED
+
+    @property
     def way(self) -> str:
         """How the work is divided, in a word."""
         return str(self._me.way)
@@ -54,15 +73,15 @@ class Roster:
     @property
     def leads(self) -> bool:
         """True when what is done once for all is ours to do."""
-        if self._lasting is None:
+        if self._alone:
             return True
         return self._trusted and self.standing is not None and leader(self.standing.watchers) == self._me.id
 
     @property
     def shards(self) -> tuple[int, ...] | None:
         """What is ours to watch; None: everything."""
-        if self._lasting is None:
-            return None  # nobody else can be there
+        if self._alone:
+            return None  # nobody else can be there, or nobody else matters
         if self._me.way is Supervision.CENTRALIZED:
             return None if self.leads else ()
         return self._share if self._trusted else ()
@@ -70,6 +89,8 @@ class Roster:
     @property
     def lag(self) -> Micros:
         """How late the others were at worst, as far as they have said."""
+        if not self.divides:
+            return 0
         return max([watcher.lag for watcher in self.standing.watchers], default=0) if self.standing is not None else 0
 
     def hurry(self) -> None:
@@ -85,7 +106,7 @@ class Roster:
         self._stood = True
         if self._me.way is Supervision.DISTRIBUTED:
             self._share = shares(standing.watchers, standing.shards).get(self._me.id, ())
-        self._stand_at = None if self._lasting is None else before + WATCH_BEAT
+        self._stand_at = None if self._lasting is None else before + self._beat
         # Counted from before the request was sent: the store's lease began later, so ours ends earlier.
         self._trusted_until = before + WATCH_LEASE - WATCH_LEASE // 8
         return standing

@@ -36,7 +36,7 @@ def _gathering(  # noqa: PLR0913 - what an incident is made of
 ) -> StuckGathering:
     first, why = members[0]
     said = f"runs of workflow {first.workflow!r} version {first.version} stand still: {why}"
-    mend = "bring the fitting code back, then" if first.status == RunState.DIVERGED else "mend what it says, then"
+    mend = "bring the fitting code back, then" if first.status == RunState.DIVERGED else "fix the cause, then"
     if LACKS in why:
         mend = "rewind each one to before the hole (`watchbill run explain ID` names the call); those that are left"
     remedy = (

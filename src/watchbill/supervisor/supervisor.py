@@ -76,8 +76,8 @@ class Supervisor(Loop):
     ) -> None:
         super().__init__(env, events)
         self._store = store
-        self._roster = roster  # None: everything is ours to watch, and nobody asks who we are
-        self._watched: tuple[int, ...] | None = ()
+        self._roster = roster  # None: everything is ours to watch, and the store has no row of us
+        self._watched: tuple[int, ...] | None = () if roster is not None and roster.divides else None
         self._pulse = Pulse() if pulse is None else pulse
         self._at_least_every = at_least_every  # it looks, also if nothing can be due: somebody counts its pulse
         self._late = False

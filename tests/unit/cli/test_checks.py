@@ -14,6 +14,7 @@ from watchbill.cli.checks import (
     durability,
     held,
     incidents,
+    listening,
     owner,
     paused,
     quarantined,
@@ -30,7 +31,19 @@ from watchbill.model.orphan import OrphanCount
 from watchbill.model.watcher import Supervision, Watcher
 from watchbill.store.protocol import Checkup, Durability
 
-WELL = Checkup("SQLite 3", "journal mode wal", 1, 0, (Member(1, ("order@1",), b"{}"),), (("order", 1, 3),), (), ())
+HERE = b'{"pid":7,"host":"north"}'
+WELL = Checkup(
+    "SQLite 3", "journal mode wal", 1, 0, (Member(1, ("order@1",), HERE),), (("order", 1, 3),), (), (),
+    watchers=(Watcher(1, Supervision.EMBEDDED, "", HERE),), shards=tuple(range(16)),
+)  # fmt: skip
+
+
+def alive(identity: bytes) -> bool:
+    return False
+
+
+def is_seven_dead(identity: bytes) -> bool:
+    return identity == HERE
 
 
 def seen(**changes: object) -> Checkup:
@@ -79,9 +92,13 @@ def test_a_full_disk_is_bad(free: int, level: str) -> None:
 
 
 def test_open_runs_want_a_scheduler_that_knows_their_code() -> None:
-    assert [found.level for found in schedulers(WELL)] == ["ok"]
-    assert [found.level for found in schedulers(seen(schedulers=()))] == ["warn"]
-    assert [found.level for found in schedulers(seen(schedulers=(), code=()))] == ["ok"]
+    [there] = schedulers(WELL, alive)
+    assert (there.level, there.said) == ("ok", "process 7 on north knows order@1")
+    [none] = schedulers(seen(schedulers=()), alive)
+    assert (none.level, none.said) == ("bad", "no scheduler is alive; 3 runs are open")
+    assert "watchbill up" in none.remedy
+    [idle] = schedulers(seen(schedulers=(), code=()), alive)
+    assert (idle.level, idle.said) == ("ok", "no scheduler is alive; no run is open")
     assert code(WELL).level == "ok"
     missing = code(seen(code=(("order", 2, 3), ("order", 2, 1), ("order", 1, 1))))
     assert (missing.level, missing.said) == ("warn", "runs wait for code: 4 of order@2")
@@ -126,27 +143,58 @@ def test_alerts_that_nobody_took_are_told() -> None:
     assert alerts(seen(unsent=2)).said == "2 could not be sent yet, and will be tried again"
 
 
+def test_dead_schedulers_are_named_and_bad_only_if_no_other_is_alive_and_runs_are_open() -> None:
+    [dead, none] = schedulers(seen(code=(("order", 1, 1),)), is_seven_dead)
+    assert (dead.level, dead.said) == ("warn", "process 7 on north is dead")
+    assert (none.level, none.said) == ("bad", "no scheduler is alive; 1 run is open")
+    two = (Member(1, ("order@1",), HERE), Member(2, ("order@1",), b'{"pid":8,"host":"north"}'))
+    assert [found.level for found in schedulers(seen(schedulers=two), is_seven_dead)] == ["warn", "ok"]
+
+
+def test_open_runs_want_a_supervisor_that_is_alive() -> None:
+    dead, none = supervision(WELL, is_seven_dead)
+    assert (dead.level, dead.said) == ("warn", "process 7 on north is dead")
+    assert (none.level, none.said) == ("bad", "no supervisor is alive; 3 runs are open")
+    assert "--rooms supervisor" in none.remedy
+    [none] = supervision(seen(watchers=()), alive)
+    assert none.level == "bad"
+    [idle] = supervision(seen(watchers=(), code=()), alive)
+    assert (idle.level, idle.said) == ("ok", "no supervisor is alive; no run is open")
+
+
+def test_processes_that_poll_are_named_by_pid_and_host() -> None:
+    [found] = listening(seen(polling=("scheduler 1",)))
+    assert found.said.startswith("the scheduler in process 7 on north hears no hints")
+    [found] = listening(seen(polling=("agent north-3",)))
+    assert found.said.startswith("agent north-3 hears no hints")
+
+
 def test_looks_that_nobody_takes_are_told() -> None:
-    [well] = supervision(WELL)
-    assert (well.level, well.said) == ("ok", "nothing waits for a look longer than 10 s")
-    [late] = supervision(seen(overdue=12 * SECOND))
-    assert (late.level, late.said) == ("warn", "what is due for a look waits for 12.0 s: nobody looks")
+    one, well = supervision(WELL, alive)
+    assert (one.level, one.said) == ("ok", "process 7 on north watches 16 of 16 shards, embedded; at worst 0.0 s late")
+    assert (well.level, well.said) == ("ok", "no attempt has been due for a look for more than 10 s")
+    _, late = supervision(seen(overdue=12 * SECOND), alive)
+    said = "an attempt has been due for a look for 12.0 s: no supervisor looks at it"
+    assert (late.level, late.said) == ("warn", said)
     assert late.remedy
 
 
 def test_who_divides_the_work_is_told_and_who_is_late() -> None:
     shards = tuple(range(1, 17))
     two = tuple([Watcher(id, Supervision.DISTRIBUTED, "", b'{"pid":7,"host":"a"}') for id in (10, 11)])
-    _, first, second = supervision(seen(watchers=two, shards=shards))
+    first, second, _ = supervision(seen(watchers=two, shards=shards), alive)
     watched = [int(said.split(" watches ")[1].split(" of 16")[0]) for said in (first.said, second.said)]
     assert sum(watched) == len(shards)
-    assert first.said.startswith("a (process 7 on a) watches")
+    assert first.said.startswith("process 7 on a watches")
     one, other = (
         Watcher(1, Supervision.CENTRALIZED, "", b"?"),
         Watcher(2, Supervision.CENTRALIZED, "", b"?", 11 * SECOND),
     )
-    _, active, standby = supervision(seen(watchers=(one, other), shards=shards))
-    assert (active.level, active.said) == ("ok", "1 watches 16 of 16 shards, centralized; 0.0 s late at worst")
+    active, standby, _ = supervision(seen(watchers=(one, other), shards=shards), alive)
+    assert (active.level, active.said) == (
+        "ok",
+        "supervisor 1 watches 16 of 16 shards, centralized; at worst 0.0 s late",
+    )
     assert (standby.level, "watches 0 of 16" in standby.said) == ("warn", True)
 
 

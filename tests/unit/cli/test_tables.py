@@ -49,7 +49,7 @@ def test_a_list_has_a_line_for_each_run():
     done = an_ended_run(RunState.COMPLETED, None, journal=[a_completed_step()])
     assert listed(waiting, done) == [
         "ID       WORKFLOW  STATE      STEPS  AGE     TOOK  WAITING FOR",
-        "nap-1    nap       waiting           1m 30s        time, until 2027-01-15T12:01:40+00:00;"
+        "nap-1    nap       waiting           1m 30s        time, until 2027-01-15 12:01:40Z;"
         " next: its scheduler, in 10.0s",
         "order-1  order     completed  1/1    1m 30s  1.0s",
     ]

@@ -1,5 +1,6 @@
 """A program is read again from another process: by its module or its file, without running what it would run."""
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from watchbill.flow.program import (
     find_app,
     locate,
     named_program,
+    read_program,
     read_step,
     read_workflow,
     stop_if_reading,
@@ -154,3 +156,20 @@ def test_step_is_located_by_its_module_or_its_script(monkeypatch: pytest.MonkeyP
 
 def test_program_that_runs_is_not_stopped_where_a_reader_stops() -> None:
     stop_if_reading()
+
+
+@pytest.mark.parametrize("call", ["asyncio.run(main())", "asyncio.Runner().run(main())", "run(main())"])
+@pytest.mark.parametrize("in_a_loop", [False, True], ids=["command", "worker"])
+def test_program_that_starts_an_event_loop_is_refused_with_line_and_cure(
+    tmp_path: Path, call: str, in_a_loop: bool
+) -> None:
+    file = tmp_path / "eager.py"
+    file.write_text(f"import asyncio\nfrom asyncio import run\nasync def main():\n    open('x')\n\n{call}\n")
+    program = named_program(str(file)).program
+
+    async def in_worker() -> None:
+        read_program(program)
+
+    with pytest.raises(InvalidOptionError, match=r'eager.py, line 6, calls asyncio.run.*`if __name__ == "__main__":`'):
+        asyncio.run(in_worker()) if in_a_loop else read_program(program)
+    asyncio.run(asyncio.sleep(0))  # an event loop starts again

@@ -43,7 +43,7 @@ def on(policy: Policy, failure: Failure, **row: Any) -> Verdict:
 def test_retries_then_each_rung_then_it_gives_up() -> None:
     policy = with_cures(OTHER, TEAM, OTHER)
     assert isinstance(on(policy, a_failure(), failures=1), TryLater)
-    assert on(policy, a_failure(), failures=2) == Climb("all 1 retries are used up", 1)
+    assert on(policy, a_failure(), failures=2) == Climb("its only retry is used up", 1)
     escalated = on(policy, a_failure(), failures=2, rung=1)
     assert isinstance(escalated, AskPerson)
     assert (escalated.why, escalated.rung) == (ESCALATE, 2)
@@ -57,7 +57,7 @@ def test_what_fails_again_after_people_had_it_tried_is_theirs_to_decide_again(af
     failure = a_failure()
     again = on(policy, failure, failures=2, rung=2)
     assert again == AskPerson(
-        "all 1 retries are used up: somebody of 'team' decides again",
+        "its only retry is used up: somebody of 'team' decides again",
         ESCALATE, 2, People(2, "team", 60 * SECOND), failure,
     )  # fmt: skip
     row = a_row(failure=failure, policy=msgspec.json.encode(policy), failures=2, rung=2)

@@ -282,11 +282,11 @@ class PostgresClient:
             lambda: self._lines.run(self._lines.inspections, lambda db: logbook(db, namespace, limit))
         )
 
-    async def delete(self, root: int, limit: int) -> Deleted:
+    async def delete(self, root: int, limit: int, order: LogEntry | None = None) -> Deleted:
         """Delete a run that has ended and the tree under it, so many rows at a time."""
         self._writing()
         return await self._lines.door(
-            lambda: self._lines.transact(lambda db: delete(db, root, limit), self._lines.loads)
+            lambda: self._lines.transact(lambda db: delete(db, root, limit, order), self._lines.loads)
         )
 
     async def checkup(self, namespace: str, limit: int) -> Checkup:

@@ -3,8 +3,10 @@
 from typing import Any, Final, cast
 
 from watchbill.clock import Micros
+from watchbill.model.logbook import LogEntry
 from watchbill.model.states import RunState
 from watchbill.store.postgres.connections import Session
+from watchbill.store.postgres.logbook import log_order
 from watchbill.store.protocol import Deleted, Swept
 from watchbill.store.sweeping import LARGE, ExpiredRoot, choose
 
@@ -13,14 +15,15 @@ MOST_ROWS: Final = 4_000  # in one transaction of retention; other writers do no
 _PARTS: Final = ("delete_decisions", "delete_attempts", "delete_logs", "delete_facts", "delete_journal")
 
 
-async def delete(db: Session, root: int, limit: int) -> Deleted:
-    """Delete so many rows of a tree. Whoever else does it waits for the root's row."""
+async def delete(db: Session, root: int, limit: int, order: LogEntry | None = None) -> Deleted:
+    """Delete so many rows of a tree, and write down who ordered it. Whoever else does it waits for the root's row."""
     found = await db.rows("delete_root", {"root": root})
     if not found:
         return Deleted.GONE
-    [(status, lives)] = cast(list[Any], found)
+    [(status, lives, namespace)] = cast(list[Any], found)
     if lives or not RunState(status).terminal:
         return Deleted.LIVE
+    await log_order(db, namespace, order)
     left = limit
     while left > 0:
         youngest = cast(list[Any], await db.rows("delete_next", {"root": root}))

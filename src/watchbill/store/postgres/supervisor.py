@@ -24,7 +24,7 @@ from watchbill.model.run import NewRun
 from watchbill.model.states import AttemptState
 from watchbill.model.stuck import StuckGathering
 from watchbill.model.verdict import Judgement, Recast
-from watchbill.model.watcher import WATCH_BEAT, WATCH_LEASE, Standing, Supervision, Watcher
+from watchbill.model.watcher import Standing, Watcher
 from watchbill.store.hints import begins, concerned
 from watchbill.store.postgres.alerts import settled_values, take_alerts
 from watchbill.store.postgres.audit import audit, count, repair
@@ -68,14 +68,12 @@ class PostgresSupervisor:
         self._lines = lines
         self._hints = hints
         self._silence = Silence()
-        self._divides = False  # it has a row for all of its life
-        self._me = lines.env.new_id()  # the row of an embedded supervisor, while it hears no hints
-        self._recorded_until: Micros | None = None  # boot time at which that row is to be renewed
 
     async def stand(self, watcher: Watcher, lasting: Micros | None) -> Standing:
         """Say that a supervisor stands watch; gives all who do, and all shards."""
-        self._divides = True
-        return await self._stand(watcher, lasting)
+        return await self._lines.door(
+            lambda: self._lines.heartbeat(lambda db: stand(db, watcher, lasting, listens=self._hints.listens))
+        )
 
     async def stand_down(self, watcher: int) -> None:
         """Stand watch no longer."""
@@ -91,30 +89,11 @@ class PostgresSupervisor:
                 self._lines.others, lambda db: watch(db, limit, expired=expired, shards=shards, processes=processes)
             )
         )
-        await self._record_polling()
         heard_for = self._hints.witness.heard_for  # asked last: what was lost meanwhile counts as lost
         if not processes or heard_for is None:
             return found
         silent = tuple(self._silence.look(missing, found.now, heard_for))
         return msgspec.structs.replace(found, silent=silent, silent_at=self._silence.next_at)
-
-    async def _stand(self, watcher: Watcher, lasting: Micros | None) -> Standing:
-        return await self._lines.door(
-            lambda: self._lines.heartbeat(lambda db: stand(db, watcher, lasting, listens=self._hints.listens))
-        )
-
-    async def _record_polling(self) -> None:
-        """Let an embedded supervisor have a row while it hears no hints, so that a doctor names it."""
-        now = self._lines.env.clock.boot()
-        if self._divides or (self._hints.listens and self._recorded_until is None):
-            return
-        if self._hints.listens:
-            await self._lines.door(lambda: self._lines.rows(self._lines.beats, "stand_down", {"id": self._me}))
-            self._recorded_until = None
-        elif self._recorded_until is None or now >= self._recorded_until:
-            info = self._lines.env.process_identity()
-            await self._stand(Watcher(self._me, Supervision.EMBEDDED, self._lines.region or "", info), WATCH_LEASE)
-            self._recorded_until = now + WATCH_BEAT
 
     async def audit(self, after: AuditPlace, limit: int) -> AuditLook:
         """Look for what cannot be."""

@@ -234,10 +234,10 @@ class SqliteClient:
         """Read what people ordered last."""
         return await self._lanes.read(lambda db: logbook(db, namespace, limit))
 
-    async def delete(self, root: int, limit: int) -> Deleted:
+    async def delete(self, root: int, limit: int, order: LogEntry | None = None) -> Deleted:
         """Delete a run that has ended and the tree under it, so many rows at a time."""
         gone = await self._lanes.write(
-            lambda db: delete(db, root, limit),
+            lambda db: delete(db, root, limit, order),
             lambda gone: self._lanes.hints.give(Hint.SUPERVISOR) if gone.failed else None,  # an incident may be over
         )
         return gone.deleted

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from watchbill.clock import Micros
+from watchbill.model.logbook import LogEntry
 from watchbill.model.states import RunState
 from watchbill.store.protocol import Deleted, EndedCode, EndedCodes, EndedParts, Swept
 from watchbill.store.sqlite.database import Database, Named, Writer, json_text
+from watchbill.store.sqlite.logbook import log_order
 from watchbill.store.sweeping import LARGE, ExpiredRoot, choose, parts_of
 
 MOST_ROWS: Final = 300  # in one transaction of retention: a few milliseconds, which other writers wait for
@@ -30,15 +32,16 @@ class Gone(NamedTuple):
     failed: bool = False
 
 
-def delete(db: Writer, root: int, limit: int) -> Gone:
-    """Delete so many rows of a tree."""
+def delete(db: Writer, root: int, limit: int, order: LogEntry | None = None) -> Gone:
+    """Delete so many rows of a tree, and write down who ordered it."""
     db.forget_tails()
     found = db.run("delete_root", {"root": root}).fetchone()
     if found is None:
         return Gone(Deleted.GONE)
-    status, lives = found
+    status, lives, namespace = found
     if lives or not RunState(status).terminal:
         return Gone(Deleted.LIVE)
+    log_order(db, namespace, order)
     left, failed = limit, False
     while left > 0:
         youngest = db.run("delete_next", {"root": root}).fetchone()

@@ -6,9 +6,11 @@ from watchbill.model.gate import GateAct, GateOrder
 from watchbill.model.logbook import KEPT_FOR, LogEntry
 from watchbill.model.override import Changes
 from watchbill.model.policies import PolicyOrder
-from watchbill.store.protocol import Ordered
+from watchbill.model.states import RunState
+from watchbill.store.protocol import Deleted, Ordered
+from watchbill.testing.conformance.keeping import a_full_run
 from watchbill.testing.conformance.people import WHY, gathering, waiting
-from watchbill.testing.conformance.scene import NOON, Scene
+from watchbill.testing.conformance.scene import NOON, Scene, a_run
 from watchbill.testing.conformance.schedules import an_order, announced
 
 EVERY = 1_000
@@ -51,6 +53,22 @@ async def test_an_order_that_changes_nothing_is_not_written_down(scene):
     assert not await client.order_schedule(an_order(row, paused_by="ann", entry=entry)), "it has changed meanwhile"
     await client.set_policy("default", PolicyOrder("charge", "ann", "over"))
     assert await logged(scene) == []
+
+
+async def test_deletion_of_a_run_is_written_down_once_it_begins(scene):
+    client, order = scene.store.client, LogEntry("run", "o-1", "delete", "ann", "wrong prices", "order")
+    live = await scene.run_in(RunState.RUNNING, 2)
+    assert await client.delete(live.num, EVERY, order) is Deleted.LIVE
+    assert await client.delete(404, EVERY, order) is Deleted.GONE
+    assert await logged(scene) == [], "nothing was deleted"
+    [run] = await scene.submit(a_run(1))
+    await a_full_run(scene, run)
+    assert await client.delete(run.num, 1, order) is Deleted.MORE
+    written = [("ann", "run", "o-1", "delete", "order", "wrong prices")]
+    assert await logged(scene) == written, "also if the client dies before the rest is deleted"
+    while await client.delete(run.num, EVERY) is Deleted.MORE:
+        pass
+    assert await logged(scene) == written
 
 
 async def test_what_is_ordered_of_policies_agents_and_schedules_is_written_down(scene):

@@ -1,4 +1,4 @@
--- Read whether a run has ended, and whether a run in the tree under it has not.
+-- Read whether a run has ended, whether a run in the tree under it has not, and the namespace.
 SELECT
     status,
     EXISTS (
@@ -7,7 +7,8 @@ SELECT
         WHERE child.root = :root::bigint
             AND child.parent IS NOT NULL
             AND child.status < 10
-    ) AS lives
+    ) AS lives,
+    run.namespace
 FROM watchbill.run
 WHERE num = :root::bigint
     AND parent IS NULL

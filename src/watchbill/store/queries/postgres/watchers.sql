@@ -1,7 +1,5 @@
--- Read the supervisors that divide the work and are in time, by id.
--- An embedded supervisor divides nothing: it has a row only while it hears no hints.
+-- Read the supervisors whose lease has not expired, by id.
 SELECT id, way, region, info, lag
 FROM watchbill.supervisor
 WHERE until > (SELECT watchbill.at(:now::bigint))
-    AND way <> 'embedded'
 ORDER BY id

@@ -1,4 +1,4 @@
--- Read the supervisors that divide the work and are in time, by id.
+-- Read the supervisors whose lease has not expired, by id.
 SELECT id, way, region, info, lag
 FROM supervisor
 WHERE until > :now
