@@ -569,7 +569,8 @@ class Served:
     """
 
     def __init__(self, module: str, *arguments: str) -> None:
-        theirs, self._lifeline = os.pipe()
+        theirs, ours = os.pipe()
+        self._lifeline: int | None = ours
         command = [sys.executable, "-m", module, str(theirs), *arguments]
         try:
             # A session of its own: Ctrl-C is for whoever started it, who decides what becomes of it.
@@ -583,7 +584,7 @@ class Served:
         return self._process.poll() is not None
 
     def end(self, grace: float) -> None:
-        """Ask it to end, and wait; kill it when it has not after the grace."""
+        """Ask it to end, and wait; kill it when it has not after the grace. Do nothing if that was done before."""
         if not self.ended:
             self._process.terminate()
             try:
@@ -591,7 +592,9 @@ class Served:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        os.close(self._lifeline)
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
 
 
 class Terminal:

@@ -236,13 +236,13 @@ def test_program_that_ends_cancels_what_still_waits_on_its_loop_thread() -> None
 def test_program_that_is_served_ends_when_it_is_told_to_or_is_killed() -> None:
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # whoever starts so is deaf, too
     try:
-        deaf = Served("-c", "import time; time.sleep(600)")
+        deaf = Served("timeit", "import time; time.sleep(600)")
     finally:
         signal.signal(signal.SIGTERM, before)
     deaf.end(0.01)
     assert deaf._process.returncode == -signal.SIGKILL
     deaf.end(60.0)  # it has ended
-    obedient = Served("-c", "import time; time.sleep(600)")
+    obedient = Served("timeit", "import time; time.sleep(600)")
     assert not obedient.ended
     obedient.end(60.0)
     assert obedient._process.returncode == -signal.SIGTERM

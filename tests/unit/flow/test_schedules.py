@@ -97,7 +97,7 @@ def test_arguments_of_a_schedule_are_written_as_those_of_a_call():
     [
         (
             {"path": "a", "copies": 1, "copy": 2},
-            "names 'copy', which is no parameter that can be given by name; did you",
+            "names 'copy', which is no parameter that can be given by name; there are: copies, path",
         ),
         ({"path": "a", "copies": "three"}, "argument 'copies' of workflow 'needy' must be int"),
         ({"path": 7, "copies": 1}, "argument 'path' of workflow 'needy' must be str, got int"),
