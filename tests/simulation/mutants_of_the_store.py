@@ -143,10 +143,6 @@ def has_a_full_file(seed: int) -> bool:
     return is_full(seed) and is_embedded(seed)
 
 
-def has_a_full_server(seed: int) -> bool:
-    return is_full(seed) and not is_embedded(seed)
-
-
 def operations_are_acknowledged_before_their_commit(patch: Patch) -> None:
     transact = GroupCommit._transact
 
@@ -220,7 +216,6 @@ MUTANTS_OF_THE_STORE = (
     Mutant("report unbounded", a_report_is_not_bounded, frozenset({"I21"}), is_sized),
     Mutant("told early", operations_are_acknowledged_before_their_commit, frozenset({"I0", "I1", "I5", "I7"}), is_full),
     Mutant("not opened again", a_refused_file_is_not_opened_again, frozenset({"I10"}), has_a_full_file),
-    Mutant("charged for a full disk", refused_heartbeats_count_as_silence, frozenset({"I9"}), has_a_full_server),
     Mutant("not flushed", turns_are_not_flushed, frozenset({"I1"}), has_a_full_file),
     Mutant("never held", a_refused_run_is_loaded_for_ever, frozenset({"I0", "I2", "I5", "I8", "I22"}), is_refusing),
     Mutant("wall clock believed", a_wall_clock_is_believed_at_once, frozenset({"I25"}), is_misdated),

@@ -26,7 +26,7 @@ I15 nobody waits for what is there: no message, no end of a child, no timer is l
 I17 what comes back does so at the pace of those who do the work: no herd, and no going round in circles; of what uses a
     dependency at most twice as much starts after a trouble as is steady, and no more retries than its budget allows
 I18 nobody is overtaken by what is less urgent, and what comes back keeps its place; nobody starves
-I19 whatever a supervisor does is explained by a decision in the same commit, which names its evidence
+I19 whatever a supervisor does is explained by a decision in the same commit, which names its evidence and the attempt
 I20 enough was done to mean something
 I21 no turn, report or read is larger than its bound, but for one item that is larger by itself; each run has its share
     of a turn; and what has ended of a small run is written within a few turns
@@ -576,6 +576,11 @@ class Checker:
     def rank_of(self, id: int) -> int:
         """Give the place of a row."""
         return self._rows[id].rank
+
+    def fence_of(self, id: int) -> int | None:
+        """Give the fence of a row, or None if the row is gone."""
+        row = self._rows.get(id)
+        return None if row is None else row.fence
 
     def shards_of(self, life: str) -> list[int]:
         """Give the shards that a process owns, as the store believes."""

@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from watchbill.model.profile import PROFILES
+from watchbill.model.states import AttemptState
 from watchbill.scheduler.scheduler import LOAD_LIMIT, LOOK_LIMIT
 from watchbill.testing.chance import Chance
 from watchbill.testing.hosts import Berth
 from watchbill.testing.links import EVERYBODY
-from watchbill.testing.network import CALM, Weather
+from watchbill.testing.network import CALM, Letter, Weather
 from watchbill.testing.troubles import STRENGTH
 from watchbill.testing.virtual import Life
 from watchbill.testing.workload import KILLERS, Demand, deadly, poisoned
@@ -27,6 +28,12 @@ SLUGGISH: Final = 0.25  # of stormy worlds: many messages take a second or two, 
 SLUGGISH_WEATHER: Final = (0.4, 3.0)
 LONG: Final = 0.5  # of worlds whose store is away: for longer than a lease and the silence after it
 LONG_OUTAGE: Final = (100.0, 120.0)  # seconds
+DEPARTURES: Final = 0.5  # of gentle worlds: a scheduler leaves when three of them have been there for a lease
+SETTLED: Final = 40.0  # seconds for which they have been there by then
+DETAINING: Final = 0.5  # of stormy worlds: verdicts on what is late are long on their way
+MOST_DETAINED: Final = 4
+DETAINED_FOR: Final = 9.0  # seconds, at most; and no longer than until what is late is tried again
+BESIDE: Final = 0.6  # of worlds with several releases: they are on one machine, and can prove each other dead
 PURCHASES: Final = 4  # that last, in worlds in which whoever runs them is cut off
 IN_THE_ACT: Final = 4.5  # seconds after its lease: most purchases are done by then, and none is late yet
 CUT_OFF: Final = (45.0, 90.0)  # seconds: longer than most leases
@@ -118,6 +125,8 @@ class Plan:
     cuts: int = 0  # of the link between one process and the store
     in_the_act: bool = False  # links are cut while a process runs what must not happen twice
     long_outage: bool = False  # the store is away for longer than an agent goes on in silence
+    detained: int = 0  # verdicts that are long on their way
+    late_departure: bool = False  # a scheduler leaves two others, all three have been there for longer than a lease
 
 
 def with_troubles(usual: Plan, chance: Chance) -> Plan:
@@ -135,6 +144,7 @@ def with_troubles(usual: Plan, chance: Chance) -> Plan:
         disruptions=max(1, usual.disruptions if lossless else min(usual.disruptions, MOST_DISRUPTIONS - MOST_CUTS)),
         troubles=Troubles(10 + chance.below(5), outages, chance.below(4)),
         cuts=0 if lossless else chance.below(MOST_CUTS + 1),
+        detained=0,
     )
 
 
@@ -180,6 +190,15 @@ def slowed(usual: Weather, chance: Chance) -> Weather:
     return replace(usual, slow=slow, slowest=slowest) if chance.happens(SLUGGISH) else usual
 
 
+def with_late_departure(usual: Plan, chance: Chance) -> Plan:
+    """Draw whether a gentle plan has three schedulers, one of which leaves late, and nobody before."""
+    if usual.style is not Style.GENTLE or not chance.happens(DEPARTURES):
+        return usual
+    nodes = [Kind(load_limit=kind.load_limit) for kind in (usual.nodes * 3)[:3]]
+    storm = usual.storm + SETTLED
+    return replace(usual, nodes=tuple(nodes), storm=storm, disruptions=1, late_departure=True)
+
+
 def plan(chance: Chance, *, quiet: bool, embedded: bool) -> Plan:
     """Draw it."""
     if embedded:
@@ -200,7 +219,7 @@ def plan(chance: Chance, *, quiet: bool, embedded: bool) -> Plan:
     )
     storm = chance.within(*LASTING[style])
     long_outage = style is Style.OUTAGE and chance.fork("long outage").happens(LONG)
-    return Plan(
+    drawn = Plan(
         style=style,
         nodes=_nodes(chance, style, storm),
         demand=Demand(12 + chance.below(7), storm * 0.6, killer=killer),
@@ -209,7 +228,9 @@ def plan(chance: Chance, *, quiet: bool, embedded: bool) -> Plan:
         disruptions=disruptions,
         cuts=0 if quiet else chance.fork("cuts").below(max(0, min(MOST_CUTS, most - disruptions)) + 1),
         long_outage=long_outage,
+        detained=MOST_DETAINED if not quiet and chance.fork("detained").happens(DETAINING) else 0,
     )
+    return with_late_departure(drawn, chance.fork("late departure"))
 
 
 def _nodes(chance: Chance, style: Style, storm: float) -> tuple[Kind, ...]:
@@ -217,8 +238,10 @@ def _nodes(chance: Chance, style: Style, storm: float) -> tuple[Kind, ...]:
     many = {Style.HUNT: 3, Style.DEPLOY: 2}.get(style, chance.choose((1, 2, 2, 3, 3, 3)))
     releases = (1, 2) if style is Style.DEPLOY else (0, 0, 0, 1, 2)
     late = 0.35 if style is not Style.DEPLOY else 0.0
+    beside = style is Style.DEPLOY and chance.fork("machines").happens(BESIDE)
     return tuple(
         Kind(
+            beside=beside,
             release=chance.choose(releases) if n else 0,
             joins_at=chance.within(2, storm * 0.8) if n and chance.happens(late) else 0.0,
             load_limit=chance.choose((2, LOAD_LIMIT)),
@@ -232,6 +255,14 @@ def _embedded(chance: Chance) -> Plan:
     kind = Kind(look_limit=chance.choose((16, 16, 16, LOOK_LIMIT)), load_limit=chance.choose((2, LOAD_LIMIT)))
     demand = Demand(20 + chance.below(30), storm * 0.6, bursts=1 + chance.below(3), quick=chance.happens(0.7))
     return Plan(Style.EMBEDDED, (kind,), demand, storm, CALM, 1 + chance.below(2))
+
+
+class Detained(NamedTuple):
+    """A request that stays on its way."""
+
+    letter: Letter
+    since: float
+    fences: dict[int, int]  # of the rows that it is about
 
 
 class Prey:
@@ -251,6 +282,8 @@ class Nemesis:
         self._chance = chance
         self._prey: list[Prey] = []
         self._left = plan.disruptions
+        self._to_be_detained = plan.detained
+        self._detained: Detained | None = None
         self._healed = False
 
     def begin(self) -> None:
@@ -258,12 +291,15 @@ class Nemesis:
         self._world.network.weather = self._plan.weather
         self._world.checker.lossless = self._plan.style in LOSSLESS
         self._world.network.ambush = self._lurk
+        self._world.network.detains = self._detains
         chance, storm = self._chance, self._plan.storm
         if self._plan.style is Style.FEUD:
             self._later(chance.within(3, 15), self._strike)  # the others follow from it
         else:
             for n in range(self._plan.disruptions):
-                self._later(chance.within(3, storm * 0.7), self._kind_of_disruption(n))
+                at = chance.within(3, storm * 0.7)
+                self._later(SETTLED if self._plan.late_departure else at, self._kind_of_disruption(n))
+            self._world.counts["late departures"] += self._plan.late_departure
         for _ in range(chance.below(3)):
             self._later(chance.within(1, storm), self._jump)
         for _ in range(chance.below(4) if self._plan.style not in (Style.GENTLE, Style.OUTAGE) else 0):
@@ -301,7 +337,8 @@ class Nemesis:
             case Style.HUNT:
                 return self._lie_in_wait
             case Style.DEPLOY | Style.FEUD:
-                return self._chance.choose((self._strike, self._lie_in_wait))
+                drawn = self._chance.choose((self._strike, self._lie_in_wait))
+                return drawn if n or self._plan.style is Style.FEUD else self._kill_newest
             case Style.SHIFTS | Style.BLACKOUT | Style.WATCH | Style.MUTINY:
                 return self._stop  # what else becomes of agents: testing/saboteur.py
             case _:
@@ -310,7 +347,7 @@ class Nemesis:
     def heal(self) -> None:
         """End all faults."""
         self._healed = True
-        self._left = 0
+        self._left = self._to_be_detained = 0
         self._prey.clear()
         self._world.network.waits.mend_all()
         self._world.network.weather = CALM
@@ -326,6 +363,23 @@ class Nemesis:
         node = self._victim(self._strike)
         if node is not None:
             self._hit(node)
+
+    def _kill_newest(self, patience: int = PATIENCE) -> None:
+        """Kill whoever has the newest code and is at work; wait until one with older code can prove that it is dead."""
+        newest, *others = self._world.nodes
+        beside = [other for other in others if other.up and other.machine is newest.machine]
+        if not self._left:
+            return
+        if newest.up and beside and self._world.checker.shards_of(newest.life.name):
+            self._left -= 1
+            self._world.checker.hurt.add(newest.life.name)
+            self._world.counts["newest code dies"] += 1
+            self._note("dies", newest)
+            newest.life.light_fuse(self._moment(), newest.life.die)
+        elif patience:
+            self._later(1, lambda: self._kill_newest(patience - 1))
+        else:
+            self._strike()
 
     def _lie_in_wait(self) -> None:
         """Kill or freeze whoever calls a certain door, after the store has done it and before the answer is there."""
@@ -443,6 +497,33 @@ class Nemesis:
         node = self._victim(self._nod_off)
         if node is not None:
             self._pause(node, "nods off", self._chance.within(2, 8))
+
+    def _detains(self, letter: Letter) -> bool:
+        """Say whether a request stays on its way: a verdict on a late attempt, until others have it retried."""
+        if self._detained is None:
+            self._detained = self._to_detain(letter)
+        if self._detained is None or self._detained.letter is not letter:
+            return False
+        _, since, fences = self._detained
+        fence_of = self._world.checker.fence_of
+        retried = any(fence_of(id) not in (None, fence) for id, fence in fences.items())
+        if retried or self._healed or self._world.loop.time() >= since + DETAINED_FOR:
+            self._detained = None
+            return False
+        return True
+
+    def _to_detain(self, letter: Letter) -> Detained | None:
+        """Detain a request if it is a verdict on what is late, and another supervisor is there."""
+        if not self._to_be_detained or letter.door != "judge" or letter.journey.again is not None:
+            return None
+        late = {one.id: one.fence for one in letter.args[0] if one.state is AttemptState.RUNNING}
+        if not late or not any(node.up and node.life is not letter.life for node in self._world.nodes):
+            return None
+        self._to_be_detained -= 1
+        self._world.counts["faults"] += 1
+        self._world.counts["verdicts detained"] += 1
+        self._world.note("nemesis:", letter.life.name, "sends a verdict that is long on its way")
+        return Detained(letter, self._world.loop.time(), late)
 
     def _jump(self) -> None:
         node = self._chance.choose(self._world.nodes)

@@ -35,6 +35,7 @@ GOODBYES: Final = frozenset({("agent", "report"), ("agent", "leave"), ("schedule
 USUALLY_SLOWEST: Final = 5.0  # seconds one way; what is promised in seconds is promised for such weather
 BEATS: Final = 10  # that an agent may make in a second, and two more for whatever it hears or has to say
 PATIENCE: Final = 2.0  # seconds after which the caller of a lost message knows that no answer will come
+DETAINED: Final = 0.5  # seconds until a request that stays on its way is asked about again
 PAUSE: Final = LONGEST_PAUSE / SECOND  # before it asks again
 
 
@@ -99,6 +100,7 @@ class Network:
         self.down = False  # the machine of the store has no power
         self.folder = ""  # of its file; no line of the trace names it, for it is another one each time
         self.ambush: Callable[[Life, str, object], None] | None = None  # called between the commit and its answer
+        self.detains: Callable[[Letter], bool] | None = None  # called when a request arrives: it stays on its way
         self._loop = loop
         self.store = store
         self._checker = checker
@@ -243,6 +245,10 @@ class Network:
         return args
 
     def _arrive(self, letter: "Letter") -> None:
+        if self.detains is not None and self.detains(letter):
+            self._hold_up(letter.life, letter.door, DETAINED)
+            self._loop.call_later(DETAINED, self._arrive, letter, context=self._ground)
+            return
         if self.local and letter.life.dead:
             return
         if not self.reaches(letter.life):

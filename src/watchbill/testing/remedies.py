@@ -60,6 +60,7 @@ class Remedies:
         self._is_hurt = is_hurt
         self._now = now
         self._decisions: list[DecisionSeen] = []  # of this transaction
+        self._moved: set[tuple[int, str, int]] = set()  # rows that have changed in it: run, call and fence
         self._owed: list[tuple[AttemptSeen, str]] = []  # moves of it that somebody must have decided: who
         self._given: list[tuple[int, str]] = []  # outcomes of it that no attempt had
         # Calls that went on in it although people were to decide: how much longer they had, and whether one decided.
@@ -120,6 +121,7 @@ class Remedies:
     def saw_move(self, before: AttemptSeen, row: AttemptSeen, policy: Policy, workflow: str) -> None:
         """Check how a row has changed."""
         old, new = before.state, row.state
+        self._moved.add((row.run, row.call, row.fence))
         if new == AttemptState.RUNNING and old == AttemptState.READY:
             self._leased(row, policy, workflow)
         if policy.uses:
@@ -164,7 +166,11 @@ class Remedies:
             self._check_decisions()
             self._owed.clear()
             self._given.clear()
+        for one in self._decisions:
+            if one.actor == "supervisor" and (one.run, one.call, one.fence) not in self._moved:
+                self._violated("I19", f"{one} is about an attempt that it does not change")
         self._decisions.clear()
+        self._moved.clear()
         for uses, rows in self._canaries.items():
             if len(rows) > 1:
                 self._violated("I12", f"{len(rows)} canaries try {uses!r} at once: {sorted(rows)}")

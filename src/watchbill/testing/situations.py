@@ -13,12 +13,17 @@ from watchbill.scheduler.scheduler import LOOK_LIMIT
 from watchbill.testing.chance import Chance
 from watchbill.testing.nemesis import Plan, Style
 from watchbill.testing.troubles import DOGGED, banking, buying
-from watchbill.testing.workload import STATES, Wish, Word, chain, lineage, paced, saga
+from watchbill.testing.workload import STATES, Wish, Word, chain, dawdle, delayed, lineage, paced, recent, saga
 
 PACED: Final = 2  # runs that always have an attempt with a timeout under way
 ENDURING: Final = 2  # attempts that are longer than a lease and the silence after it
+STAYING: Final = 3  # runs that are open when a scheduler leaves late
+RECENT: Final = 4  # runs that only the newest code knows
+DELAYED: Final = 4  # runs whose steps are late once
+UNSTOPPED: Final = 5  # steps that do not stop when their agent is drained
 SLOW_SAGAS: Final = 0.5  # of stormy worlds
 SLOW_BOOKINGS: Final = (1, 4, 10)  # each is sold out at the second try
+STORMY: Final = (Style.MIXED, Style.HUNT, Style.DEPLOY, Style.FEUD)
 PAUSED_LINEAGES: Final = 0.15  # of stormy worlds
 LINEAGES: Final = 4
 BURST: Final = 40  # more than one look takes in
@@ -29,24 +34,36 @@ BOUGHT: Final = ("completed", "failed", "undone", "cancelled")
 
 def situations(chance: Chance, planned: Plan) -> list[Wish]:
     """Draw them for a plan."""
-    wanted: list[Wish] = []
-    match planned.style:
-        case Style.OUTAGE:
-            wanted += _through_outages(chance.fork("outage"), planned)
-        case Style.EMBEDDED:
-            if planned.nodes[0].look_limit < LOOK_LIMIT and planned.demand.quick:
-                wanted += _late_burst(planned)
-        case Style.MIXED | Style.HUNT | Style.DEPLOY | Style.FEUD:
-            if planned.troubles is None and chance.fork("booked").happens(SLOW_SAGAS):
-                wanted += _slow_bookings(chance.fork("bookings"), planned)
-            if chance.fork("lineages").happens(PAUSED_LINEAGES):
-                wanted += _paused_lineages(chance.fork("paused lineages"), planned)
-        case _:
-            pass  # agents of their own have enough to do
+    wanted = list(_of_style(chance, planned))
+    if planned.style in STORMY and chance.fork("lineages").happens(PAUSED_LINEAGES):
+        wanted += _paused_lineages(chance.fork("paused lineages"), planned)
+    if planned.detained:
+        wanted += _lateness(chance.fork("lateness"), planned)
     if planned.troubles is not None:
         wanted += _customers(chance.fork("customers"), planned.troubles.outages)
         wanted += _purchases(chance.fork("purchases"), planned.troubles.lasting, planned.demand.within)
     return wanted
+
+
+def _of_style(chance: Chance, planned: Plan) -> Iterator[Wish]:
+    """Draw what the faults of a style need. Agents of their own have enough to do, but for drains."""
+    match planned.style:
+        case Style.OUTAGE:
+            yield from _through_outages(chance.fork("outage"), planned)
+        case Style.GENTLE if planned.late_departure:
+            yield from _until_departure()
+        case Style.SHIFTS:
+            yield from _through_drains(chance.fork("drains"), planned)
+        case Style.EMBEDDED:
+            if planned.nodes[0].look_limit < LOOK_LIMIT and planned.demand.quick:
+                yield from _late_burst(planned)
+        case Style.MIXED | Style.HUNT | Style.DEPLOY | Style.FEUD if planned.troubles is None:
+            if planned.style is Style.DEPLOY:
+                yield from _of_newest_code(planned)
+            if chance.fork("booked").happens(SLOW_SAGAS):
+                yield from _slow_bookings(chance.fork("bookings"), planned)
+        case _:
+            pass
 
 
 def _through_outages(chance: Chance, planned: Plan) -> Iterator[Wish]:
@@ -57,6 +74,19 @@ def _through_outages(chance: Chance, planned: Plan) -> Iterator[Wish]:
     for number in range(ENDURING if planned.long_outage else 0):
         args = (1, 1, chance.within(130, 180))
         yield Wish(f"{chain.name}-enduring-{number}", chain, args, chance.within(0, 8), (2,))
+
+
+def _until_departure() -> Iterator[Wish]:
+    """Give runs that are open when a scheduler leaves late, and when others have taken its shards."""
+    for number in range(STAYING):
+        yield Wish(f"{chain.name}-staying-{number}", chain, (1, 6, 10.0), 1.0, (7,))
+
+
+def _through_drains(chance: Chance, planned: Plan) -> Iterator[Wish]:
+    """Draw steps that do not stop when they are asked to: a drain waits for them, for longer than a lease."""
+    for number in range(UNSTOPPED):
+        at = chance.within(0, planned.storm * 0.7)
+        yield Wish(f"{dawdle.name}-drained-{number}", dawdle, (1,), at, (2,))
 
 
 def _late_burst(planned: Plan) -> Iterator[Wish]:
@@ -86,6 +116,19 @@ def _paused_lineages(chance: Chance, planned: Plan) -> Iterator[Wish]:
 
 def _a_resume(chance: Chance, seconds: float) -> Word:
     return Word(chance.within(seconds, 4 * seconds), FactKind.RESUME, "go on")
+
+
+def _of_newest_code(planned: Plan) -> Iterator[Wish]:
+    """Give runs that always have a rowless attempt under way, and that older code does not know."""
+    length = int(planned.storm / 1.2)
+    for number in range(RECENT):
+        yield Wish(f"{recent.name}-{number}", recent, (1, length, 0.8), 1.0, (1 + length,))
+
+
+def _lateness(chance: Chance, planned: Plan) -> Iterator[Wish]:
+    """Draw steps that are late once: their verdicts meet the next attempt."""
+    for number in range(DELAYED):
+        yield Wish(f"{delayed.name}-{number}", delayed, (1, 2), chance.within(0, planned.storm * 0.6), (3,))
 
 
 def _customers(chance: Chance, outages: tuple[tuple[float, float], ...]) -> Iterator[Wish]:

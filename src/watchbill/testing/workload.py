@@ -72,6 +72,13 @@ async def _slow_at_first(n: int, after: list[str]) -> int:
     return n + 1
 
 
+async def _tardy(n: int, after: list[str]) -> int:
+    """Be late the first time, and nearly late later."""
+    with recorded(after) as mine:
+        await rest(12.0 if mine.number == 1 else 4.5)
+    return n + 1
+
+
 async def _chunked(total: int, after: list[str]) -> list[int]:
     """Work in pieces, and go on from the last one that is durable."""
     with recorded(after) as mine:
@@ -193,6 +200,7 @@ unbook = book.undo(Step(_unbook, name="unbook", retry=SOON))
 flaky = Step(_flaky, name="flaky", retry=SOON)
 broken = Step(_broken, name="broken", retry=SOON)
 slow_at_first = Step(_slow_at_first, name="slow_at_first", retry=SOON, timeout="6s")
+tardy = Step(_tardy, name="tardy", retry=SOON, timeout="5s")
 chunked = Step(_chunked, name="chunked", retry=SOON)
 in_thread = Step(_in_thread, name="in_thread", retry=SOON)
 failing_in_thread = Step(_failing_in_thread, name="failing_in_thread", retry=SOON)
@@ -311,6 +319,15 @@ async def _careful(n: int, pieces: int) -> list[int]:
     kept = await chunked(pieces, [])
     late = await slow_at_first(n, ["chunked"])
     return [kept[1], late]
+
+
+async def _delayed(n: int, rounds: int) -> int:
+    """Steps that are late once, and last when they are tried again."""
+    after: list[str] = []
+    for turn in range(rounds):
+        n = await tardy(n, after)
+        after = [_nth("tardy", turn + 1)]
+    return n
 
 
 async def _isolated(n: int, seconds: float) -> int:
@@ -539,6 +556,7 @@ async def _dawdle(n: int) -> int:
 
 
 chain = Workflow(_chain, name="chain")
+recent = Workflow(_chain, name="recent")
 errand = Workflow(_errand, name="errand")
 family = Workflow(_family, name="family")
 lineage = Workflow(_lineage, name="lineage")
@@ -558,6 +576,7 @@ sleeper = Workflow(_sleeper, name="sleeper")
 unlucky = Workflow(_unlucky, name="unlucky")
 hopeless = Workflow(_hopeless, name="hopeless")
 careful = Workflow(_careful, name="careful")
+delayed = Workflow(_delayed, name="delayed")
 isolated = Workflow(_isolated, name="isolated")
 crowd = Workflow(_crowd, name="crowd")
 queue = Workflow(_queue, name="queue")
@@ -593,6 +612,7 @@ STEPS: Final[tuple[Step[..., Any], ...]] = (
     flaky,
     broken,
     slow_at_first,
+    tardy,
     chunked,
     in_thread,
     failing_in_thread,
@@ -609,6 +629,7 @@ STEPS: Final[tuple[Step[..., Any], ...]] = (
 )
 WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
     chain,
+    recent,
     errand,
     family,
     lineage,
@@ -628,6 +649,7 @@ WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
     unlucky,
     hopeless,
     careful,
+    delayed,
     isolated,
     crowd,
     queue,
@@ -647,8 +669,8 @@ WORKFLOWS: Final[tuple[Workflow[..., Any], ...]] = (
 # What older releases of the program did not have yet: each knows a strict subset of what the next one knows.
 RELEASES: Final[tuple[frozenset[str], ...]] = (
     frozenset(),
-    frozenset({careful.name, chunked.name, tidy.name}),
-    frozenset({careful.name, chunked.name, tidy.name, slow_at_first.name, isolated.name, chain.name}),
+    frozenset({careful.name, chunked.name, tidy.name, recent.name}),
+    frozenset({careful.name, chunked.name, tidy.name, recent.name, slow_at_first.name, isolated.name, chain.name}),
 )
 
 

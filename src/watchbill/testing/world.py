@@ -122,6 +122,7 @@ class World:
         self.violation: Violation | None = None
         self.bounds = BOUNDS  # of every process, and of the store
         self._over = False
+        self.healed = False  # whoever stops from now on comes back soon
         self.checker = Checker(
             poison=poison.name,
             deadly=deadly.name,
@@ -215,6 +216,7 @@ class World:
 
     def heal(self) -> None:
         """Let nothing fail from now on, and bring everybody back."""
+        self.healed = True
         for post in self.posts:
             post.life.resume()
             post.life.defuse()
@@ -379,6 +381,7 @@ class Kind:
     rate: float = 1.0  # of its clocks
     troubled: bool = False  # its code has what needs cures
     sized: bool = False  # its code has values of many sizes
+    beside: bool = False  # on one machine with all others that are
     needs: tuple[str, ...] = ()  # what it has, if it runs steps
     supervision: Supervision = Supervision.EMBEDDED
 
@@ -459,7 +462,7 @@ class Post:
             world.counts["deaths"] += 1
             world.checker.hurt.add(life.name)
         if life is self.life:
-            away = stopping and not world.network.local and self.chance.happens(0.3)
+            away = stopping and not world.network.local and self.chance.happens(0.3) and not world.healed
             world.restart(self, self.chance.within(20, 60) if away else self.chance.within(0.5, 15))
 
 
@@ -472,6 +475,8 @@ class Node(Post):
         self._kind = kind
         self._slots = self.chance.choose((4, 1_000, 1_000))
         self._threads = self.chance.choose((1, 2, 32))
+        if kind.beside:
+            self.machine = world.machines[0]
         self.clock.rate = kind.rate
         self._houses: list[House] = []
         self.schedules = kind.schedules

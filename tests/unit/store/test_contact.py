@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.simulation.mutants_of_the_store import refused_heartbeats_count_as_silence
 from watchbill.store.contact import Contact, Heartbeats
 
 SECOND = 1_000_000
@@ -140,6 +141,14 @@ def test_process_whose_heartbeats_are_refused_judges_nobody_though_it_reads(refu
     assert not refusable.settled
     assert not refusable.whole
     assert not refusable.whole_since(10**15)
+
+
+def test_planted_mutant_judges_by_silence_though_heartbeats_are_refused(refusable, clock, heartbeats, monkeypatch):
+    refused_heartbeats_count_as_silence(monkeypatch)
+    hear(refusable, clock, 8)
+    heartbeats.refused()
+    hear(refusable, clock, 2)
+    assert refusable.settled, "the mutant shows nothing"
 
 
 def test_one_full_lease_after_heartbeats_are_accepted_again_settles(refusable, clock, heartbeats):
