@@ -207,6 +207,7 @@ class Model:
     slept: float = 0.0
     paused: bool = False
     cancelled: bool = False
+    returned: bool = False  # before it was cancelled: its pause had kept it from completing
     copy: bool = False  # of another run: what it still has to do depends on what that had done
     ended: tuple[str, Any] | None = None  # as it was seen: this never changes
 
@@ -230,7 +231,7 @@ class Model:
         if self.copy:
             return (*LIVE, *ENDED)
         if self.cancelled:
-            return ("cancelled",)
+            return ("cancelled", "completed") if self.returned else ("cancelled",)
         ready = ("failed",) if self.kind == "broken" else ("completed",) if self.result is not None else ()
         # A store that is opened again may be ahead of the clock for a moment, and waits: docs/design/clocks.md.
         may_wait = self.kind == "nap" and self.slept < HOUR + LONGER
@@ -338,7 +339,8 @@ class Machine(RuleBasedStateMachine):
     def cancel(self, place: int) -> None:
         id = self.pick(place)
         if self.tell(id, lambda handle: handle.cancel("enough")):
-            self.runs[id].cancelled = True
+            model = self.runs[id]
+            model.cancelled, model.returned = True, model.paused and model.result is not None
         self.settle()
 
     @rule(place=st.integers(0, 20))

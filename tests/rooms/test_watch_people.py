@@ -125,7 +125,7 @@ def test_watch_run_lets_the_time_for_an_answer_pass(watch: Watch) -> None:
 def test_answer_of_the_wrong_type_is_refused_and_the_question_stays(watch: Watch) -> None:
     run = watch.start(refund, "order-1", 500)
     [item] = watch.inbox()
-    with pytest.raises(InvalidValueError, match=r"'Refund 500 cents for order-1\?' still waits .*Expected `bool`, got"):
+    with pytest.raises(InvalidValueError, match="it must be true or false, got 'maybe'"):
         watch.answer(item, "maybe")
     assert [one.id for one in watch.inbox()] == [item.id]
     watch.answer(item, True)

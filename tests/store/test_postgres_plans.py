@@ -514,7 +514,7 @@ PARTS: Mapping[str, set[str]] = {
 # Hardly ever in one turn with most of the others: alone, and with a change of the run.
 RARE_PARTS: Mapping[str, set[str]] = {
     "starts": set(),
-    "facts": {"run_pkey (num)", "run_namespace_id_key (namespace, id)"},
+    "facts": {"run_pkey (num)", "run_children (parent)", "run_namespace_id_key (namespace, id)"},
     "holds": {"attempt_pkey (id)", "attempt_run (run)"},  # what else becomes of its rows is asked, too
     "released": {"attempt_pkey (id)"},
     "decided": {"attempt_pkey (id)"},
@@ -731,7 +731,7 @@ def test_every_statement_is_looked_at():
         "watchers", "overdue", "orphans", "count_orphans",  # likewise; one row for each process, or kind
         "unsent_alerts",  # likewise: of incidents
         "misled",  # a server's own tables
-        "greet", "recognise",  # when a connection is opened
+        "greet", "recognise", "types",  # when a connection is opened
         "find_schema", "store_schema", "set_schema", "make_schema", "lock_migrations", "role_region",  # at opening
         "role_fit", "region_texts", "keep_region", "region_roles",  # when a region gets its role
         "hand_over_incidents", "leave_incidents", "end_left_incidents", "share_incidents",  # likewise
