@@ -26,6 +26,7 @@ from watchbill.events import RUN_PAUSED, RUN_UNPAUSED
 from watchbill.model.run import FOR_RESUME
 from watchbill.scheduler.scheduler import Scheduler
 from watchbill.store.protocol import Turn
+from watchbill.testing.watch import Watch
 
 
 class Family:
@@ -468,20 +469,23 @@ async def test_a_run_whose_outcome_waits_is_rewound(app: App) -> None:
         assert await ends(run) == (2, "hello")
 
 
-async def test_the_deadline_of_a_paused_run_passes_and_it_fails_when_it_is_resumed(app: App) -> None:
-    @app.workflow
-    async def waits() -> str:
-        return await receive("m", str)
+timed = App("sqlite:////nowhere/at/all.db")
 
-    async with app.rooms():
-        run = await app.start(waits, deadline=1)
-        await becomes(run, lambda status: status.state == "waiting")
-        await run.pause()
-        await becomes(run, outcome_waits)
-        assert (await run.status()).paused
-        await run.resume()
-        with pytest.raises(RunFailed, match="deadline"):
-            await ends(run)
+
+@timed.workflow(deadline="1h")
+async def waits_an_hour() -> str:
+    return await receive("m", str)
+
+
+def test_the_deadline_of_a_paused_run_passes_and_it_fails_when_it_is_resumed(watch: Watch) -> None:
+    run = watch.start(waits_an_hour)
+    run.pause()
+    assert run.status().paused
+    watch.jump("2h")
+    assert outcome_waits(run.status())
+    run.resume()
+    with pytest.raises(RunFailed, match="deadline"):
+        run.result()
 
 
 async def test_a_paused_run_goes_on_as_its_next_part_and_starts_nothing(app: App) -> None:

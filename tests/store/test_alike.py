@@ -8,14 +8,13 @@ import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
 from tests.store.postgres import by_hand, emptied
 from watchbill.clock import SECOND
-from watchbill.env import SystemEnv
 from watchbill.model.agent import Act, ProgressMark, Report, Room
 from watchbill.model.attempt import AttemptRow, NewAttempt, RowKind
 from watchbill.model.facts import FactKind
@@ -23,6 +22,7 @@ from watchbill.model.question import Patience, Question
 from watchbill.model.run import RunRow
 from watchbill.model.states import AttemptState, RunState
 from watchbill.store.open import open_store
+from watchbill.store.postgres.marks import RESCAN
 from watchbill.store.protocol import AskedAgain, NewFact, Record, TurnFact
 from watchbill.testing.conformance.people import FAILED, WHY, gathering
 from watchbill.testing.conformance.scene import (
@@ -30,6 +30,7 @@ from watchbill.testing.conformance.scene import (
     LIMIT,
     STEPS,
     HandClock,
+    HandEnv,
     Scene,
     a_change,
     a_decision,
@@ -52,16 +53,16 @@ MARK = b'{"done":%d,"total":9,"note":"","quiet_until":null,"label":""}'
 class Twins:
     """Two stores with the same clock, to which the same is done."""
 
-    def __init__(self, scenes: list[Scene], chance: random.Random) -> None:
+    def __init__(self, scenes: list[Scene], marks: HandClock, chance: random.Random) -> None:
         self.scenes = scenes
+        self.marks = marks  # the time of PostgreSQL's marks
         self.chance = chance
         self.runs: list[RunRow] = []
         self.rows: dict[int, AttemptRow] = {}
         self.facts: list[int] = []
         self.seqs: dict[int, int] = {}
         self.told = 0
-        # Of what a turn lets go of, and is there all the same, PostgreSQL may find the end only when there is no other.
-        self.let_go: set[int] = set()
+        self.let_go: set[int] = set()  # rows that applied turns were to delete, and did only if their state fitted
 
     async def both(self, act: Callable[[Scene], Awaitable[Any]]) -> Any:
         """Do something to both; their answers are the same."""
@@ -173,11 +174,12 @@ async def turn(twins: Twins) -> None:
     if "facts" in chosen:
         ref = f"t{twins.new_id()}"
         parts["facts"] = lambda _: [TurnFact(other.num, "default", "", FactKind.CHILD, ref, "run", b"1")]
-    if "dropped" in parts or "decided" in parts:
-        twins.let_go.update([row.id for row in moved])
     answer = await twins.both(lambda scene: scene.turn(**{name: make(scene) for name, make in parts.items()}))
     if isinstance(answer, str) and "journal" in parts:
         twins.seqs[run.num] -= 1  # it was refused, whole
+    if not isinstance(answer, str):
+        twins.let_go.update(finals if "finals_done" in parts else ())
+        twins.let_go.update([row.id for row in moved] if {"dropped", "decided"} & parts.keys() else ())
 
 
 def _given(ids: list[int], _: Scene) -> list[int]:
@@ -285,8 +287,16 @@ async def watch(twins: Twins) -> None:
     """Let everybody look for what there is to do; in which order they find it is not promised."""
     await twins.both(_watched)
     await twins.both(_mustered)
-    due, finals, facts = zip(*[await _looked(scene) for scene in twins.scenes], strict=True)
-    assert (due[0], finals[0] - twins.let_go, facts[0]) == (due[1], finals[1] - twins.let_go, facts[1])
+    one, other = [await _looked(scene) for scene in twins.scenes]
+    missed = set(one.finals) - set(other.finals)
+    if missed and other.finals and missed <= twins.let_go:
+        # The only difference that is promised. PostgreSQL reads from the first row that its scheduler has inserted and
+        # no turn was to delete. A row that a turn named too early stays, and may become final before that place. It is
+        # found when no other row is final, or when all rows are read again after RESCAN (`store/postgres/marks.py`).
+        # A cancelled call has such a row. A scheduler names one as `finals_done` only if its store has lost commits.
+        twins.marks.pass_by(RESCAN)
+        other = await _looked(twins.scenes[1])
+    assert one == other
 
 
 async def _watched(scene: Scene) -> object:
@@ -299,22 +309,36 @@ async def _mustered(scene: Scene) -> object:
     return sorted(call.id for call in muster.waiting), sorted(row.id for row in muster.healed), len(muster.reminders)
 
 
-async def _looked(scene: Scene) -> tuple[list[int], set[int], list[tuple[int, str]]]:
+class Looked(NamedTuple):
+    """What a look has found, sorted."""
+
+    due: list[int]
+    finals: list[int]
+    facts: list[tuple[int, str]]
+
+
+async def _looked(scene: Scene) -> Looked:
     look = await scene.store.scheduler.look(list(scene.terms), KNOWN, LIMIT)
     facts = sorted((fact.run, fact.ref) for fact in look.facts)
-    return sorted(run.num for run in look.due), {row.id for row in look.finals}, facts
+    return Looked(sorted(run.num for run in look.due), sorted(row.id for row in look.finals), facts)
 
 
 SAID = (submit, turn, turn, turn, turn, lease, lease, report, report, beat, judge, judge, gather, decide, tell, watch)
 
 
 @pytest.fixture
-async def scenes(postgres_url: str) -> AsyncIterator[list[Scene]]:
+def marks() -> HandClock:
+    """The clock of both processes. It stands still, so the marks of PostgreSQL count however slow the machine is."""
+    return HandClock()
+
+
+@pytest.fixture
+async def scenes(postgres_url: str, marks: HandClock) -> AsyncIterator[list[Scene]]:
     await emptied(postgres_url)
     scenes = []
     for url in ("sqlite:///:memory:", postgres_url):
         clock = HandClock()
-        scenes.append(Scene(await open_store(url, SystemEnv(), clock=clock), clock))
+        scenes.append(Scene(await open_store(url, HandEnv(marks), clock=clock), clock))
     for (name,) in await by_hand(postgres_url, "SELECT sequencename FROM pg_sequences WHERE schemaname = 'watchbill'"):
         await by_hand(postgres_url, f"SELECT setval('watchbill.{name}', 1, false)")  # else it counts on
     for scene in scenes:
@@ -327,8 +351,10 @@ async def scenes(postgres_url: str) -> AsyncIterator[list[Scene]]:
 
 
 @pytest.mark.parametrize("story", range(STORIES))
-async def test_whatever_is_done_a_file_and_postgresql_are_alike(scenes: list[Scene], story: int) -> None:
-    twins = Twins(scenes, random.Random(story))
+async def test_whatever_is_done_a_file_and_postgresql_are_alike(
+    scenes: list[Scene], marks: HandClock, story: int
+) -> None:
+    twins = Twins(scenes, marks, random.Random(story))
     await submit(twins)
     for n in range(SENTENCES):
         sentence = twins.chance.choice(SAID)

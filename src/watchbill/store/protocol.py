@@ -553,7 +553,7 @@ class Turn(msgspec.Struct):
     # Rows of cancelled calls: deleted; if running: cancel = true and looked at after grace; if an attempt has ended and
     # was not judged, or may have taken effect: cancel = true, and judged.
     dropped: list[int] = []
-    decided: list[int] = []  # parked rows about which a person has decided: deleted
+    decided: list[int] = []  # parked rows about which a person has decided: deleted, unless they wait to settle
     decisions: list[DecisionRow] = []
     doing: dict[int, int | None] = {}  # shard -> the run named before it is advanced, or None again
     starts: list[NewRun] = []  # runs to insert, unless their ids are there: a call starts its run once

@@ -169,9 +169,9 @@ async def test_a_row_that_is_new_is_held_as_its_run_is_in_the_end(scene, held):
     assert bool(await scene.lease()) is not held
 
 
-async def in_doubt(scene: Scene, why: str, doubt: bytes, watch_in: int | None = None) -> AttemptRow:
+async def in_doubt(scene: Scene, why: str, doubt: bytes, watch_in: int | None = None, num: int = 1) -> AttemptRow:
     """Bring a call to where an attempt of it may have taken effect."""
-    row = await the_row(scene, A.FAILED)
+    row = await the_row(scene, A.FAILED, num)
     recast = a_recast(row, doubt=doubt)
     assert await scene.judge(a_verdict(row, A.PARKED, why=why, result=FAILED, watch_in=watch_in, recast=recast))
     return await scene.row(row.id)
@@ -187,6 +187,32 @@ async def test_what_may_still_act_is_not_let_go_either(scene):
     row = await in_doubt(scene, "settle", b"{}", 60 * SECOND)
     await scene.turn(released=[row.id])
     assert await scene.row(row.id) == row
+
+
+async def test_row_that_waits_until_its_attempt_cannot_act_is_not_deleted_by_a_decision(scene):
+    row = await in_doubt(scene, "settle", b"{}", 60 * SECOND)
+    await scene.turn(decided=[row.id])
+    assert await scene.row(row.id) == row
+
+
+async def settling(scene: Scene, num: int) -> AttemptRow:
+    return await in_doubt(scene, "settle", b"{}", 60 * SECOND, num)
+
+
+async def ready_probe(scene: Scene, num: int) -> AttemptRow:
+    row = await the_row(scene, A.FAILED, num)
+    assert await scene.judge(a_verdict(row, A.READY, recast=a_recast(row, kind=RowKind.PROBE, doubt=b"{}")))
+    return await scene.row(row.id)
+
+
+@pytest.mark.parametrize("uncertain", [settling, ready_probe])
+async def test_parts_of_one_turn_that_name_an_uncertain_row_count_in_their_order(scene, uncertain):
+    for num, (first, second) in enumerate(combinations(SAID, 2)):
+        together, apart = await uncertain(scene, 2 * num), await uncertain(scene, 2 * num + 1)
+        await scene.turn(**{first: SAID[first](together), second: SAID[second](together)})
+        await scene.turn(**{first: SAID[first](apart)})
+        await scene.turn(**{second: SAID[second](apart)})
+        assert await left_of(scene, together) == await left_of(scene, apart) is not None, (first, second)
 
 
 async def test_what_nobody_knows_is_not_dropped_but_judged_again(scene):
